@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Between Ansible and the library: the only file that knows both.
+
+PRIVATE to the collection.  A module states its options, calls the library and
+returns a ``Result``; ``run`` does the rest: it builds the ``AnsibleModule``,
+turns the library's errors into one failed task, and fills in ``changed`` and
+the diff, which both come from the plan that is applied.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ._holdfast.errors import HoldfastError
+from ._holdfast.result import Result
+
+
+@dataclass(frozen=True)
+class Options:
+    """A set of module options with the constraints that belong to them."""
+
+    argument_spec: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    required_if: Sequence[Sequence[Any]] = ()
+    required_together: Sequence[Sequence[str]] = ()
+    required_one_of: Sequence[Sequence[str]] = ()
+    mutually_exclusive: Sequence[Sequence[str]] = ()
+
+    def merge(self, *others: Options) -> Options:
+        """Return these options together with those of *others*; a later one wins by name."""
+        spec: dict[str, Mapping[str, Any]] = dict(self.argument_spec)
+        for other in others:
+            spec.update(other.argument_spec)
+        every = (self, *others)
+        return Options(
+            argument_spec=spec,
+            required_if=[row for one in every for row in one.required_if],
+            required_together=[row for one in every for row in one.required_together],
+            required_one_of=[row for one in every for row in one.required_one_of],
+            mutually_exclusive=[row for one in every for row in one.mutually_exclusive],
+        )
+
+
+NODE_OPTIONS = Options(
+    argument_spec={"config": {"type": "path", "default": "/etc/holdfast/node.json"}}
+)
+"""For modules that act through a node's own configuration file."""
+
+
+CLUSTER_FILES = Options(
+    argument_spec={
+        "name": {"type": "str", "required": True},
+        "path": {"type": "path", "required": True},
+    }
+)
+"""For modules that act on a cluster's files in a folder; documented in cluster_files."""
+
+
+def run(
+    options: Options,
+    act: Callable[[Mapping[str, Any], bool], Result],
+    prepare: Callable[[AnsibleModule], None] | None = None,
+) -> None:
+    """Run a module: call *act* with its options and whether this is check mode.
+
+    *prepare* may mark secrets (``module.no_log_values``) before anything runs.
+    All of the library's errors end as one failed task with their own sentence.
+    """
+    module = _Module(
+        prepare,
+        argument_spec={name: dict(spec) for name, spec in options.argument_spec.items()},
+        required_if=[list(row) for row in options.required_if],
+        required_together=[list(row) for row in options.required_together],
+        required_one_of=[list(row) for row in options.required_one_of],
+        mutually_exclusive=[list(row) for row in options.mutually_exclusive],
+        supports_check_mode=True,
+    )
+    module.mark_secrets()
+    try:
+        result = act(module.params, module.check_mode)
+    except HoldfastError as error:
+        module.fail_json(msg=str(error))
+    for warning in result.warnings:
+        module.warn(warning)
+    values = dict(result.values)
+    if module._diff and (result.before is not None or result.after is not None):
+        values["diff"] = {"before": _text(result.before), "after": _text(result.after)}
+    module.exit_json(changed=result.changed, **values)
+
+
+def _text(value: object | None) -> str:
+    """Return plain data as stable text, for a diff that a person can read."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, indent=2, sort_keys=True) + "\n"
