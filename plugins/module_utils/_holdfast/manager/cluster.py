@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster resource manager's step: the node that holds the manager lease runs it each round.
+
+``step`` takes the last state and what was seen, and returns the state to write
+and the orders to carry out once it is written.  Its cost grows with the number
+of nodes plus the number of services that change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .nodes import look_at_nodes, switch_on_again
+from .round import FenceOrder, Round
+from .seen import Seen, Timing
+from .services import look_at_services
+from .state import ClusterState, Event, Failover, NodeState, NodeStatus
+from .wanted import Wanted
+
+
+@dataclass(frozen=True)
+class Step:
+    """The state to write, then the orders: fences to send and nodes to switch on."""
+
+    state: ClusterState
+    fences: tuple[FenceOrder, ...] = ()
+    powers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What a candidate recorded before it fenced the manager's node; times since 1970."""
+
+    node: str
+    reason: str
+    last_heartbeat: float
+    recorded: float
+
+
+def take_over(
+    last: ClusterState, epoch: int, manager: str, wall: float, intent: Intent | None = None
+) -> ClusterState:
+    """Return the state with which a new manager begins: the last one's, under a new epoch.
+
+    Waits of the last manager are dropped, as they count on its own clock, and a
+    node that it was about to switch on is switched on again.  The fence that the
+    new manager sent as a candidate becomes part of the state through its *intent*.
+    """
+    state = replace(last, epoch=epoch, manager=manager)
+    for name, status in last.nodes.items():
+        power = "" if status.power == "sent" else status.power
+        state = state.with_node(name, replace(status, retry_after=0.0, power=power))
+    if intent is not None:
+        state = _with_intent(state, intent)
+    round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())
+    before = f"; before it {last.manager}" if last.manager and last.manager != manager else ""
+    round_.say("manager", f"is manager with epoch {epoch}{before}", node=manager)
+    return round_.state
+
+
+def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
+    """Return what the manager does next.
+
+    While global maintenance holds, results are still read into the nodes'
+    states, but nothing is fenced, recovered, started or moved.
+    """
+    round_ = Round(state, seen, timing)
+    _note_configuration(round_)
+    look_at_nodes(round_)
+    if not seen.held:
+        look_at_services(round_)
+        switch_on_again(round_)
+    return Step(round_.state, tuple(round_.fences), tuple(round_.powers))
+
+
+def _with_intent(state: ClusterState, intent: Intent) -> ClusterState:
+    """Return the state with the candidate's fence under way, as if the manager had sent it."""
+    status = state.nodes.get(intent.node, NodeStatus())
+    if status.state is NodeState.OFF:
+        return state
+    fenced = replace(
+        status, state=NodeState.FENCE, since=intent.recorded, reason=intent.reason, attempt=0
+    )
+    failover = Failover(
+        node=intent.node,
+        reason=intent.reason,
+        last_heartbeat=intent.last_heartbeat,
+        suspected=intent.recorded,
+        recorded=intent.recorded,
+        services=tuple(state.services_on(intent.node)),
+    )
+    event = Event(intent.recorded, "fence", intent.node, "", intent.reason)
+    return state.with_node(intent.node, fenced).with_failover(failover).with_event(event)
+
+
+def _note_configuration(round_: Round) -> None:
+    """Record which wanted configuration this state was made from, and drop removed nodes."""
+    seen, state = round_.seen, round_.state
+    if (state.config_version, state.config_slot) != (seen.wanted.version, seen.config_slot):
+        state = replace(state, config_version=seen.wanted.version, config_slot=seen.config_slot)
+    gone = [name for name in state.nodes if name not in seen.nodes and not state.services_on(name)]
+    if gone:
+        kept = {name: status for name, status in state.nodes.items() if name not in gone}
+        state = replace(state, nodes=kept)
+    round_.state = state

@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who becomes manager when the manager's node is silent.
+
+Whoever gets the manager lease is manager; this file only decides when a node
+that does not hold it may fence the one that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .seen import NodeSeen, Timing
+from .verdict import Verdict, judge
+
+
+@dataclass(frozen=True)
+class Candidacy:
+    """What a candidate does about the manager: *fence* its node now, or wait, and why."""
+
+    fence: bool
+    reason: str
+
+
+def consider(
+    own: str,
+    holder: str,
+    nodes: Mapping[str, NodeSeen],
+    host_ids: Mapping[str, int],
+    storage_trouble: str,
+    held: str,
+    timing: Timing,
+) -> Candidacy:
+    """Return whether *own* fences *holder*, the node that has the manager lease.
+
+    Each further healthy node, by host id, waits ``candidate_delay`` longer, so
+    that normally only the first one acts.
+    """
+    if holder == own or holder not in nodes:
+        return Candidacy(False, "")
+    seen = nodes[holder]
+    judgement = judge(seen, storage_trouble, timing)
+    if judgement.verdict in (Verdict.HEALTHY, Verdict.WATCH):
+        return Candidacy(False, "")
+    reason = f"{holder} is the manager: {judgement.reason}"
+    if held:
+        return Candidacy(False, f"{reason}; not fenced: global maintenance ({held})")
+    if judgement.verdict is not Verdict.FENCE:
+        return Candidacy(False, reason)
+    delay = _rank(own, holder, nodes, host_ids, timing) * timing.candidate_delay
+    if seen.heartbeat_age < timing.suspect_after + delay:
+        return Candidacy(False, f"{reason}; nodes with a lower host id go first")
+    return Candidacy(True, reason)
+
+
+def _rank(
+    own: str,
+    holder: str,
+    nodes: Mapping[str, NodeSeen],
+    host_ids: Mapping[str, int],
+    timing: Timing,
+) -> int:
+    """Return how many healthy nodes come before *own* by host id."""
+    return sum(
+        1
+        for name, seen in nodes.items()
+        if name not in (own, holder)
+        and seen.beats
+        and seen.heartbeat_age < timing.suspect_after
+        and host_ids[name] < host_ids[own]
+    )

@@ -1,0 +1,227 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The local resource manager's step: what one node does with its own services.
+
+``step`` takes the node's report, what was seen and the jobs that ended; it
+returns the report to write and the jobs to begin once it is written.  A command
+is therefore on storage as accepted before anything of it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from .job_ends import note_end
+from .jobs import Job, JobEnd, JobKind, Purpose
+from .local_round import LocalRound, Memory
+from .report import CommandResult, LocalService, LocalState, Outcome, Report
+from .state import ClusterState, ServiceState, ServiceStatus
+from .wanted import Service, Wanted
+
+SETTLED_AFTER = 60.0
+"""Seconds a service must run before its earlier failures are forgotten."""
+
+STOP_STATES = (ServiceState.REQUEST_STOP, ServiceState.RELOCATE)
+HERE = (ServiceState.REQUEST_START, ServiceState.STARTED, *STOP_STATES, ServiceState.ERROR)
+
+
+@dataclass(frozen=True)
+class LocalSeen:
+    """What an LRM saw this round.
+
+    *now* is monotonic seconds, *wall* seconds since 1970; *state* is the
+    manager's record and *wanted* the configuration it was made from, None if
+    they could not be read; *lease_trouble* is empty while this node's own host
+    lease is fresh; *busy* are the services that a worker has in hand.
+    """
+
+    now: float
+    wall: float
+    state: ClusterState | None = None
+    wanted: Wanted | None = None
+    lease_trouble: str = ""
+    ended: tuple[JobEnd, ...] = ()
+    busy: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class LocalStep:
+    """The report to write, the memory to keep, then the jobs to begin."""
+
+    report: Report
+    memory: Memory
+    jobs: tuple[Job, ...] = ()
+
+
+def resume(last: Report | None, node: str, boot: str) -> tuple[Report, Memory]:
+    """Return the report with which a daemon begins: what its predecessor left, in doubt.
+
+    Every service that may run is probed before anything else is done with it.
+    """
+    report = replace(last or Report(), node=node, boot=boot, lease_lost=False, found={})
+    return report, Memory(doubtful=frozenset(report.running()))
+
+
+def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
+    """Return what the LRM does next."""
+    round_ = LocalRound(report, memory, seen.now, seen.wall, set(seen.busy))
+    for end in seen.ended:
+        note_end(round_, end)
+    _resolve_doubts(round_)
+    if seen.lease_trouble:
+        _stop_everything(round_, seen.lease_trouble)
+    else:
+        round_.set(lease_lost=False)
+        if seen.state is not None and _is_current(round_.report, seen.state):
+            _follow(round_, seen.state, seen.wanted)
+        _monitor(round_)
+    return LocalStep(round_.report, round_.memory, tuple(round_.jobs))
+
+
+def _resolve_doubts(round_: LocalRound) -> None:
+    """Probe what a predecessor left behind, before any command touches it."""
+    for service_id in sorted(round_.memory.doubtful):
+        local = round_.report.services.get(service_id)
+        if local is None:
+            round_.no_longer_doubtful(service_id)
+        elif service_id not in round_.busy:
+            round_.begin(Job(JobKind.PROBE, local.definition, uid=local.uid))
+
+
+def _stop_everything(round_: LocalRound, trouble: str) -> None:
+    """Without a fresh host lease nothing may run here: another node may soon take over."""
+    round_.set(lease_lost=True)
+    for service_id in round_.report.running():
+        local = round_.report.services[service_id]
+        if local.state is not LocalState.BLOCKED:
+            round_.stop(local, Purpose.AWAY, f"stopped, as this node's host lease {trouble}")
+
+
+def _is_current(report: Report, state: ClusterState) -> bool:
+    """Return whether the manager's record is at least as new as any this node acted on."""
+    return (state.epoch, state.commands) >= (report.epoch, report.commands)
+
+
+def _follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> None:
+    """Take up the manager's commands, and let go of what it no longer speaks of."""
+    round_.set(epoch=state.epoch, commands=state.commands)
+    if wanted is not None:
+        round_.set(config_version=wanted.version)
+    services: Mapping[str, Service] = wanted.services if wanted is not None else {}
+    for service_id, status in sorted(state.services.items()):
+        if service_id in round_.busy or service_id in round_.memory.doubtful:
+            continue
+        if status.node == round_.report.node and status.state in HERE:
+            _obey(round_, service_id, status, services.get(service_id))
+        else:
+            _not_here(round_, service_id, status)
+    _prune(round_, state)
+    _answer_probes(round_, state, services)
+
+
+def _obey(
+    round_: LocalRound, service_id: str, status: ServiceStatus, wanted: Service | None
+) -> None:
+    local = round_.report.services.get(service_id)
+    if status.uid in round_.report.results or status.uid in round_.report.accepted:
+        return
+    if status.state is ServiceState.REQUEST_START:
+        if wanted is None or wanted.digest() != status.digest:
+            return
+        round_.accept(status.uid, service_id)
+        started = LocalService(wanted, LocalState.STARTING, status.uid, round_.wall)
+        round_.put(started)
+        round_.begin(Job(JobKind.START, wanted, status.uid))
+    elif status.state in STOP_STATES:
+        _obey_stop(round_, service_id, status, local, wanted)
+    elif status.state is ServiceState.STARTED:
+        _adopt(round_, status, local, wanted)
+
+
+def _obey_stop(
+    round_: LocalRound,
+    service_id: str,
+    status: ServiceStatus,
+    local: LocalService | None,
+    wanted: Service | None,
+) -> None:
+    definition = local.definition if local is not None else wanted
+    if definition is None:
+        text = "its definition is not known here, so it cannot be seen to be stopped"
+        result = CommandResult(service_id, Outcome.BLOCKED, text, round_.wall)
+        round_.resolve(status.uid, result)
+        return
+    round_.accept(status.uid, service_id)
+    round_.put(LocalService(definition, LocalState.STOPPING, status.uid, round_.wall))
+    round_.begin(Job(JobKind.STOP, definition, status.uid))
+
+
+def _adopt(
+    round_: LocalRound, status: ServiceStatus, local: LocalService | None, wanted: Service | None
+) -> None:
+    """The manager takes it to run here under a uid that this daemon does not know: look."""
+    if local is not None and local.uid == status.uid:
+        return
+    definition = local.definition if local is not None else wanted
+    if definition is None:
+        return
+    round_.put(LocalService(definition, LocalState.UNKNOWN, status.uid, round_.wall))
+    round_.doubt(definition.id)
+    round_.begin(Job(JobKind.PROBE, definition, status.uid))
+
+
+def _not_here(round_: LocalRound, service_id: str, status: ServiceStatus) -> None:
+    """The manager has it elsewhere, or nowhere: what runs here all the same is stopped."""
+    local = round_.report.services.get(service_id)
+    if local is None or status.state is ServiceState.PROBE:
+        return
+    if local.state in (LocalState.STOPPED, LocalState.FAILED):
+        round_.drop(service_id)
+        return
+    if local.state is not LocalState.BLOCKED:
+        where = status.node if status.node != round_.report.node else "no node yet"
+        round_.stop(local, Purpose.AWAY, f"the manager has it on {where or 'no node'}")
+
+
+def _prune(round_: LocalRound, state: ClusterState) -> None:
+    """Forget the uids that the manager's record no longer names; it moved on from them."""
+    current = {status.uid for status in state.services.values()}
+    results = {uid: one for uid, one in round_.report.results.items() if uid in current}
+    accepted = {uid: one for uid, one in round_.report.accepted.items() if uid in current}
+    found = {key: one for key, one in round_.report.found.items() if key in state.probes}
+    round_.set(results=results, accepted=accepted, found=found)
+    for service_id, local in round_.report.services.items():
+        gone = local.state in (LocalState.STOPPED, LocalState.FAILED)
+        if gone and service_id not in state.services and service_id not in round_.busy:
+            round_.drop(service_id)
+
+
+def _answer_probes(
+    round_: LocalRound, state: ClusterState, services: Mapping[str, Service]
+) -> None:
+    """Look whether a newly declared service runs here already."""
+    for service_id in state.probes:
+        definition = services.get(service_id)
+        known = service_id in round_.report.found or service_id in round_.busy
+        if known or definition is None or service_id in round_.memory.doubtful:
+            continue
+        local = round_.report.services.get(service_id)
+        if local is not None and local.state is LocalState.RUNNING:
+            round_.set(found={**round_.report.found, service_id: True})
+            continue
+        round_.begin(Job(JobKind.PROBE, definition))
+
+
+def _monitor(round_: LocalRound) -> None:
+    for service_id, local in sorted(round_.report.services.items()):
+        if local.state is not LocalState.RUNNING or service_id in round_.busy:
+            continue
+        since = round_.memory.running_since.get(service_id)
+        if since is None:
+            round_.runs_now(local.definition)
+            continue
+        if not local.settled and round_.now - since >= SETTLED_AFTER:
+            round_.put(replace(local, settled=True, restarts=0))
+        if round_.now >= round_.memory.monitor_due[service_id]:
+            round_.begin(Job(JobKind.MONITOR, local.definition, local.uid))

@@ -1,0 +1,274 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The manager's view of nodes: suspicion, fencing, proof, and the way back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .round import FenceOrder, Round
+from .seen import FenceReport, NodeSeen, PowerReport
+from .state import Failover, NodeState, NodeStatus, ServiceState
+from .verdict import Judgement, Verdict, judge
+
+MAX_RETRY = 60.0
+"""A fence that fails is tried again after at most so many seconds."""
+
+POWER_RETRY = 30.0
+POWER_ATTEMPTS = 5
+
+
+def look_at_nodes(round_: Round) -> None:
+    """Bring every node's status up to date and give the orders that follow from it."""
+    for fence in round_.seen.fences:
+        _fence_ended(round_, fence)
+    for power in round_.seen.powers:
+        _power_ended(round_, power)
+    for name in sorted(round_.seen.nodes):
+        _look_at(round_, name, round_.seen.nodes[name])
+    if not round_.seen.held:
+        _order_fences(round_)
+
+
+def switch_on_again(round_: Round) -> None:
+    """Switch fenced nodes on again, once this round has recovered what it could.
+
+    What still waits for a node by then may well be waiting for this one.
+    """
+    if round_.seen.held or not round_.timing.power_on_after_fence:
+        return
+    for name, status in sorted(round_.state.nodes.items()):
+        if status.state is not NodeState.OFF or status.power or not status.fenced:
+            continue
+        if name in round_.seen.wanted.maintenance or round_.seen.now < status.retry_after:
+            continue
+        _switch_on(round_, name, status)
+
+
+def declare_dead(round_: Round, name: str, proof: str) -> None:
+    """Record the proof that a node is dead, and free its services for recovery."""
+    seen = round_.seen
+    status = round_.node(name)
+    services = round_.state.services_on(name)
+    failover = round_.state.open_failover(name) or _begin_failover(round_, name, proof)
+    round_.state = round_.state.with_failover(
+        replace(
+            failover,
+            confirmed=seen.wall,
+            proof=proof,
+            services=tuple(sorted({*failover.services, *services})),
+            finished=0.0 if services else seen.wall,
+        )
+    )
+    round_.set_node(
+        name, replace(status, state=NodeState.OFF, proof=proof, reason=proof, attempt=0, power="")
+    )
+    round_.say("proof", proof, node=name)
+    for service_id in services:
+        service = round_.state.services[service_id]
+        round_.set_service(
+            service_id,
+            replace(
+                service,
+                state=ServiceState.RECOVERY,
+                uid="",
+                target="",
+                reason=f"its node {name} is dead: {proof}",
+            ),
+        )
+
+
+def _fence_ended(round_: Round, fence: FenceReport) -> None:
+    status = round_.node(fence.node)
+    if status.state is not NodeState.FENCE:
+        round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
+        return
+    failover = round_.state.open_failover(fence.node)
+    if failover is not None:
+        sent = failover.fence_sent or fence.sent
+        round_.state = round_.state.with_failover(replace(failover, fence_sent=sent))
+    fenced = (*status.fenced, fence.ended)[-10:]
+    if fence.confirmed and fence.quiet:
+        round_.set_node(fence.node, replace(status, fenced=fenced))
+        declare_dead(round_, fence.node, fence.text)
+        return
+    text = fence.text
+    if fence.confirmed:
+        text = f"{text}; but it went on writing, so the device or its plug is the wrong one"
+    attempt = status.attempt + 1
+    wait = min(round_.timing.fence_retry * 2 ** (attempt - 1), MAX_RETRY)
+    reason = f"fence attempt {attempt} failed: {text}; next in {wait:.0f} s"
+    round_.set_node(
+        fence.node,
+        replace(status, attempt=attempt, retry_after=round_.seen.now + wait, reason=reason),
+    )
+    round_.say("fence_failed", f"{reason}; nothing is recovered without proof", node=fence.node)
+
+
+def _power_ended(round_: Round, power: PowerReport) -> None:
+    status = round_.node(power.node)
+    if status.state is not NodeState.OFF:
+        return
+    if power.ok:
+        round_.set_node(power.node, replace(status, power="on"))
+        round_.say("power_on", "switched on again after its recovery", node=power.node)
+        return
+    attempt = status.attempt + 1
+    again = attempt < POWER_ATTEMPTS
+    round_.set_node(
+        power.node,
+        replace(
+            status,
+            attempt=attempt,
+            power="" if again else "given up",
+            retry_after=round_.seen.now + POWER_RETRY,
+        ),
+    )
+    more = f"next try in {POWER_RETRY:.0f} s" if again else "given up: switch it on by hand"
+    round_.say("power_on_failed", f"{power.text}; {more}", node=power.node)
+
+
+def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
+    status = round_.node(name)
+    judgement = judge(seen, round_.seen.storage_trouble, round_.timing)
+    if judgement.verdict is Verdict.WATCH:
+        return
+    if name == round_.state.manager and judgement.verdict is not Verdict.HEALTHY:
+        judgement = Judgement(Verdict.WAIT, f"{judgement.reason}; it is the manager's own node")
+    if status.state is NodeState.OFF:
+        _look_at_dead(round_, name, seen, status, judgement)
+    elif judgement.verdict is Verdict.HEALTHY:
+        _is_healthy(round_, name, seen, status)
+    elif judgement.verdict is Verdict.DEAD and not round_.seen.held:
+        declare_dead(round_, name, judgement.reason)
+    elif status.state is not NodeState.FENCE:
+        _is_silent(round_, name, status, judgement)
+
+
+def _look_at_dead(
+    round_: Round, name: str, seen: NodeSeen, status: NodeStatus, judgement: Judgement
+) -> None:
+    """A dead node is back only with another boot: a late write of the old one proves nothing."""
+    if judgement.verdict is not Verdict.HEALTHY or seen.report is None:
+        return
+    if seen.report.boot == status.boot:
+        warning = "it was proved dead, yet the same boot still writes: check its fence device"
+        if status.reason != warning:
+            round_.set_node(name, replace(status, reason=warning))
+            round_.say("contradiction", warning, node=name)
+        return
+    round_.set_node(
+        name,
+        replace(
+            status,
+            state=NodeState.ONLINE,
+            boot=seen.report.boot,
+            reason="back after a new start",
+            proof="",
+            power="",
+            attempt=0,
+        ),
+    )
+    round_.say("online", "back after a new start", node=name)
+
+
+def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> None:
+    boot = seen.report.boot if seen.report is not None else status.boot
+    if status.state is NodeState.FENCE:
+        if name in round_.seen.fencing:
+            return
+        round_.say("fence_cancelled", "its heartbeat is back before it was fenced", node=name)
+    elif status.state in (NodeState.SUSPECT, NodeState.OFFLINE):
+        round_.say("online", f"its heartbeat is back; it was {status.state.value}", node=name)
+    elif status.state is NodeState.UNKNOWN:
+        round_.say("online", "its heartbeat was seen for the first time", node=name)
+    if status.state is NodeState.ONLINE and boot == status.boot:
+        return
+    failover = round_.state.open_failover(name)
+    if failover is not None and not failover.confirmed:
+        round_.state = round_.state.with_failover(
+            replace(failover, finished=round_.seen.wall, proof="none: its heartbeat came back")
+        )
+    round_.set_node(
+        name,
+        replace(status, state=NodeState.ONLINE, reason="", boot=boot, attempt=0, retry_after=0.0),
+    )
+
+
+def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
+    """A node without a fresh heartbeat: what is done depends on whether anything is at stake."""
+    services = round_.state.services_on(name)
+    if not services:
+        if status.state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
+            reason = "silent with no services on it: nothing to recover, not fenced"
+            round_.set_node(name, replace(status, state=NodeState.OFFLINE, reason=reason))
+            round_.say("offline", f"{judgement.reason}; {reason}", node=name)
+        return
+    if status.state is not NodeState.SUSPECT:
+        round_.say("suspected", judgement.reason, node=name)
+        status = replace(status, since=round_.seen.wall)
+    if judgement.verdict is Verdict.WAIT or round_.seen.held:
+        reason = judgement.reason
+        if round_.seen.held:
+            reason = f"{reason}; not fenced: global maintenance ({round_.seen.held})"
+        if not _same_but_for_numbers(status, reason):
+            round_.set_node(name, replace(status, state=NodeState.SUSPECT, reason=reason))
+        return
+    failover = _begin_failover(round_, name, judgement.reason)
+    round_.state = round_.state.with_failover(failover)
+    round_.set_node(
+        name,
+        replace(status, state=NodeState.FENCE, reason=judgement.reason, attempt=0, retry_after=0.0),
+    )
+    round_.say("fence", f"{judgement.reason}; to be fenced for {', '.join(services)}", node=name)
+
+
+def _same_but_for_numbers(status: NodeStatus, reason: str) -> bool:
+    """Return whether a suspect's reason is the one recorded, apart from its age in seconds.
+
+    Without this every round of a long wait would write the whole record anew.
+    """
+    if status.state is not NodeState.SUSPECT:
+        return False
+    return status.reason.partition(";")[2] == reason.partition(";")[2] and bool(status.reason)
+
+
+def _begin_failover(round_: Round, name: str, reason: str) -> Failover:
+    status = round_.node(name)
+    wall = round_.seen.wall
+    suspected = status.since if status.state is NodeState.SUSPECT else wall
+    return Failover(
+        node=name,
+        reason=reason,
+        last_heartbeat=wall - round_.seen.nodes[name].heartbeat_age,
+        suspected=suspected,
+        recorded=wall,
+        services=tuple(round_.state.services_on(name)),
+    )
+
+
+def _order_fences(round_: Round) -> None:
+    """Send the fences that are due, never more at once than the brake allows."""
+    free = round_.timing.concurrent_fences - len(round_.seen.fencing)
+    for name, status in sorted(round_.state.nodes.items()):
+        if free <= 0 or round_.seen.storage_trouble:
+            return
+        if status.state is not NodeState.FENCE or name in round_.seen.fencing:
+            continue
+        if round_.seen.now < status.retry_after:
+            continue
+        round_.fences.append(FenceOrder(name, status.reason))
+        free -= 1
+
+
+def _switch_on(round_: Round, name: str, status: NodeStatus) -> None:
+    """Order a node on, unless it was fenced so often that this would be a loop."""
+    window = round_.timing.fence_window
+    recent = [at for at in status.fenced if round_.seen.wall - at < window]
+    if len(recent) < round_.timing.fence_limit:
+        round_.set_node(name, replace(status, power="sent"))
+        round_.powers.append(name)
+        return
+    reason = f"{status.proof}; left off: fenced {len(recent)} times in {window / 60:.0f} minutes"
+    round_.set_node(name, replace(status, power="left off", reason=reason))
+    round_.say("left_off", reason, node=name)

@@ -1,0 +1,155 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the LRM of a node knows and publishes: its report, as it stands in its record.
+
+The report is also what a daemon that was started again takes up from, so a
+command is in it as accepted before it is carried out.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from .state import known
+from .wanted import Service, service_document, service_from_options
+
+
+class LocalState(str, enum.Enum):
+    """What a node's LRM knows of a service on its own node."""
+
+    UNKNOWN = "unknown"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+
+
+class Outcome(str, enum.Enum):
+    """How a command ended.
+
+    ok: done; failed: not done, and nothing of it is left running; blocked: not
+    done, and something may still run; interrupted: the daemon was started
+    again half-way, and the command may be given anew.
+    """
+
+    OK = "ok"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """The result of one command uid; *at* is seconds since 1970, *took* seconds."""
+
+    service: str
+    outcome: Outcome
+    text: str = ""
+    at: float = 0.0
+    took: float = 0.0
+
+
+@dataclass(frozen=True)
+class LocalService:
+    """A service on this node; *definition* is what was started, to stop it by.
+
+    *restarts* counts how often it was restarted here since it last was
+    *settled*, that is, ran for a good while.
+    """
+
+    definition: Service
+    state: LocalState = LocalState.UNKNOWN
+    uid: str = ""
+    since: float = 0.0
+    reason: str = ""
+    restarts: int = 0
+    settled: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """An LRM's record.
+
+    *boot* changes when the node was started anew; *epoch* and *commands* are the
+    highest that were seen in the manager's record, older ones are refused;
+    *accepted* maps each command uid that was begun to its service; *found*
+    answers the manager's probes with whether the service runs here.
+    """
+
+    node: str = ""
+    boot: str = ""
+    epoch: int = 0
+    commands: int = 0
+    config_version: int = 0
+    lease_lost: bool = False
+    accepted: Mapping[str, str] = field(default_factory=dict)
+    results: Mapping[str, CommandResult] = field(default_factory=dict)
+    services: Mapping[str, LocalService] = field(default_factory=dict)
+    found: Mapping[str, bool] = field(default_factory=dict)
+
+    def with_service(self, service_id: str, service: LocalService) -> Report:
+        """Return this report with one service changed."""
+        return replace(self, services={**self.services, service_id: service})
+
+    def running(self) -> list[str]:
+        """Return the ids of the services that run here, or may."""
+        gone = (LocalState.STOPPED, LocalState.FAILED)
+        return sorted(key for key, one in self.services.items() if one.state not in gone)
+
+
+def report_document(report: Report) -> dict[str, Any]:
+    """Return the report as plain data for its record."""
+    return {
+        "node": report.node,
+        "boot": report.boot,
+        "epoch": report.epoch,
+        "commands": report.commands,
+        "config_version": report.config_version,
+        "lease_lost": report.lease_lost,
+        "accepted": dict(report.accepted),
+        "results": {
+            uid: {**asdict(result), "outcome": result.outcome.value}
+            for uid, result in report.results.items()
+        },
+        "services": {
+            service_id: {
+                "definition": service_document(service.definition),
+                "state": service.state.value,
+                "uid": service.uid,
+                "since": service.since,
+                "reason": service.reason,
+                "restarts": service.restarts,
+                "settled": service.settled,
+            }
+            for service_id, service in sorted(report.services.items())
+        },
+        "found": dict(report.found),
+    }
+
+
+def report_from_document(document: Mapping[str, Any]) -> Report:
+    """Read back what ``report_document`` made; unknown fields are passed over."""
+    values = known(Report, document)
+    values["results"] = {uid: _result(row) for uid, row in document.get("results", {}).items()}
+    values["services"] = {
+        service_id: _local_service(row) for service_id, row in document.get("services", {}).items()
+    }
+    return Report(**values)
+
+
+def _result(row: Mapping[str, Any]) -> CommandResult:
+    values = known(CommandResult, row)
+    values["outcome"] = Outcome(values["outcome"])
+    return CommandResult(**values)
+
+
+def _local_service(row: Mapping[str, Any]) -> LocalService:
+    values = known(LocalService, row)
+    values["definition"] = service_from_options(values["definition"])
+    values["state"] = LocalState(values["state"])
+    return LocalService(**values)

@@ -1,0 +1,258 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the manager knows and decides, as it stands in its record on storage.
+
+Times in here are seconds since 1970 by the manager's clock.  They are for
+people and for the record only: every decision about waiting is made on the
+reader's own monotonic clock, in ``seen.py``.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+EVENTS_KEPT = 200
+FAILOVERS_KEPT = 20
+
+T = TypeVar("T")
+
+
+class NodeState(str, enum.Enum):
+    """What the manager holds of a node.
+
+    unknown: not heard of since it was configured; online: its heartbeat is
+    fresh; offline: silent with nothing to recover; suspect: silent, and why
+    nothing is done yet is its reason; fence: to be fenced; off: proved dead.
+    """
+
+    UNKNOWN = "unknown"
+    ONLINE = "online"
+    OFFLINE = "offline"
+    SUSPECT = "suspect"
+    FENCE = "fence"
+    OFF = "off"
+
+
+class ServiceState(str, enum.Enum):
+    """The states of a service, as Proxmox VE's HA manager names them where it has them.
+
+    probe (ours): where a newly declared service runs already is being asked.
+    """
+
+    PROBE = "probe"
+    STOPPED = "stopped"
+    REQUEST_START = "request_start"
+    STARTED = "started"
+    REQUEST_STOP = "request_stop"
+    RELOCATE = "relocate"
+    RECOVERY = "recovery"
+    ERROR = "error"
+
+
+ACTIVE = frozenset(
+    {
+        ServiceState.REQUEST_START,
+        ServiceState.STARTED,
+        ServiceState.REQUEST_STOP,
+        ServiceState.RELOCATE,
+        ServiceState.RECOVERY,
+        ServiceState.ERROR,
+    }
+)
+"""States in which the service is, or may be, active on the node it names."""
+
+
+@dataclass(frozen=True)
+class ServiceStatus:
+    """A service: its state, the node it is on, and the command that is under way.
+
+    *uid* names the command given to *node*; *digest* is what was started there;
+    *failed_nodes* are the nodes on which its start failed since it last ran.
+    """
+
+    state: ServiceState
+    node: str = ""
+    target: str = ""
+    uid: str = ""
+    since: float = 0.0
+    reason: str = ""
+    digest: str = ""
+    failed_nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """A node: its state, why, and for a dead one the proof.
+
+    *boot* is the last boot that its LRM reported: a dead node is back only with
+    another one.  *fenced* are the times of the last fences, for the brake on
+    fence loops; *attempt* counts the tries of the present fence or switching
+    on, and *power* follows the latter.
+    """
+
+    state: NodeState = NodeState.UNKNOWN
+    since: float = 0.0
+    reason: str = ""
+    boot: str = ""
+    proof: str = ""
+    fenced: tuple[float, ...] = ()
+    attempt: int = 0
+    retry_after: float = 0.0
+    power: str = ""
+
+
+@dataclass(frozen=True)
+class Failover:
+    """The timeline of one node's death, in seconds since 1970; 0 is "not yet".
+
+    *started* maps each service to the node and the time at which it ran again.
+    """
+
+    node: str
+    reason: str = ""
+    last_heartbeat: float = 0.0
+    suspected: float = 0.0
+    recorded: float = 0.0
+    fence_sent: float = 0.0
+    confirmed: float = 0.0
+    proof: str = ""
+    services: tuple[str, ...] = ()
+    started: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    finished: float = 0.0
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the history: when, about which node or service, and the reason."""
+
+    at: float
+    kind: str
+    node: str = ""
+    service: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class ClusterState:
+    """The manager's whole record.
+
+    *epoch* is the manager lease's version; *manager* the node that wrote this;
+    *config_version* and *config_slot* say which wanted configuration it worked
+    from, so that a node reads exactly that one; *probes* are the services that
+    every node is asked to look for.
+    """
+
+    epoch: int = 0
+    manager: str = ""
+    config_version: int = 0
+    config_slot: int = 0
+    commands: int = 0
+    services: Mapping[str, ServiceStatus] = field(default_factory=dict)
+    nodes: Mapping[str, NodeStatus] = field(default_factory=dict)
+    probes: tuple[str, ...] = ()
+    failovers: tuple[Failover, ...] = ()
+    events: tuple[Event, ...] = ()
+
+    def with_service(self, service_id: str, status: ServiceStatus) -> ClusterState:
+        """Return this state with one service changed."""
+        return replace(self, services={**self.services, service_id: status})
+
+    def with_node(self, node: str, status: NodeStatus) -> ClusterState:
+        """Return this state with one node changed."""
+        return replace(self, nodes={**self.nodes, node: status})
+
+    def with_event(self, event: Event) -> ClusterState:
+        """Return this state with one more event; the oldest beyond the limit is dropped."""
+        return replace(self, events=(*self.events, event)[-EVENTS_KEPT:])
+
+    def with_failover(self, failover: Failover) -> ClusterState:
+        """Return this state with a failover begun or brought up to date."""
+        others = [one for one in self.failovers if one.finished or one.node != failover.node]
+        return replace(self, failovers=(*others, failover)[-FAILOVERS_KEPT:])
+
+    def open_failover(self, node: str) -> Failover | None:
+        """Return the failover of *node* that is still under way."""
+        for failover in self.failovers:
+            if failover.node == node and not failover.finished:
+                return failover
+        return None
+
+    def services_on(self, node: str) -> list[str]:
+        """Return the ids of the services that are, or may be, active on *node*."""
+        return sorted(
+            service_id
+            for service_id, status in self.services.items()
+            if status.state in ACTIVE
+            and (node == status.node and status.state != ServiceState.RECOVERY)
+        )
+
+
+def state_document(state: ClusterState) -> dict[str, Any]:
+    """Return the state as plain data for its record."""
+    document = {
+        item.name: getattr(state, item.name)
+        for item in fields(state)
+        if item.name not in ("services", "nodes", "failovers", "events")
+    }
+    document["probes"] = list(state.probes)
+    document["services"] = {key: _plain(value) for key, value in sorted(state.services.items())}
+    document["nodes"] = {key: _plain(value) for key, value in sorted(state.nodes.items())}
+    document["failovers"] = [asdict(one) for one in state.failovers]
+    document["events"] = [asdict(one) for one in state.events]
+    return document
+
+
+def state_from_document(document: Mapping[str, Any]) -> ClusterState:
+    """Read back what ``state_document`` made.
+
+    Fields that this version does not know are passed over, so that two versions
+    can talk to each other while a new one is rolled out.
+    """
+    simple = known(ClusterState, document)
+    simple["probes"] = tuple(document.get("probes", ()))
+    simple["services"] = {
+        key: _service_status(row) for key, row in document.get("services", {}).items()
+    }
+    simple["nodes"] = {key: _node_status(row) for key, row in document.get("nodes", {}).items()}
+    simple["failovers"] = tuple(_failover(row) for row in document.get("failovers", ()))
+    simple["events"] = tuple(Event(**known(Event, row)) for row in document.get("events", ()))
+    return ClusterState(**simple)
+
+
+def known(kind: type[T], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of *row* that are fields of the dataclass *kind*."""
+    allowed = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    return {key: value for key, value in row.items() if key in allowed}
+
+
+def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
+    """Return a status without the fields that are empty: records stay small."""
+    row = {key: value for key, value in asdict(status).items() if value}
+    row["state"] = status.state.value
+    return row
+
+
+def _service_status(row: Mapping[str, Any]) -> ServiceStatus:
+    values = known(ServiceStatus, row)
+    values["state"] = ServiceState(values["state"])
+    values["failed_nodes"] = tuple(values.get("failed_nodes", ()))
+    return ServiceStatus(**values)
+
+
+def _node_status(row: Mapping[str, Any]) -> NodeStatus:
+    values = known(NodeStatus, row)
+    values["state"] = NodeState(values["state"])
+    values["fenced"] = tuple(values.get("fenced", ()))
+    return NodeStatus(**values)
+
+
+def _failover(row: Mapping[str, Any]) -> Failover:
+    values = known(Failover, row)
+    values["services"] = tuple(values.get("services", ()))
+    values["started"] = {
+        key: (str(value[0]), float(value[1])) for key, value in values.get("started", {}).items()
+    }
+    return Failover(**values)

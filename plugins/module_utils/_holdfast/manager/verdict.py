@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Is a node healthy, a suspect, to be fenced, or proved dead?  The design's table as a function."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from .seen import Answer, LeaseSight, NodeSeen, Timing
+
+
+class Verdict(enum.Enum):
+    """What is to be done about a node; WAIT always comes with a reason.
+
+    WATCH: the observer has not watched it for long enough to say anything.
+    """
+
+    HEALTHY = "healthy"
+    WATCH = "watch"
+    WAIT = "wait"
+    FENCE = "fence"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict and its reason in plain words."""
+
+    verdict: Verdict
+    reason: str
+
+
+def judge(seen: NodeSeen, storage_trouble: str, timing: Timing) -> Judgement:
+    """Return the verdict on a node from what the observer sees of it.
+
+    *storage_trouble* is the observer's own: while it has any it judges nobody.
+    """
+    age = seen.heartbeat_age
+    if age < timing.suspect_after:
+        if seen.beats:
+            return Judgement(Verdict.HEALTHY, "its heartbeat is fresh")
+        return Judgement(Verdict.WATCH, f"it has been watched for {age:.1f} s only")
+    if storage_trouble:
+        return Judgement(Verdict.WAIT, f"no verdict: {storage_trouble}")
+    silent = f"no heartbeat for {age:.1f} s"
+    if seen.lease is LeaseSight.DEAD:
+        return Judgement(
+            Verdict.DEAD, f"{silent}, and its host lease has run out behind its watchdog"
+        )
+    if seen.answer is Answer.YES:
+        return _alive_without_heartbeat(seen, silent, timing)
+    if seen.answer is Answer.UNKNOWN:
+        return Judgement(Verdict.WAIT, f"{silent}; it is being asked over the network")
+    return Judgement(Verdict.FENCE, f"{silent} and no answer on the network")
+
+
+def _alive_without_heartbeat(seen: NodeSeen, silent: str, timing: Timing) -> Judgement:
+    """Return the verdict on a node that answers on the network but writes nothing."""
+    if seen.lease in (LeaseSight.FAILED, LeaseSight.FREE):
+        return Judgement(
+            Verdict.FENCE,
+            f"{silent}; it answers, but its host lease is {seen.lease.value}:"
+            " it may no longer act and cannot be seen to have stopped",
+        )
+    if seen.lease is LeaseSight.STALE:
+        return Judgement(
+            Verdict.WAIT,
+            f"{silent}; it answers, but does not renew its host lease:"
+            " its way to the storage seems gone and its watchdog will act",
+        )
+    if seen.heartbeat_age < timing.suspect_after + timing.daemon_grace:
+        return Judgement(
+            Verdict.WAIT,
+            f"{silent}, but it answers and renews its host lease: its LRM daemon is gone and"
+            f" has {timing.daemon_grace:.0f} s to come back",
+        )
+    return Judgement(
+        Verdict.FENCE,
+        f"{silent}; the node lives, but its LRM daemon did not come back"
+        f" within {timing.daemon_grace:.0f} s",
+    )
