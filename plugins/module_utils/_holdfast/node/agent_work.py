@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a worker does: calls the resource agents of one service, in order or in reverse."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import HoldfastError
+from ..manager.jobs import Job, JobEnd, JobKind, Sight
+from ..manager.report import Outcome
+from ..manager.wanted import Resource, Service
+from ..ocf.call import OcfResult, call
+from ..ocf.environment import SEARCH_PATH
+from ..ocf.locate import locate, parse_agent
+from .configuration import NodeConfiguration
+from .power import MARK
+
+RETRY_WAIT = 1.0
+"""Seconds between a failed start and the next try on the same node."""
+
+
+class AgentWork:
+    """Carries out jobs on this node."""
+
+    def __init__(
+        self,
+        configuration: NodeConfiguration,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Remember the node; *clock* is monotonic seconds, *wall* seconds since 1970."""
+        self._configuration = configuration
+        self._clock = clock
+        self._wall = wall
+        self._wait = wait
+
+    def carry_out(self, job: Job) -> JobEnd:
+        """Do a job to its end and return how it ended; never raises what an agent causes."""
+        begun = self._clock()
+        try:
+            outcome, sight, text = self._do(job)
+        except HoldfastError as error:
+            outcome, sight, text = Outcome.BLOCKED, Sight.PARTLY, str(error)
+        return JobEnd(job, outcome, sight, text, self._wall(), self._clock() - begun)
+
+    def _do(self, job: Job) -> tuple[Outcome, Sight, str]:
+        if job.kind is JobKind.PROBE:
+            return (Outcome.OK, *self._look(job.service, health=False))
+        if job.kind is JobKind.MONITOR:
+            return (Outcome.OK, *self._look(job.service, health=True))
+        if job.kind is JobKind.STOP:
+            return self._stop(job.service)
+        if job.kind is JobKind.RESTART:
+            ended = self._stop(job.service)
+            return ended if ended[0] is not Outcome.OK else self._start(job.service, tries=1)
+        return self._start(job.service, tries=1 + job.service.max_restart)
+
+    def _start(self, service: Service, tries: int) -> tuple[Outcome, Sight, str]:
+        """Start all resources in order; after a failure leave nothing of them running."""
+        for attempt in range(1, tries + 1):
+            failure = self._start_once(service)
+            if not failure:
+                return Outcome.OK, Sight.RUNNING, "started"
+            outcome, sight, text = self._stop(service)
+            if outcome is not Outcome.OK:
+                return outcome, sight, f"{failure}; and then it could not be stopped: {text}"
+            if attempt < tries:
+                self._wait(RETRY_WAIT)
+        times = f" ({tries} tries)" if tries > 1 else ""
+        return Outcome.FAILED, Sight.STOPPED, f"{failure}{times}"
+
+    def _start_once(self, service: Service) -> str:
+        for resource in service.resources:
+            result = self._call(service, resource, "start", resource.start_timeout)
+            if not result.succeeded:
+                return f"{resource.name}: {result}"
+        return ""
+
+    def _stop(self, service: Service) -> tuple[Outcome, Sight, str]:
+        """Stop all resources in reverse; an agent's word is checked by a probe."""
+        for resource in reversed(service.resources):
+            result = self._call(service, resource, "stop", resource.stop_timeout)
+            if not result.succeeded:
+                return Outcome.BLOCKED, Sight.PARTLY, f"{resource.name}: {result}"
+            left = self._call(service, resource, "monitor", resource.monitor_timeout)
+            if left.active_or_failed:
+                text = f"{resource.name}: stop succeeded, but a probe says {left}"
+                return Outcome.BLOCKED, Sight.PARTLY, text
+        return Outcome.OK, Sight.STOPPED, "stopped"
+
+    def _look(self, service: Service, *, health: bool) -> tuple[Sight, str]:
+        """Return what of the service runs; a health check asks the agents for more than a probe."""
+        running, reasons = 0, list[str]()
+        failed = False
+        for resource in service.resources:
+            interval = resource.monitor_interval if health else 0.0
+            result = self._call(
+                service, resource, "monitor", resource.monitor_timeout, interval=interval
+            )
+            if result.running:
+                running += 1
+                continue
+            failed = failed or result.active_or_failed
+            reasons.append(f"{resource.name}: {result}")
+        text = "; ".join(reasons)
+        if running == len(service.resources):
+            return Sight.RUNNING, text
+        if running or failed:
+            return Sight.PARTLY, text
+        return Sight.STOPPED, text
+
+    def _call(
+        self,
+        service: Service,
+        resource: Resource,
+        action: str,
+        timeout: float,
+        interval: float = 0.0,
+    ) -> OcfResult:
+        agent = parse_agent(resource.agent)
+        return call(
+            self._locate(resource.agent),
+            action,
+            instance=f"{service.id}.{resource.name}",
+            agent=agent,
+            parameters=resource.parameters,
+            timeout=timeout,
+            interval=interval,
+            node_name=self._configuration.node,
+            run_directory=str(self._configuration.run_directory),
+            extra_environment=agent_extras(),
+        )
+
+    def _locate(self, agent: str) -> str:
+        """Return the agent's file; one that is missing is left to the call, which says so."""
+        try:
+            return locate(parse_agent(agent), self._configuration.agent_directories)
+        except HoldfastError:
+            return f"/{agent}"
+
+
+def agent_extras() -> dict[str, str]:
+    """Return what agents get beyond OCF's environment: the machine's mark, and this Python."""
+    extras = {"PATH": f"{SEARCH_PATH}:{Path(sys.executable).parent}"}
+    if MARK in os.environ:
+        extras[MARK] = os.environ[MARK]
+    return extras

@@ -1,0 +1,142 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster's shared storage as a node's daemons and modules use it.
+
+One object holds the whiteboard, the records and the leases open for one node; it
+is not for several threads.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..errors import FormatError
+from ..lease.embedded import EmbeddedLeases
+from ..lease.interface import Leases
+from ..manager.report import Report, report_document, report_from_document
+from ..manager.state import ClusterState, state_document, state_from_document
+from ..manager.wanted import Wanted, wanted_document, wanted_from_document
+from ..storage.records import Kind, Record, RecordFile
+from ..storage.whiteboard import Whiteboard
+from .configuration import NodeConfiguration
+
+MANAGER_LEASE = "manager"
+CONFIGURATION_LEASE = "configuration"
+
+T = TypeVar("T")
+
+
+class ClusterStorage:
+    """Typed reading and writing of what the cluster keeps on its storage."""
+
+    def __init__(
+        self, configuration: NodeConfiguration, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Describe the files; each is opened at its first use."""
+        self._configuration = configuration
+        self.board = Whiteboard(str(configuration.metadata_path))
+        self._records = RecordFile(str(configuration.state_path))
+        self.leases: Leases = EmbeddedLeases(
+            str(configuration.lockspace_path),
+            str(configuration.leases_path),
+            configuration.me.host_id,
+            clock,
+        )
+        self._known: dict[tuple[Kind, int], Record] = {}
+        self._parsed: dict[tuple[Kind, int], tuple[Record, Any]] = {}
+
+    def adopt_host_lease(self) -> int:
+        """Work under the host lease that this node's machine, or sanlock, holds."""
+        return self.leases.adopt(self._configuration.node)
+
+    def read_report(self, host_id: int) -> Report | None:
+        """Return a node's LRM record, or None if it never wrote one."""
+        return self._read(Kind.LRM, host_id, report_from_document)
+
+    def write_report(self, report: Report) -> None:
+        """Write this node's LRM record."""
+        self._write(Kind.LRM, report.epoch, report_document(report))
+
+    def read_manager(self) -> ClusterState | None:
+        """Return the manager's record: that of the highest epoch.
+
+        Normally the holder of the manager lease has written it and one slot is
+        read; all slots are, while a new manager has not written yet.
+        """
+        holder = self.leases.holder(MANAGER_LEASE)
+        if holder.host_id in self._configuration.host_ids().values():
+            state = self._read_state(holder.host_id)
+            if state is not None and state.epoch == holder.version:
+                return state
+        states = [self._read_state(one) for one in self._configuration.host_ids().values()]
+        written = [state for state in states if state is not None and state.epoch > 0]
+        return max(written, key=lambda state: state.epoch, default=None)
+
+    def write_manager(self, state: ClusterState) -> None:
+        """Write the manager's record into this node's slot."""
+        self._write(Kind.CRM, state.epoch, state_document(state))
+
+    def write_intent(self, intent: dict[str, Any]) -> None:
+        """Record what this node is about to do as a candidate, beside its last state.
+
+        The state is kept under its own, older epoch: it may be the newest there is.
+        """
+        own = self._configuration.me.host_id
+        record = self._records.read(Kind.CRM, own)
+        document = json.loads(record.payload) if record is not None else {}
+        document["intent"] = intent
+        self._write(Kind.CRM, record.epoch if record is not None else 0, document)
+
+    def read_wanted(self) -> tuple[Wanted, int]:
+        """Return the newest wanted configuration and the host id in whose slot it stands."""
+        newest, slot = Wanted(), 0
+        for host_id in sorted(self._configuration.host_ids().values()):
+            wanted = self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
+            if wanted is not None and wanted.version > newest.version:
+                newest, slot = wanted, host_id
+        return newest, slot
+
+    def read_wanted_from(self, host_id: int) -> Wanted | None:
+        """Return the wanted configuration in one node's slot."""
+        return self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
+
+    def write_wanted(self, wanted: Wanted) -> None:
+        """Write a wanted configuration into this node's slot."""
+        self._write(Kind.CONFIGURATION, wanted.version, wanted_document(wanted))
+
+    def close(self) -> None:
+        """Close all files; leases and locks that are held are dropped."""
+        self.board.close()
+        self._records.close()
+        self.leases.close()
+
+    def _read_state(self, host_id: int) -> ClusterState | None:
+        return self._read(Kind.CRM, host_id, state_from_document)
+
+    def _read(self, kind: Kind, host_id: int, parse: Callable[[Any], T]) -> T | None:
+        """Return a record's content; what did not change since the last read is not parsed anew."""
+        key = (kind, host_id)
+        record = self._records.read_if_newer(kind, host_id, self._known.get(key))
+        if record is None:
+            return None
+        self._known[key] = record
+        known = self._parsed.get(key)
+        if known is not None and known[0] is record:
+            same: T = known[1]
+            return same
+        try:
+            content = parse(json.loads(record.payload))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FormatError(
+                f"The {kind.name} record of host id {host_id} in"
+                f" {self._configuration.state_path} is whole but cannot be understood: {error!r}."
+            ) from error
+        self._parsed[key] = (record, content)
+        return content
+
+    def _write(self, kind: Kind, epoch: int, document: dict[str, Any]) -> None:
+        payload = json.dumps(document, separators=(",", ":")).encode()
+        self._records.write(kind, self._configuration.me.host_id, epoch, payload)

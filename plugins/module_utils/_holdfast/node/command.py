@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ``holdfast`` command: what an operator types on a node, with or without Ansible.
+
+Exit status: 0 all is well, 1 something is not as wanted, 2 the question could
+not be answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import __version__
+from ..errors import HoldfastError
+from . import power
+from .configuration import DEFAULT_PATH, NodeConfiguration, load
+
+WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command with *arguments* and return its exit status."""
+    parser = _parser()
+    options = parser.parse_args(list(arguments))
+    try:
+        result: int = options.act(options)
+    except HoldfastError as error:
+        sys.stderr.write(f"holdfast: {error}\n")
+        return NO_ANSWER
+    except BrokenPipeError:
+        return NO_ANSWER
+    return result
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="holdfast", description="High availability on shared storage, from any node."
+    )
+    parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="SUBCOMMAND")
+
+    status = commands.add_parser("status", help="show the cluster: nodes, services, failovers")
+    _add_config(status)
+    status.add_argument("--json", action="store_true", help="print plain data for programs")
+    status.add_argument("--html", metavar="FILE", help="also write a status page into FILE")
+    status.set_defaults(act=_status)
+
+    probe = commands.add_parser(
+        "probe", help="ask the agents which of the declared services run on this node now"
+    )
+    _add_config(probe)
+    probe.set_defaults(act=_probe)
+
+    machine = commands.add_parser(
+        "machine", help="of an embedded cluster: run, cut, freeze or thaw a node's machine"
+    )
+    machine.add_argument("what", choices=("run", "cut", "freeze", "thaw"))
+    machine.add_argument("config", help="the node's configuration file")
+    machine.set_defaults(act=_machine)
+
+    for name, act in (("lrm", _lrm), ("crm", _crm)):
+        daemon = commands.add_parser(name, help=f"run the {name.upper()} daemon in the foreground")
+        daemon.add_argument("config", help="the node's configuration file")
+        daemon.set_defaults(act=act)
+    return parser
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config",
+        default=os.environ.get("HOLDFAST_CONFIG", DEFAULT_PATH),
+        help=f"the node's configuration file (HOLDFAST_CONFIG, or else {DEFAULT_PATH})",
+    )
+
+
+def _status(options: argparse.Namespace) -> int:
+    from ..storage.whole_file import write_text
+    from .status import read_status
+    from .status_page import render_page
+    from .status_text import render_text
+
+    status = read_status(_load(options))
+    if options.html:
+        write_text(Path(options.html), render_page(status))
+    if options.json:
+        sys.stdout.write(json.dumps(status, indent=2) + "\n")
+    else:
+        sys.stdout.write(render_text(status, colour=sys.stdout.isatty()))
+    sys.stdout.flush()
+    return NOT_AS_WANTED if status["problems"] else WELL
+
+
+def _probe(options: argparse.Namespace) -> int:
+    from .probe import probe_services
+
+    sys.stdout.write(json.dumps(probe_services(_load(options)), indent=2) + "\n")
+    return WELL
+
+
+def _machine(options: argparse.Namespace) -> int:
+    path = Path(options.config).resolve()
+    configuration = load(path)
+    base, name = configuration.folder.parent, configuration.folder.name
+    if options.what == "cut":
+        power.power_off(base, name, 10.0)
+    elif options.what == "freeze":
+        power.freeze(base, name)
+    elif options.what == "thaw":
+        power.thaw(base, name)
+    else:
+        return _run_machine(configuration)
+    return WELL
+
+
+def _run_machine(configuration: NodeConfiguration) -> int:
+    """Run the machine in this process, marked as such so that its power switch finds it."""
+    from .machine import Machine
+
+    mark = str(configuration.folder.resolve())
+    if os.environ.get(power.MARK) != mark:
+        environment = {**os.environ, power.MARK: mark}
+        package = Path(__file__).resolve().parent.parent
+        environment["PYTHONPATH"] = str(package.parent)
+        config = str(configuration.folder / "node.json")
+        command = [sys.executable, "-m", package.name, "machine", "run", config]
+        os.execve(sys.executable, command, environment)
+    Machine(configuration).run()
+    return WELL
+
+
+def _lrm(options: argparse.Namespace) -> int:
+    from .lrm import LocalDaemon
+
+    power.die_with_parent()
+    LocalDaemon(load(Path(options.config))).run()
+    return WELL
+
+
+def _crm(options: argparse.Namespace) -> int:
+    from .crm import ClusterDaemon
+
+    power.die_with_parent()
+    ClusterDaemon(load(Path(options.config))).run()
+    return WELL
+
+
+def _load(options: argparse.Namespace) -> NodeConfiguration:
+    return load(Path(options.config))

@@ -1,0 +1,213 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node's configuration file: which cluster it belongs to, who the members are, where things lie.
+
+The file is JSON, written by the role ``node`` and the same on all nodes but for
+its ``node`` and ``folder``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from .. import names
+from ..errors import InputError, StorageError
+from ..manager.seen import Timing
+
+DEFAULT_PATH = "/etc/holdfast/node.json"
+BACKENDS = ("embedded",)
+PORTS_PER_NODE = 3
+
+
+@dataclass(frozen=True)
+class Member:
+    """A node of the cluster: its host id, and where its daemons listen (UDP).
+
+    The node's machine listens on *port*, its LRM on the next, its CRM on the
+    one after that.
+    """
+
+    name: str
+    host_id: int
+    address: str
+    port: int
+
+    def ports(self) -> range:
+        """Return the ports that belong to this node."""
+        return range(self.port, self.port + PORTS_PER_NODE)
+
+
+@dataclass(frozen=True)
+class NodeConfiguration:
+    """What a node knows of its cluster.
+
+    *storage* is the folder on shared storage, *folder* the node's own one.
+    """
+
+    cluster: str
+    node: str
+    storage: Path
+    folder: Path
+    members: Mapping[str, Member]
+    backend: str = "embedded"
+    agent_directories: tuple[str, ...] = ("/usr/lib/ocf",)
+    fence_configuration: Path = Path("/etc/holdfast/fence.json")
+    timing: Timing = field(default_factory=Timing)
+
+    @property
+    def me(self) -> Member:
+        """Return this node as a member."""
+        return self.members[self.node]
+
+    @property
+    def lockspace_path(self) -> Path:
+        """Return where the host leases are."""
+        return self.storage / f"{self.cluster}.lockspace"
+
+    @property
+    def leases_path(self) -> Path:
+        """Return where the resource leases are."""
+        return self.storage / f"{self.cluster}.leases"
+
+    @property
+    def metadata_path(self) -> Path:
+        """Return where the whiteboard is."""
+        return self.storage / f"{self.cluster}.metadata"
+
+    @property
+    def state_path(self) -> Path:
+        """Return where the records are."""
+        return self.storage / f"{self.cluster}.state"
+
+    @property
+    def run_directory(self) -> Path:
+        """Return where agents keep their state; it is empty after the node was off."""
+        return self.folder / "run"
+
+    def boot(self) -> str:
+        """Return what changes whenever the node is started anew."""
+        path = self.folder / "boot"
+        try:
+            return path.read_text(encoding="ascii").strip()
+        except OSError as error:
+            raise StorageError(
+                f"{path} cannot be read ({error.strerror}); it is written when the node's machine"
+                " starts, so start the machine."
+            ) from error
+
+    def host_ids(self) -> dict[str, int]:
+        """Return the host id of each member."""
+        return {name: member.host_id for name, member in self.members.items()}
+
+
+def load(path: Path) -> NodeConfiguration:
+    """Read and check a node's configuration file; raises ``InputError`` naming what is wrong."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        text = f"the readable configuration of a node ({error.strerror})"
+        raise InputError("config", str(path), text) from error
+    except ValueError as error:
+        raise InputError("config", str(path), f"a file of valid JSON ({error})") from error
+    return from_document(document)
+
+
+def from_document(document: Mapping[str, Any]) -> NodeConfiguration:
+    """Return the checked configuration of a document or of module options."""
+    members = _members(document.get("members"))
+    node = names.node_name(document.get("node"), "node")
+    if node not in members:
+        raise InputError("node", node, f"one of the members ({', '.join(sorted(members))})")
+    backend = document.get("backend", "embedded")
+    if backend not in BACKENDS:
+        raise InputError("backend", backend, f"one of {', '.join(BACKENDS)}")
+    return NodeConfiguration(
+        cluster=names.cluster_name(document.get("cluster"), "cluster"),
+        node=node,
+        storage=_absolute(document.get("storage"), "storage"),
+        folder=_absolute(document.get("folder"), "folder"),
+        members=members,
+        backend=backend,
+        agent_directories=tuple(document.get("agent_directories") or ("/usr/lib/ocf",)),
+        fence_configuration=_absolute(
+            document.get("fence_configuration") or "/etc/holdfast/fence.json",
+            "fence_configuration",
+        ),
+        timing=_timing(document.get("timing") or {}),
+    )
+
+
+def to_document(configuration: NodeConfiguration) -> dict[str, Any]:
+    """Return the configuration as plain data, as it stands in its file."""
+    return {
+        "cluster": configuration.cluster,
+        "node": configuration.node,
+        "storage": str(configuration.storage),
+        "folder": str(configuration.folder),
+        "backend": configuration.backend,
+        "members": [asdict(one) for _, one in sorted(configuration.members.items())],
+        "agent_directories": list(configuration.agent_directories),
+        "fence_configuration": str(configuration.fence_configuration),
+        "timing": asdict(configuration.timing),
+    }
+
+
+def _members(rows: object) -> dict[str, Member]:
+    if not isinstance(rows, list) or not rows:
+        raise InputError("members", rows, "a list of nodes with name, host_id, address and port")
+    members: dict[str, Member] = {}
+    taken: dict[tuple[str, int], str] = {}
+    ids: dict[int, str] = {}
+    for row in rows:
+        member = Member(
+            name=names.node_name(row.get("name"), "members.name"),
+            host_id=names.host_id(row.get("host_id"), "members.host_id"),
+            address=str(row.get("address") or "127.0.0.1"),
+            port=names.port(row.get("port"), "members.port"),
+        )
+        if member.name in members:
+            raise InputError("members.name", member.name, "a name that no other node has")
+        if member.host_id in ids:
+            other = ids[member.host_id]
+            raise InputError(
+                "members.host_id",
+                member.host_id,
+                f"a host id that no other node has; nodes {other!r} and {member.name!r} share it",
+            )
+        for port in member.ports():
+            if (member.address, port) in taken:
+                raise InputError(
+                    "members.port",
+                    member.port,
+                    f"a port whose next {PORTS_PER_NODE} are free on {member.address};"
+                    f" node {taken[(member.address, port)]!r} uses {port}",
+                )
+            taken[(member.address, port)] = member.name
+        ids[member.host_id] = member.name
+        members[member.name] = member
+    return members
+
+
+def _timing(values: Mapping[str, Any]) -> Timing:
+    known = {item.name: type(getattr(Timing(), item.name)) for item in fields(Timing)}
+    checked: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in known:
+            raise InputError("timing", name, f"one of {', '.join(sorted(known))}")
+        if known[name] is bool:
+            checked[name] = bool(value)
+            continue
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or value <= 0:
+            raise InputError(f"timing.{name}", value, "a number above 0")
+        checked[name] = known[name](value)
+    return Timing(**checked)
+
+
+def _absolute(value: object, option: str) -> Path:
+    if isinstance(value, str) and value.startswith("/"):
+        return Path(value)
+    raise InputError(option, value, "an absolute path")

@@ -1,0 +1,233 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The CRM daemon: tries for the manager lease, and manages the cluster while it has it.
+
+Each round it looks, lets ``manager/cluster.py`` decide, writes its record, makes
+sure that it still is the manager, and only then gives the orders.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import asdict, replace
+
+from ..errors import HoldfastError, LeaseError, StorageError
+from ..manager import cluster, election
+from ..manager.cluster import Intent
+from ..manager.seen import FenceReport, PowerReport, Seen
+from ..manager.state import ClusterState
+from .cluster_storage import MANAGER_LEASE, ClusterStorage
+from .configuration import NodeConfiguration
+from .log import log
+from .network import Network
+from .notify import Notifier
+from .observer import Observation, Observer
+from .orders import FenceEnd, Orders
+
+ROUND = 0.5
+
+LATE = 1.5
+"""A round that took longer, because this process or its storage was held up, decides nothing."""
+
+
+class ClusterDaemon:
+    """The CRM of one node: the manager, or a candidate."""
+
+    def __init__(self, configuration: NodeConfiguration) -> None:
+        """Listen on the node's CRM port; nobody is judged before it was watched for a while."""
+        self._configuration = configuration
+        self._me = configuration.me
+        self._network = Network(
+            configuration.cluster, configuration.node, self._me.address, self._me.port + 2
+        )
+        self._storage = ClusterStorage(configuration)
+        self._storage.adopt_host_lease()
+        self._observer = Observer(configuration, self._storage, self._network)
+        self._orders = Orders(configuration, self._wake)
+        self._state: ClusterState | None = None
+        self._written: ClusterState | None = None
+        self._intent: Intent | None = None
+        self._generations: dict[str, int] = {}
+        self._held_back: list[FenceEnd] = []
+        self._fences: list[FenceReport] = []
+        self._powers: list[PowerReport] = []
+        self._fence_not_before = 0.0
+        self._trouble = ""
+        self._stop = False
+
+    def run(self) -> None:
+        """Go round until SIGTERM; then the manager lease is given up."""
+        signal.signal(signal.SIGTERM, self._on_term)
+        notifier = Notifier()
+        notifier.ready()
+        log(f"CRM of {self._configuration.node} runs")
+        while not self._stop:
+            begun = time.monotonic()
+            try:
+                self.round()
+            except (StorageError, LeaseError) as error:
+                self._trouble = f"this node's own storage fails: {error}"
+                log(f"round without result: {error}")
+            notifier.alive()
+            self._listen(ROUND - (time.monotonic() - begun))
+        self._storage.leases.release(MANAGER_LEASE)
+        log(f"CRM of {self._configuration.node} ends")
+
+    def round(self) -> None:
+        """Look, decide, write, act: once."""
+        begun = time.monotonic()
+        observation = self._observer.look()
+        self._collect()
+        if self._state is not None and not self._storage.leases.held(MANAGER_LEASE):
+            log("the manager lease is lost: no longer manager")
+            self._state = self._written = None
+        if self._state is None:
+            self._try_for_manager(observation)
+        if self._state is not None:
+            self._manage(observation, begun)
+
+    def _collect(self) -> None:
+        """Take what ended; a proof is held back while the dead node may still be writing."""
+        self._powers.extend(self._orders.take_powers())
+        self._held_back.extend(self._orders.take_fences())
+        waiting: list[FenceEnd] = []
+        for end in self._held_back:
+            changed = self._observer.changed_at(end.report.node)
+            quiet_for = time.monotonic() - changed
+            if not end.report.confirmed or changed <= end.sent:
+                self._fences.append(end.report)
+            elif changed > end.ended + ROUND:
+                self._fences.append(replace(end.report, quiet=False))
+            elif quiet_for >= self._configuration.timing.suspect_after:
+                self._fences.append(end.report)
+            else:
+                waiting.append(end)
+        self._held_back = waiting
+
+    def _try_for_manager(self, observation: Observation) -> None:
+        """Take the manager lease if it is free; fence its holder if that is silent."""
+        epoch = self._storage.leases.acquire(MANAGER_LEASE)
+        if epoch is None:
+            self._watch_holder(observation)
+            return
+        last = self._storage.read_manager() or ClusterState()
+        self._state = cluster.take_over(
+            last, epoch, self._configuration.node, time.time(), self._intent
+        )
+        self._intent = None
+        log(f"manager with epoch {epoch}")
+
+    def _watch_holder(self, observation: Observation) -> None:
+        """As a candidate: fence the manager's node when it is silent and it is our turn."""
+        ids = {host_id: name for name, host_id in self._configuration.host_ids().items()}
+        holder = ids.get(self._storage.leases.holder(MANAGER_LEASE).host_id, "")
+        candidacy = election.consider(
+            self._configuration.node,
+            holder,
+            observation.nodes,
+            self._configuration.host_ids(),
+            observation.trouble or self._trouble,
+            observation.held,
+            self._configuration.timing,
+        )
+        self._trouble = ""
+        self._note_failed_fences()
+        now = time.monotonic()
+        if not candidacy.fence or now < self._fence_not_before or self._is_fencing(holder):
+            return
+        self._fence_not_before = now + self._configuration.timing.fence_retry
+        wall = time.time()
+        age = observation.nodes[holder].heartbeat_age
+        self._intent = Intent(holder, candidacy.reason, wall - age, wall)
+        self._storage.write_intent(asdict(self._intent))
+        log(f"fence {holder}: {candidacy.reason}")
+        self._fence(holder)
+
+    def _note_failed_fences(self) -> None:
+        """A fence that freed no manager lease proved nothing to a candidate; say so and retry."""
+        for fence in self._fences:
+            log(f"fence of {fence.node} ended, but its manager lease is held: {fence.text}")
+        self._fences.clear()
+
+    def _is_fencing(self, node: str) -> bool:
+        held_back = {end.report.node for end in self._held_back}
+        return node in self._orders.fencing() | held_back
+
+    def _manage(self, observation: Observation, begun: float) -> None:
+        state = self._state
+        if state is None:
+            return
+        wanted, slot = self._storage.read_wanted()
+        now = time.monotonic()
+        seen = Seen(
+            now=now,
+            wall=time.time(),
+            wanted=wanted,
+            config_slot=slot,
+            nodes=observation.nodes,
+            storage_trouble=observation.trouble or self._trouble,
+            held=observation.held,
+            fencing=self._orders.fencing() | {end.report.node for end in self._held_back},
+            fences=tuple(self._fences),
+            powers=tuple(self._powers),
+        )
+        self._trouble = ""
+        step = cluster.step(state, seen, self._configuration.timing)
+        if time.monotonic() - begun > LATE:
+            self._trouble = "this node was held up in the middle of a round"
+            log(f"{self._trouble}; the round is thrown away")
+            return
+        if step.state != self._written:
+            self._storage.write_manager(step.state)
+            self._log_events(state, step.state)
+            self._written = step.state
+            self._network.hint(
+                (member.address, member.port + 1) for member in self._configuration.members.values()
+            )
+        self._state = step.state
+        self._free_proved(seen.fences)
+        self._fences.clear()
+        self._powers.clear()
+        if (step.fences or step.powers) and not self._storage.leases.held(MANAGER_LEASE):
+            raise LeaseError("the manager lease was lost before the orders were given")
+        for order in step.fences:
+            self._fence(order.node)
+        for node in step.powers:
+            self._orders.power_on(node)
+
+    def _fence(self, node: str) -> None:
+        """Send a fence, remembering which host lease it is to prove dead."""
+        host_id = self._configuration.members[node].host_id
+        self._generations[node] = self._storage.leases.host(host_id).generation
+        self._orders.fence(node)
+
+    def _free_proved(self, fences: tuple[FenceReport, ...]) -> None:
+        """Set the host leases of nodes that are verified off free: nothing waits for them then."""
+        for fence in fences:
+            generation = self._generations.pop(fence.node, None)
+            if not (fence.confirmed and fence.quiet) or generation is None:
+                continue
+            host_id = self._configuration.members[fence.node].host_id
+            try:
+                self._storage.leases.free_host(host_id, generation)
+            except HoldfastError as error:
+                log(f"host lease of {fence.node} not set free: {error}")
+
+    def _listen(self, seconds: float) -> None:
+        _, answered = self._network.listen(max(seconds, 0.0))
+        self._observer.answered(answered)
+
+    def _log_events(self, before: ClusterState, after: ClusterState) -> None:
+        known = set(before.events)
+        for event in after.events:
+            if event not in known:
+                about = " ".join(part for part in (event.service, event.node) if part)
+                log(f"{event.kind} {about}: {event.text}")
+
+    def _wake(self) -> None:
+        """End the loop's wait; called from the threads of the orders."""
+        self._network.hint([(self._me.address, self._me.port + 2)])
+
+    def _on_term(self, *_: object) -> None:
+        self._stop = True

@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Answering for the module ``cluster_info``: the status, waited for, probed, and as a page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import HoldfastError
+from ..result import Result
+from ..storage.whole_file import write_text
+from .configuration import NodeConfiguration, load
+from .probe import probe_services
+from .status import read_status
+from .status_page import render_page
+from .status_text import render_text
+
+POLL = 0.25
+
+
+def inform(options: Mapping[str, Any], check: bool) -> Result:
+    """Return the cluster's state; raises ``HoldfastError`` when a wait ends without it."""
+    configuration = load(Path(options["config"]))
+    status = _wait(configuration, options)
+    values = dict(status)
+    values["text"] = render_text(status, colour=False).splitlines()
+    if options["probe"]:
+        values["running_here"] = probe_services(configuration)
+    if options["page"] and not check:
+        write_text(Path(options["page"]), render_page(status))
+    return Result(values=values)
+
+
+def _wait(configuration: NodeConfiguration, options: Mapping[str, Any]) -> dict[str, Any]:
+    until = time.monotonic() + options["timeout"]
+    while True:
+        status = read_status(configuration)
+        missing = _missing(status, options)
+        if not missing:
+            return status
+        if time.monotonic() > until:
+            text = " ".join(missing)
+            raise HoldfastError(
+                f"The cluster is not as asked after {options['timeout']:g} s: {text}"
+            )
+        time.sleep(POLL)
+
+
+def _missing(status: dict[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """Return what is missing to what was asked for, one sentence each."""
+    if options["until"] == "now":
+        return []
+    missing = [
+        problem
+        for problem in status["problems"]
+        if options["until"] == "settled" or not problem.startswith("Node ")
+    ]
+    for failover in status["failovers"]:
+        if not failover["finished"]:
+            missing.append(f"The failover of node {failover['node']} is under way.")
+    node = options["failover_of"]
+    if node and not _finished_failover(status, node, options["since"]):
+        missing.append(f"There was no failover of node {node} yet.")
+    return missing
+
+
+def _finished_failover(status: dict[str, Any], node: str, since: float) -> bool:
+    return any(
+        one["node"] == node and one["finished"] and one["recorded"] >= since
+        for one in status["failovers"]
+    )

@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The LRM daemon: keeps this node's services as the manager's record wants them.
+
+Each round it reads, lets ``manager/local.py`` decide, writes its record, and only
+then begins what was decided.  Its own death changes nothing for the services:
+the next one takes them up as they are.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from ..errors import HoldfastError, LeaseError, StorageError
+from ..lease.interface import HostState
+from ..manager import local
+from ..manager.jobs import JobEnd
+from ..manager.report import Report
+from ..manager.state import ClusterState
+from ..manager.wanted import Wanted
+from ..storage.whiteboard import HostBlock
+from .agent_work import AgentWork
+from .cluster_storage import ClusterStorage
+from .configuration import NodeConfiguration
+from .log import log
+from .network import Network
+from .notify import Notifier
+from .workers import Workers
+
+ROUND = 0.5
+HEARTBEAT = 1.0
+FULL_SCORE = 3400
+"""The score of a host without faults (hosted engine, agent/states.py)."""
+
+
+class LocalDaemon:
+    """The LRM of one node."""
+
+    def __init__(self, configuration: NodeConfiguration) -> None:
+        """Listen on the node's LRM port and take up what a predecessor left."""
+        self._configuration = configuration
+        self._me = configuration.me
+        self._network = Network(
+            configuration.cluster, configuration.node, self._me.address, self._me.port + 1
+        )
+        self._storage = ClusterStorage(configuration)
+        self._generation = self._storage.adopt_host_lease()
+        last = self._storage.read_report(self._me.host_id)
+        self._report, self._memory = local.resume(last, configuration.node, configuration.boot())
+        self._written: Report | None = None
+        self._pending: list[JobEnd] = []
+        self._lease_good_at = time.monotonic()
+        self._next_heartbeat = 0.0
+        self._state: ClusterState | None = None
+        self._wanted: Wanted | None = None
+        self._stop = False
+        self._workers = Workers(AgentWork(configuration).carry_out, self._wake)
+
+    def run(self) -> None:
+        """Go round until SIGTERM; services are left as they are."""
+        signal.signal(signal.SIGTERM, self._on_term)
+        notifier = Notifier()
+        notifier.ready()
+        log(f"LRM of {self._configuration.node} runs, host lease generation {self._generation}")
+        while not self._stop:
+            self.round()
+            notifier.alive()
+            self._network.listen(ROUND)
+        log(f"LRM of {self._configuration.node} ends; its services are left as they are")
+
+    def round(self) -> None:
+        """Look, decide, write, act: once."""
+        now = time.monotonic()
+        trouble = self._lease_trouble(now)
+        self._heartbeat(now)
+        self._read()
+        self._pending.extend(self._workers.take_ended())
+        seen = local.LocalSeen(
+            now=now,
+            wall=time.time(),
+            state=self._state,
+            wanted=self._wanted,
+            lease_trouble=trouble,
+            ended=tuple(self._pending),
+            busy=self._workers.busy(),
+        )
+        step = local.step(self._report, self._memory, seen)
+        if not self._write(step.report) and not trouble:
+            # Nothing may happen that does not stand on storage; look again next round.
+            return
+        self._report, self._memory = step.report, step.memory
+        self._pending.clear()
+        for job in step.jobs:
+            log(f"{job.kind.value} {job.service.id} {job.uid} {job.reason}".rstrip())
+            self._workers.begin(job)
+
+    def _lease_trouble(self, now: float) -> str:
+        """Return why this node may not act, by its own clock; nothing if it may."""
+        try:
+            view = self._storage.leases.host(self._me.host_id)
+        except StorageError as error:
+            silent = now - self._lease_good_at
+            too_long = silent >= self._storage.leases.fail_seconds
+            return f"cannot be read for {silent:.0f} s: {error}" if too_long else ""
+        if view.generation != self._generation or view.state is HostState.FREE:
+            return f"is no longer that of this start (generation {self._generation})"
+        if view.state is not HostState.LIVE:
+            return f"was not renewed for {view.unchanged_for:.0f} s"
+        self._lease_good_at = now
+        return ""
+
+    def _heartbeat(self, now: float) -> None:
+        """Write this node's block on the whiteboard, once a second."""
+        if now < self._next_heartbeat:
+            return
+        self._next_heartbeat = now + HEARTBEAT
+        drained = self._wanted is not None and self._configuration.node in self._wanted.maintenance
+        running = len(self._report.running())
+        block = HostBlock(
+            host_id=self._me.host_id,
+            timestamp=int(time.monotonic()),
+            score=0 if drained else FULL_SCORE,
+            health={
+                "vm": "up" if running else "down",
+                "health": "good" if running else "bad",
+                "detail": f"{running} services",
+            },
+            host_name=self._configuration.node,
+            maintenance=drained,
+            stopped=False,
+        )
+        try:
+            self._storage.board.write_host(block)
+        except StorageError as error:
+            log(f"heartbeat not written: {error}")
+
+    def _read(self) -> None:
+        """Read the manager's record, and the configuration that it was made from."""
+        try:
+            self._state = self._storage.read_manager()
+            if self._state is not None and self._state.config_slot:
+                wanted = self._storage.read_wanted_from(self._state.config_slot)
+                if wanted is not None and wanted.version >= self._state.config_version:
+                    self._wanted = wanted
+        except HoldfastError as error:
+            self._state = None
+            log(f"the manager's record cannot be read: {error}")
+
+    def _write(self, report: Report) -> bool:
+        """Write the report if it changed; False if it could not be written."""
+        if report == self._written:
+            return True
+        try:
+            self._storage.write_report(report)
+        except (StorageError, LeaseError) as error:
+            log(f"report not written: {error}")
+            return False
+        self._written = report
+        if self._state is not None and self._state.manager in self._configuration.members:
+            manager = self._configuration.members[self._state.manager]
+            self._network.hint([(manager.address, manager.port + 2)])
+        return True
+
+    def _wake(self) -> None:
+        """End the loop's wait; called from the workers."""
+        self._network.hint([(self._me.address, self._me.port + 1)])
+
+    def _on_term(self, *_: object) -> None:
+        self._stop = True

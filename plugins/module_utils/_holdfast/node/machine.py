@@ -1,0 +1,208 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The machine of an embedded cluster: one process that stands for a whole node.
+
+It does what a real node's hardware, kernel, sanlock and systemd do: it holds the
+node's host lease and renews it, starts the two daemons again when they die or
+hang, answers on the network, and collects what its services leave behind.  It
+decides nothing about services.  The embedded cluster is for one machine only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import HoldfastError, StorageError
+from ..lease.embedded import EmbeddedLeases
+from . import power
+from .configuration import NodeConfiguration
+from .log import log
+from .network import Network
+
+TICK = 0.25
+RENEWAL = 1.0
+
+HANG = 10.0
+"""A daemon that did not report for so many seconds is killed and started again."""
+
+READY_WAIT = 20.0
+_SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of prctl(2): orphans of this machine become its children."""
+
+
+@dataclass
+class Daemon:
+    """One of the two daemons, and the socket on which it says that it is alive."""
+
+    name: str
+    address: str
+    channel: socket.socket
+    child: subprocess.Popen[bytes] | None = None
+    begun: float = 0.0
+    heard: float = 0.0
+    ready: bool = False
+    deaths: int = 0
+    not_before: float = 0.0
+    log: Path = field(default_factory=Path)
+
+
+class Machine:
+    """Runs until SIGTERM, or until it is killed, which is what a power cut does."""
+
+    def __init__(self, configuration: NodeConfiguration) -> None:
+        """Take the node's port and host lease; raises the error that says why it cannot."""
+        self._configuration = configuration
+        self._folder = configuration.folder
+        os.environ[power.MARK] = str(self._folder.resolve())
+        self._network = Network(
+            configuration.cluster,
+            configuration.node,
+            configuration.me.address,
+            configuration.me.port,
+        )
+        self._leases = EmbeddedLeases(
+            str(configuration.lockspace_path),
+            str(configuration.leases_path),
+            configuration.me.host_id,
+        )
+        generation = self._leases.join(configuration.node)
+        log(f"machine of {configuration.node} is on: host id {configuration.me.host_id},")
+        log(f"host lease generation {generation}; embedded leases, for one machine only")
+        self._daemons = [self._daemon("lrm"), self._daemon("crm")]
+        self._next_renewal = 0.0
+        self._stop = False
+
+    def run(self) -> None:
+        """Serve until SIGTERM, then switch everything of this machine off and leave."""
+        ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
+        signal.signal(signal.SIGTERM, self._on_term)
+        self._write_files()
+        begun = time.monotonic()
+        announced = False
+        while not self._stop:
+            self._tick()
+            if not announced and all(daemon.ready for daemon in self._daemons):
+                (self._folder / "ready").write_text(f"{os.getpid()}\n", encoding="ascii")
+                announced = True
+            if not announced and time.monotonic() - begun > READY_WAIT:
+                raise HoldfastError(
+                    f"The daemons of {self._configuration.node} are not ready after"
+                    f" {READY_WAIT:.0f} s; see lrm.log and crm.log in {self._folder}."
+                )
+        self._switch_off()
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        for daemon in self._daemons:
+            self._look_after(daemon, now)
+        self._renew(now)
+        _collect_children(self._daemons)
+        channels: list[Network | socket.socket] = [self._network]
+        channels.extend(daemon.channel for daemon in self._daemons)
+        ready, _, _ = select.select(channels, [], [], TICK)
+        if self._network in ready:
+            self._network.drain()
+        for daemon in self._daemons:
+            if daemon.channel in ready:
+                _hear(daemon)
+
+    def _look_after(self, daemon: Daemon, now: float) -> None:
+        """Start a daemon that is not there, and kill one that hangs."""
+        child = daemon.child
+        if child is not None and child.returncode is None:
+            if now - daemon.heard > HANG:
+                log(f"{daemon.name} did not report for {HANG:.0f} s: killed")
+                child.kill()
+                daemon.heard = now
+            return
+        if child is not None:
+            lived = now - daemon.begun
+            daemon.deaths = daemon.deaths + 1 if lived < 5.0 else 0
+            wait = 0.0 if daemon.deaths < 2 else min(0.25 * 2**daemon.deaths, 5.0)
+            log(f"{daemon.name} ended with {child.returncode}; started again in {wait:.1f} s")
+            daemon.child, daemon.not_before = None, now + wait
+        if now >= daemon.not_before:
+            self._start(daemon, now)
+
+    def _start(self, daemon: Daemon, now: float) -> None:
+        package = Path(__file__).resolve().parent.parent
+        config = str(self._folder / "node.json")
+        with daemon.log.open("ab") as output:
+            daemon.child = subprocess.Popen(
+                [sys.executable, "-m", package.name, daemon.name, config],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(package.parent),
+                    "NOTIFY_SOCKET": "@" + daemon.address,
+                },
+                cwd="/",
+            )
+        daemon.begun = daemon.heard = now
+
+    def _renew(self, now: float) -> None:
+        if now < self._next_renewal:
+            return
+        self._next_renewal = now + RENEWAL
+        try:
+            self._leases.renew()
+        except StorageError as error:
+            log(f"host lease not renewed: {error}")
+
+    def _write_files(self) -> None:
+        """Begin as after a power-on: an empty run folder, a new boot, our process id."""
+        self._configuration.run_directory.mkdir(parents=True, exist_ok=True)
+        (self._folder / "boot").write_text(f"{uuid.uuid4().hex}\n", encoding="ascii")
+        (self._folder / "machine.pid").write_text(f"{os.getpid()}\n", encoding="ascii")
+
+    def _switch_off(self) -> None:
+        log("machine is switched off")
+        power.power_off(self._folder.parent, self._folder.name, 10.0)
+        self._leases.leave()
+
+    def _daemon(self, name: str) -> Daemon:
+        address = f"holdfast-{os.getpid()}-{name}"
+        channel = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        channel.bind("\0" + address)
+        channel.setblocking(False)
+        return Daemon(name, address, channel, log=self._folder / f"{name}.log")
+
+    def _on_term(self, *_: object) -> None:
+        self._stop = True
+
+
+def _hear(daemon: Daemon) -> None:
+    """Read what a daemon said of itself (sd_notify(3))."""
+    while True:
+        try:
+            message = daemon.channel.recv(4096)
+        except BlockingIOError:
+            return
+        daemon.heard = time.monotonic()
+        daemon.ready = daemon.ready or b"READY=1" in message
+
+
+def _collect_children(daemons: list[Daemon]) -> None:
+    """Collect every child that ended: the daemons, and the orphans that became ours."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        for daemon in daemons:
+            if daemon.child is not None and daemon.child.pid == pid:
+                daemon.child.returncode = os.waitstatus_to_exitcode(status)

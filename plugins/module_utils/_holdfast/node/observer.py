@@ -1,0 +1,155 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the other nodes look like from here: ages, answers, leases, reports.
+
+Ages are measured on this observer's own monotonic clock, from the last change
+that it saw itself; nothing is concluded from another node's clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..errors import StorageError
+from ..lease.interface import HostState
+from ..manager.report import Report
+from ..manager.seen import Answer, LeaseSight, NodeSeen
+from .cluster_storage import ClusterStorage
+from .configuration import NodeConfiguration
+from .network import Network
+
+SLOW_STORAGE = 1.0
+"""A look at the storage that takes longer makes this node's own verdicts worthless."""
+
+ANSWER_WAIT = 1.0
+"""A node that did not answer for so long while it was asked does not answer."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One look: every node, the reason for global maintenance, and what is wrong here."""
+
+    nodes: dict[str, NodeSeen]
+    held: str
+    trouble: str
+    took: float
+
+
+class Observer:
+    """Looks at all nodes again and again, and remembers since when they are silent."""
+
+    def __init__(
+        self,
+        configuration: NodeConfiguration,
+        storage: ClusterStorage,
+        network: Network,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin to observe: a node's silence counts from now at the earliest."""
+        self._configuration = configuration
+        self._storage = storage
+        self._network = network
+        self._clock = clock
+        begun = clock()
+        self._timestamps: dict[str, int | None] = dict.fromkeys(configuration.members)
+        self._changed = dict.fromkeys(configuration.members, begun)
+        self._beating: set[str] = set()
+        self._blank: set[str] = set()
+        self._asked: dict[str, float] = {}
+        self._answered: dict[str, float] = {}
+        self._reports: dict[str, Report | None] = {}
+
+    def answered(self, nodes: set[str]) -> None:
+        """Note that these nodes answered a question just now."""
+        now = self._clock()
+        for node in nodes:
+            self._answered[node] = now
+
+    def changed_at(self, node: str) -> float:
+        """Return when, in monotonic seconds, the node's heartbeat was last seen to change."""
+        return self._changed[node]
+
+    def look(self) -> Observation:
+        """Look at the storage once, and ask the nodes that are silent.
+
+        Raises ``StorageError`` when the whiteboard itself cannot be read.
+        """
+        begun = self._clock()
+        board = self._storage.board.read()
+        now = self._clock()
+        for name, member in self._configuration.members.items():
+            block = board.hosts.get(member.host_id)
+            if block is None or block.timestamp == self._timestamps[name]:
+                continue
+            if self._timestamps[name] is not None or name in self._blank:
+                self._changed[name] = now
+                self._beating.add(name)
+            self._timestamps[name] = block.timestamp
+        self._blank = {
+            name
+            for name, member in self._configuration.members.items()
+            if member.host_id not in board.hosts and member.host_id not in board.problems
+        }
+        nodes = {
+            name: self._see(name, member.host_id, board.problems.get(member.host_id, ""), now)
+            for name, member in self._configuration.members.items()
+        }
+        held = "set on the whiteboard"
+        if board.global_block is None:
+            held = "the whiteboard's global block is damaged"
+        elif not board.global_block.maintenance:
+            held = ""
+        took = self._clock() - begun
+        return Observation(nodes, held, self._own_trouble(took), took)
+
+    def _see(self, name: str, host_id: int, problem: str, now: float) -> NodeSeen:
+        report = self._report(name, host_id)
+        age = now - self._changed[name]
+        answer, lease = Answer.UNKNOWN, LeaseSight.RENEWED
+        if age > self._configuration.timing.suspect_after / 2:
+            answer, lease = self._answer(name, now), self._lease(host_id)
+        else:
+            self._asked.pop(name, None)
+        return NodeSeen(age, answer, lease, report, problem, name in self._beating)
+
+    def _report(self, name: str, host_id: int) -> Report | None:
+        """Return the node's report, or None while its record is damaged."""
+        try:
+            return self._storage.read_report(host_id)
+        except StorageError:
+            return None
+
+    def _answer(self, name: str, now: float) -> Answer:
+        """Ask a silent node, and say what its answers, or their absence, amount to."""
+        asked = self._asked.setdefault(name, now)
+        self._network.ask(self._configuration.members[name])
+        answered = self._answered.get(name)
+        if answered is not None and now - answered <= ANSWER_WAIT:
+            return Answer.YES
+        waiting_since = asked if answered is None else max(asked, answered)
+        return Answer.NO if now - waiting_since >= ANSWER_WAIT else Answer.UNKNOWN
+
+    def _lease(self, host_id: int) -> LeaseSight:
+        try:
+            view = self._storage.leases.host(host_id)
+        except StorageError:
+            return LeaseSight.STALE
+        if view.state is HostState.FREE:
+            return LeaseSight.FREE
+        if view.state is HostState.DEAD:
+            return LeaseSight.DEAD
+        if view.state is HostState.FAIL:
+            return LeaseSight.FAILED
+        fresh = self._storage.leases.fail_seconds / 2
+        return LeaseSight.RENEWED if view.unchanged_for < fresh else LeaseSight.STALE
+
+    def _own_trouble(self, took: float) -> str:
+        """Return what is wrong with this node's own way to the storage, or nothing."""
+        if took > SLOW_STORAGE:
+            return f"this node's own reads of the storage take {took:.1f} s"
+        own = self._storage.leases.host(self._configuration.me.host_id)
+        if own.state is not HostState.LIVE:
+            return f"this node's own host lease is {own.state.value}"
+        return ""

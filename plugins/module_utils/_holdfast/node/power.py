@@ -1,0 +1,201 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The power switch of a machine of an embedded cluster: on, off, frozen.
+
+A machine is everything that runs for one node on this computer: its parent
+process (``machine.py``), the two daemons, the agents and the services that they
+started.  A process belongs to a machine if its environment carries the
+machine's mark, or if it descends from one that does and carries no other mark.
+Only a process that cleared its environment *and* lost its parent because the
+parent process of the machine was killed alone would be missed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import FenceError, InputError
+
+MARK = "HOLDFAST_MACHINE"
+POLL = 0.02
+_PARENT_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG of prctl(2)."""
+
+EMPTY_LOOKS = 2
+"""A walk through /proc can miss what is born during it; two in a row cannot miss both."""
+
+
+def machines(folder: Path) -> list[str]:
+    """Return the names of the machines below *folder*: each has a folder with a node.json."""
+    return sorted(path.parent.name for path in folder.glob("*/node.json"))
+
+
+def is_on(folder: Path, name: str) -> bool:
+    """Return whether anything of the machine is alive; a frozen machine is on."""
+    return bool(processes(_machine(folder, name)))
+
+
+def power_off(folder: Path, name: str, deadline: float) -> None:
+    """Kill all that runs for the machine, without warning, and prove that nothing is left.
+
+    Raises ``FenceError`` when something still lives after *deadline* seconds.
+    What the machine kept in its run folder is lost, as memory is.
+    """
+    machine = _machine(folder, name)
+    until = time.monotonic() + deadline
+    empty_looks = 0
+    while empty_looks < EMPTY_LOOKS:
+        alive = processes(machine)
+        empty_looks = 0 if alive else empty_looks + 1
+        if alive and time.monotonic() > until:
+            raise FenceError(
+                f"Machine {name!r} cannot be switched off: {len(alive)} of its processes"
+                f" are still there after {deadline:.0f} s, such as {alive[0]}."
+            )
+        # Stopped first, so that none can start another while the rest is killed.
+        _signal(alive, signal.SIGSTOP)
+        _signal(processes(machine), signal.SIGKILL)
+        time.sleep(POLL)
+    shutil.rmtree(machine / "run", ignore_errors=True)
+
+
+def power_on(folder: Path, name: str, deadline: float) -> None:
+    """Start the machine and wait until it says that it is up.
+
+    A machine that is on is left alone.  Raises ``FenceError`` with the machine's
+    own last words when it does not come up within *deadline* seconds.
+    """
+    machine = _machine(folder, name)
+    if processes(machine):
+        return
+    ready = machine / "ready"
+    ready.unlink(missing_ok=True)
+    package = Path(__file__).resolve().parent.parent
+    environment = {
+        MARK: str(machine),
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.environ.get("HOME", "/"),
+        "LC_ALL": "C.UTF-8",
+        "PYTHONPATH": str(package.parent),
+    }
+    with (machine / "console.log").open("ab") as console:
+        child = subprocess.Popen(
+            [sys.executable, "-m", package.name, "machine", "run", str(machine / "node.json")],
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=console,
+            env=environment,
+            cwd="/",
+            start_new_session=True,
+        )
+    until = time.monotonic() + deadline
+    while not ready.exists():
+        if child.poll() is not None or time.monotonic() > until:
+            raise FenceError(f"Machine {name!r} did not come up: {_last_words(machine)}")
+        time.sleep(POLL)
+
+
+def freeze(folder: Path, name: str) -> None:
+    """Stop all that runs for the machine with SIGSTOP: it hangs, and keeps what it holds."""
+    _signal(processes(_machine(folder, name)), signal.SIGSTOP)
+
+
+def thaw(folder: Path, name: str) -> None:
+    """Let a frozen machine go on."""
+    _signal(processes(_machine(folder, name)), signal.SIGCONT)
+
+
+def die_with_parent() -> None:
+    """Make this process die when the machine that started it is killed (prctl(2)).
+
+    Without its machine nobody renews the node's host lease; a daemon that went on
+    would only keep the others from noticing.  Outside a machine nothing is done.
+    """
+    if MARK in os.environ:
+        ctypes.CDLL(None, use_errno=True).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+
+
+def processes(machine: Path) -> list[int]:
+    """Return the process ids of all that lives for the machine in this folder."""
+    mark = os.fsencode(f"{MARK}={machine}")
+    parents: dict[int, int] = {}
+    marks: dict[int, bytes] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        pid = int(entry.name)
+        parent = _parent_if_alive(entry)
+        if parent is not None:
+            parents[pid] = parent
+            marks[pid] = _mark(entry)
+    found = {pid for pid, own in marks.items() if own == mark}
+    grown = True
+    while grown:
+        more = {
+            pid
+            for pid, parent in parents.items()
+            if parent in found and pid not in found and not marks[pid]
+        }
+        found |= more
+        grown = bool(more)
+    found.discard(os.getpid())
+    return sorted(found)
+
+
+def _machine(folder: Path, name: str) -> Path:
+    """Return the machine's folder by its real path, which is also its mark."""
+    machine = folder / name
+    if not name or "/" in name or not (machine / "node.json").is_file():
+        known = ", ".join(machines(folder)) or "there are none"
+        raise InputError("plug", name, f"one of the machines below {folder} ({known})")
+    return machine.resolve()
+
+
+def _parent_if_alive(entry: Path) -> int | None:
+    """Return the parent of a process, or None if it is gone or a zombie."""
+    try:
+        stat = (entry / "stat").read_bytes()
+    except OSError:
+        return None
+    state, parent = stat.rpartition(b")")[2].split()[:2]
+    return None if state in (b"Z", b"X") else int(parent)
+
+
+def _mark(entry: Path) -> bytes:
+    """Return the mark in a process's environment, empty if it has none that we may read."""
+    try:
+        environment = (entry / "environ").read_bytes()
+    except OSError:
+        return b""
+    for item in environment.split(b"\0"):
+        if item.startswith(MARK.encode() + b"="):
+            return item
+    return b""
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def _last_words(machine: Path) -> str:
+    """Return the last line that the machine wrote on its console."""
+    try:
+        lines = (machine / "console.log").read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    for line in reversed(lines):
+        if line.strip():
+            return line.strip()
+    return "it said nothing"

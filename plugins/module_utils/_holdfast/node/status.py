@@ -1,0 +1,201 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster as it is now, gathered from its storage: plain data for people and programs.
+
+Only what stands on the storage is read; no daemon is asked, so this works while
+all of them are gone.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+from ..errors import StorageError
+from ..lease.interface import HostLeaseView
+from ..manager.report import LocalState, Report
+from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
+from ..manager.wanted import Wanted, rule_document
+from ..storage.whiteboard import HostBlock
+from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
+from .configuration import NodeConfiguration
+
+EVENTS_SHOWN = 50
+
+
+def read_status(configuration: NodeConfiguration) -> dict[str, Any]:
+    """Return the state of the whole cluster as plain data (see docs/status.md).
+
+    Raises ``StorageError`` when the storage cannot be read at all; what is wrong
+    with a single block or record stands in that node's ``problem``.
+    """
+    storage = ClusterStorage(configuration)
+    try:
+        return _gather(configuration, storage)
+    finally:
+        storage.close()
+
+
+def problems(status: dict[str, Any]) -> list[str]:
+    """Return, one sentence each, what is not as it should be; an empty list is health."""
+    found: list[str] = []
+    if not status["manager"]["active"]:
+        found.append("No node holds the manager lease: nothing is decided until one does.")
+    for name, node in status["nodes"].items():
+        if node["problem"]:
+            found.append(f"Node {name}: {node['problem']}.")
+        elif node["state"] != NodeState.ONLINE.value and not node["maintenance"]:
+            found.append(f"Node {name} is {node['state']}: {node['reason'] or 'no reason known'}.")
+    for name, service in status["services"].items():
+        right = service["state"] == service["wanted"]
+        if not right:
+            found.append(f"Service {name} is {service['state']}: {service['reason']}.")
+        if len(service["running_on"]) > 1:
+            found.append(f"Service {name} is reported by {' and '.join(service['running_on'])}.")
+    return found
+
+
+def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[str, Any]:
+    board = storage.board.read()
+    state = storage.read_manager() or ClusterState()
+    wanted, _ = storage.read_wanted()
+    reports, troubles = _reports(configuration, storage)
+    leases = storage.leases.hosts()
+    for host_id, text in board.problems.items():
+        for name, member in configuration.members.items():
+            if member.host_id == host_id:
+                troubles.setdefault(name, text)
+    nodes = {
+        name: {
+            **_node(name, state, wanted, reports.get(name)),
+            "host_id": member.host_id,
+            "address": member.address,
+            "score": _score(board.hosts.get(member.host_id)),
+            "heartbeat": _heartbeat(board.hosts.get(member.host_id)),
+            "host_lease": _host_lease(leases.get(member.host_id)),
+            "problem": troubles.get(name, ""),
+        }
+        for name, member in sorted(configuration.members.items())
+    }
+    held = board.global_block is None or board.global_block.maintenance
+    result = {
+        "cluster": configuration.cluster,
+        "backend": configuration.backend,
+        "at": time.time(),
+        "global_maintenance": held,
+        "config_version": wanted.version,
+        "manager": _lease(configuration, storage, MANAGER_LEASE),
+        "configuration_lease": _lease(configuration, storage, CONFIGURATION_LEASE),
+        "nodes": nodes,
+        "services": _services(state, wanted, reports),
+        "rules": [rule_document(rule) for rule in wanted.rules()],
+        "failovers": [_failover(one) for one in map(asdict, state.failovers)],
+        "events": [asdict(event) for event in state.events[-EVENTS_SHOWN:]],
+    }
+    result["problems"] = problems(result)
+    return result
+
+
+def _reports(
+    configuration: NodeConfiguration, storage: ClusterStorage
+) -> tuple[dict[str, Report], dict[str, str]]:
+    reports: dict[str, Report] = {}
+    troubles: dict[str, str] = {}
+    for name, member in configuration.members.items():
+        try:
+            report = storage.read_report(member.host_id)
+        except StorageError as error:
+            troubles[name] = str(error).rstrip(".")
+            continue
+        if report is not None:
+            reports[name] = report
+    return reports, troubles
+
+
+def _node(name: str, state: ClusterState, wanted: Wanted, report: Report | None) -> dict[str, Any]:
+    status = state.nodes.get(name, NodeStatus())
+    maintenance = wanted.maintenance.get(name)
+    return {
+        "state": status.state.value,
+        "reason": status.reason,
+        "since": status.since,
+        "proof": status.proof,
+        "maintenance": asdict(maintenance) if maintenance is not None else None,
+        "services": state.services_on(name),
+        "lease_lost": report.lease_lost if report is not None else False,
+    }
+
+
+def _services(
+    state: ClusterState, wanted: Wanted, reports: dict[str, Report]
+) -> dict[str, dict[str, Any]]:
+    dead = {name for name, status in state.nodes.items() if status.state is NodeState.OFF}
+    services: dict[str, dict[str, Any]] = {}
+    for service_id in sorted({*wanted.services, *state.services}):
+        status = state.services.get(service_id, ServiceStatus(ServiceState.PROBE))
+        definition = wanted.services.get(service_id)
+        local = {
+            name: report.services[service_id].state.value
+            for name, report in sorted(reports.items())
+            if service_id in report.services and name not in dead
+        }
+        services[service_id] = {
+            "state": status.state.value,
+            "wanted": definition.state if definition is not None else "stopped",
+            "node": status.node,
+            "target": status.target,
+            "since": status.since,
+            "reason": status.reason,
+            "failed_nodes": list(status.failed_nodes),
+            "resources": [
+                {"name": one.name, "agent": one.agent}
+                for one in (definition.resources if definition is not None else ())
+            ],
+            "local": local,
+            "running_on": [name for name, one in local.items() if one == LocalState.RUNNING.value],
+        }
+    return services
+
+
+def _lease(configuration: NodeConfiguration, storage: ClusterStorage, name: str) -> dict[str, Any]:
+    holder = storage.leases.holder(name)
+    names = {host_id: node for node, host_id in configuration.host_ids().items()}
+    return {
+        "node": names.get(holder.host_id, ""),
+        "epoch": holder.version,
+        "active": bool(holder.active),
+    }
+
+
+def _host_lease(view: HostLeaseView | None) -> dict[str, Any]:
+    if view is None:
+        return {"state": "free", "generation": 0, "timestamp": 0}
+    return {
+        "state": view.state.value,
+        "generation": view.generation,
+        "timestamp": view.timestamp,
+    }
+
+
+def _score(block: HostBlock | None) -> int:
+    return block.score if block is not None else 0
+
+
+def _heartbeat(block: HostBlock | None) -> int:
+    return block.timestamp if block is not None else 0
+
+
+def _failover(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a failover with the seconds of each step since the last heartbeat."""
+    begun = row["last_heartbeat"]
+    steps = {
+        key: round(row[key] - begun, 2)
+        for key in ("suspected", "recorded", "fence_sent", "confirmed", "finished")
+        if row[key]
+    }
+    started = {
+        service: {"node": node, "at": at, "seconds": round(at - begun, 2)}
+        for service, (node, at) in sorted(row["started"].items())
+    }
+    return {**row, "services": list(row["services"]), "started": started, "seconds": steps}

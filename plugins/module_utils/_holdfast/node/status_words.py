@@ -1,0 +1,188 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The words in which the cluster's status is told, the same on the terminal and on the page.
+
+Everything here takes the plain data of ``read_status`` or a part of it.  Ages
+count up to the moment at which that was read, its ``at``.
+"""
+
+from __future__ import annotations
+
+import enum
+from datetime import datetime, timezone
+from typing import Any
+
+from ..lease.interface import HostState
+from ..manager.state import NodeState, ServiceState
+
+UNTOLD = "-"
+"""Stands where there is nothing to tell."""
+
+GLOBAL_MAINTENANCE = (
+    "Nothing is fenced, recovered, started or moved until global maintenance is ended."
+)
+EMBEDDED = (
+    "Embedded backend: all nodes are on this one machine, which is for trying things out;"
+    " it does not survive the machine."
+)
+
+
+class Tone(str, enum.Enum):
+    """How a state is to be taken: good, in between, bad, or of no concern."""
+
+    GOOD = "good"
+    WARN = "warn"
+    BAD = "bad"
+    QUIET = "quiet"
+
+
+_NODE_TONES = {
+    NodeState.UNKNOWN.value: Tone.WARN,
+    NodeState.ONLINE.value: Tone.GOOD,
+    NodeState.OFFLINE.value: Tone.WARN,
+    NodeState.SUSPECT.value: Tone.WARN,
+    NodeState.FENCE.value: Tone.BAD,
+    NodeState.OFF.value: Tone.BAD,
+}
+_SERVICE_TONES = {
+    ServiceState.STARTED.value: Tone.GOOD,
+    ServiceState.RECOVERY.value: Tone.BAD,
+    ServiceState.ERROR.value: Tone.BAD,
+}
+_LEASE_TONES = {
+    HostState.LIVE.value: Tone.GOOD,
+    HostState.FAIL.value: Tone.WARN,
+    HostState.DEAD.value: Tone.BAD,
+}
+
+
+def clean(value: object) -> str:
+    """Return *value* as text on one line without control characters.
+
+    Reasons hold what agents printed: that must neither drive a terminal nor
+    reorder a line.
+    """
+    text = "".join(one if one.isprintable() else " " for one in str(value))
+    return " ".join(text.split())
+
+
+def age(seconds: float) -> str:
+    """Return a span of time by its two largest units, such as ``3m 12s``."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m {whole % 60}s"
+    if whole < 86400:
+        return f"{whole // 3600}h {whole % 3600 // 60}m"
+    return f"{whole // 86400}d {whole % 86400 // 3600}h"
+
+
+def age_since(since: float, at: float) -> str:
+    """Return how long ago *since* was at the time *at*, both in seconds since 1970."""
+    return age(at - since) if since else UNTOLD
+
+
+def utc(at: float) -> str:
+    """Return a time in seconds since 1970 as ISO 8601 in UTC."""
+    try:
+        return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return UNTOLD
+
+
+def verdict(status: dict[str, Any]) -> tuple[Tone, str]:
+    """Return how the cluster is, in a few words."""
+    count = len(status["problems"])
+    if count:
+        return Tone.BAD, "1 problem" if count == 1 else f"{count} problems"
+    if status["global_maintenance"]:
+        return Tone.WARN, "held by global maintenance"
+    return Tone.GOOD, "all is well"
+
+
+def summary(status: dict[str, Any]) -> str:
+    """Return how many nodes and services there are, and how many are as they should be."""
+    nodes, services = status["nodes"].values(), status["services"].values()
+    online = sum(1 for node in nodes if node["state"] == NodeState.ONLINE.value)
+    right = sum(1 for service in services if service["state"] == service["wanted"])
+    told = f"{len(services)} services, {right} as wanted" if services else "no services declared"
+    return f"{len(nodes)} nodes, {online} online; {told}"
+
+
+def manager(status: dict[str, Any]) -> str:
+    """Return who is manager, or who last was."""
+    lease = status["manager"]
+    if lease["active"]:
+        return f"manager {clean(lease['node']) or 'unknown'}, epoch {lease['epoch']}"
+    if lease["node"]:
+        return f"no manager (the last was {clean(lease['node'])}, epoch {lease['epoch']})"
+    return "no manager yet"
+
+
+def node_tone(node: dict[str, Any]) -> Tone:
+    """Return how a node's state is to be taken; a drained one is never just good."""
+    tone = _NODE_TONES.get(node["state"], Tone.WARN)
+    return Tone.WARN if tone is Tone.GOOD and node["maintenance"] else tone
+
+
+def node_note(node: dict[str, Any], at: float) -> str:
+    """Return all that is known of why a node is in its state."""
+    notes = [clean(node["problem"]), _maintenance(node["maintenance"], at), clean(node["reason"])]
+    proof = clean(node["proof"])
+    if proof and proof not in notes[-1]:
+        notes.append(f"proof: {proof}")
+    if node["lease_lost"]:
+        notes.append("it lost its host lease and stops what it runs")
+    return "; ".join(note for note in notes if note)
+
+
+def service_tone(service: dict[str, Any]) -> Tone:
+    """Return how a service's state is to be taken; stopped is fine where it is wanted."""
+    if service["state"] == service["wanted"] == ServiceState.STOPPED.value:
+        return Tone.QUIET
+    return _SERVICE_TONES.get(service["state"], Tone.WARN)
+
+
+def service_place(service: dict[str, Any]) -> str:
+    """Return the node a service is on, and the one that it moves to."""
+    node, target = clean(service["node"]), clean(service["target"])
+    if target and target != node:
+        return f"{node} -> {target}" if node else f"-> {target}"
+    return node or UNTOLD
+
+
+def service_note(service: dict[str, Any]) -> str:
+    """Return why a service is in its state, and where its start failed."""
+    notes = [clean(service["reason"])]
+    if service["failed_nodes"]:
+        notes.append(f"its start failed on {', '.join(map(clean, service['failed_nodes']))}")
+    if len(service["running_on"]) > 1:
+        notes.append(f"reported by {' and '.join(map(clean, service['running_on']))}")
+    return "; ".join(note for note in notes if note)
+
+
+def lease_tone(state: str) -> Tone:
+    """Return how the state of a host lease is to be taken."""
+    return _LEASE_TONES.get(state, Tone.QUIET)
+
+
+def event_subject(event: dict[str, Any]) -> str:
+    """Return which service or node, or which service on which node, an event is about."""
+    service, node = clean(event["service"]), clean(event["node"])
+    if service and node:
+        return f"{service} on {node}"
+    return service or node or UNTOLD
+
+
+def _maintenance(maintenance: dict[str, Any] | None, at: float) -> str:
+    if maintenance is None:
+        return ""
+    text = "in maintenance"
+    if maintenance["since"]:
+        text += f" for {age_since(maintenance['since'], at)}"
+    if maintenance["owner"]:
+        text += f" by {clean(maintenance['owner'])}"
+    if maintenance["reason"]:
+        text += f": {clean(maintenance['reason'])}"
+    return text

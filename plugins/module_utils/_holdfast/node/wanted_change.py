@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changing the wanted configuration: read, plan, and write under the configuration lease."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..errors import LeaseError
+from ..manager.wanted import Wanted
+from .cluster_storage import CONFIGURATION_LEASE, ClusterStorage
+from .configuration import NodeConfiguration
+
+WAIT = 10.0
+"""Seconds to wait for the configuration lease while another change is being written."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The configuration before and after; applied, or only planned in check mode."""
+
+    before: Wanted
+    after: Wanted
+
+    @property
+    def changed(self) -> bool:
+        """Return whether anything but the version differs."""
+        return replace(self.after, version=self.before.version) != self.before
+
+
+def change_wanted(
+    configuration: NodeConfiguration, plan: Callable[[Wanted], Wanted], *, check: bool
+) -> Change:
+    """Apply *plan* to the newest wanted configuration and return what it changed.
+
+    Nothing is written when nothing changes, or when *check* is set.  Otherwise
+    the lease is taken, the newest configuration read again, *plan* applied to
+    that, and the result written into this node's slot with the lease's version.
+
+    Raises ``LeaseError`` when the lease cannot be had in time, or was lost before
+    the change stood: then it is not applied.
+    """
+    storage = ClusterStorage(configuration)
+    try:
+        before, _ = storage.read_wanted()
+        change = Change(before, plan(before))
+        if check or not change.changed:
+            return change
+        storage.adopt_host_lease()
+        version = _acquire(storage)
+        try:
+            before, _ = storage.read_wanted()
+            change = Change(before, replace(plan(before), version=version))
+            if change.changed:
+                storage.write_wanted(change.after)
+                _verify(storage, change.after)
+        finally:
+            storage.leases.release(CONFIGURATION_LEASE)
+        return change
+    finally:
+        storage.close()
+
+
+def _acquire(storage: ClusterStorage) -> int:
+    until = time.monotonic() + WAIT
+    while True:
+        version = storage.leases.acquire(CONFIGURATION_LEASE)
+        if version is not None:
+            return version
+        if time.monotonic() > until:
+            holder = storage.leases.holder(CONFIGURATION_LEASE)
+            raise LeaseError(
+                f"The configuration lease is still held by host id {holder.host_id} after"
+                f" {WAIT:.0f} s; nothing was changed, try again."
+            )
+        time.sleep(0.05)
+
+
+def _verify(storage: ClusterStorage, written: Wanted) -> None:
+    """Make sure that what was written is the newest, under a lease that was ours all along."""
+    newest, _ = storage.read_wanted()
+    if newest.version != written.version or not storage.leases.held(CONFIGURATION_LEASE):
+        raise LeaseError(
+            f"The change to version {written.version} of the wanted configuration lost against"
+            f" version {newest.version} and is not applied; try again."
+        )

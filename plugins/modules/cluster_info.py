@@ -1,0 +1,195 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_info
+short_description: Read the state of a cluster
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Reads the state of the whole cluster from its storage, as any one node sees it.
+  - No daemon is asked, so it works while all of them are gone.
+  - With O(until) the task waits for the cluster to become what is wanted.
+extends_documentation_fragment:
+  - holdfast.ha.attributes.info_module
+  - holdfast.ha.node
+options:
+  probe:
+    description:
+      - Also ask the resource agents what really runs on the node on which the module runs.
+    type: bool
+    default: false
+  until:
+    description:
+      - With V(settled) wait until all is as wanted. All nodes are online, all services are in
+        the wanted state, and no failover is under way.
+      - With V(recovered) wait until no failover is under way and all services are in the
+        wanted state, whatever the nodes are.
+    type: str
+    choices:
+      - now
+      - settled
+      - recovered
+    default: now
+  failover_of:
+    description:
+      - With O(until=settled) or O(until=recovered) also wait until there is a finished failover
+        of this node that began after O(since).
+    type: str
+  since:
+    description:
+      - Seconds since 1970, see O(failover_of).
+    type: float
+    default: 0
+  timeout:
+    description:
+      - Seconds to wait with O(until).
+    type: float
+    default: 60
+  page:
+    description:
+      - Absolute path of a file into which the status page is written, one HTML file that needs
+        no network.
+    type: path
+seealso:
+  - module: holdfast.ha.metadata_info
+"""
+
+EXAMPLES = r"""
+- name: Look at the cluster
+  holdfast.ha.cluster_info:
+  register: cluster
+
+- name: Fail if a service does not run
+  ansible.builtin.assert:
+    that: cluster.services.web.state == 'started'
+
+- name: Wait until everything is as wanted, and write a status page
+  holdfast.ha.cluster_info:
+    until: settled
+    page: /srv/www/ha.html
+"""
+
+RETURN = r"""
+cluster:
+  description: Name of the cluster.
+  returned: success
+  type: str
+  sample: rack1
+backend:
+  description: Who grants the leases.
+  returned: success
+  type: str
+  sample: embedded
+at:
+  description: When this was read, in seconds since 1970.
+  returned: success
+  type: float
+  sample: 1790000000.0
+global_maintenance:
+  description: Whether the cluster is in global maintenance.
+  returned: success
+  type: bool
+  sample: false
+config_version:
+  description: The version of the wanted configuration.
+  returned: success
+  type: int
+  sample: 14
+manager:
+  description: The node that has the manager lease, its epoch, and whether it is held now.
+  returned: success
+  type: dict
+  sample: {node: n1, epoch: 3, active: true}
+configuration_lease:
+  description: The same of the configuration lease; it is held only while something is changed.
+  returned: success
+  type: dict
+  sample: {node: n1, epoch: 14, active: false}
+nodes:
+  description: The state of each node, with its reason, services, score and host lease.
+  returned: success
+  type: dict
+  sample:
+    n1: {state: online, reason: "", host_id: 1, services: [web]}
+services:
+  description: The state of each service, with its node and the reason for it.
+  returned: success
+  type: dict
+  sample:
+    web: {state: started, wanted: started, node: n1, reason: the only node that can take it}
+rules:
+  description: The rules.
+  returned: success
+  type: list
+  elements: dict
+  sample: []
+failovers:
+  description: The last failovers, each with its steps in seconds since the last heartbeat.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - node: n1
+      reason: no heartbeat for 3.2 s and no answer on the network
+      proof: machine switched off, and its status says off
+      seconds: {suspected: 3.2, recorded: 3.2, fence_sent: 3.2, confirmed: 3.6, finished: 5.1}
+events:
+  description: The last lines of the history.
+  returned: success
+  type: list
+  elements: dict
+  sample: []
+problems:
+  description: What is not as wanted, one sentence each.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+running_here:
+  description: What each declared service is on this node by the word of its agents.
+  returned: when O(probe=true)
+  type: dict
+  sample: {web: running, cache: stopped}
+text:
+  description: The whole status as lines of text for people.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+"""
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.inform import inform
+from ansible_collections.holdfast.ha.plugins.module_utils._module import (
+    NODE_OPTIONS,
+    Options,
+    run,
+)
+
+OPTIONS = NODE_OPTIONS.merge(
+    Options(
+        argument_spec={
+            "probe": {"type": "bool", "default": False},
+            "until": {"type": "str", "choices": ["now", "settled", "recovered"], "default": "now"},
+            "failover_of": {"type": "str"},
+            "since": {"type": "float", "default": 0},
+            "timeout": {"type": "float", "default": 60},
+            "page": {"type": "path"},
+        }
+    )
+)
+
+
+def main():
+    """Run the module."""
+    run(OPTIONS, inform)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_config
+short_description: Write the configuration file of a node
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Checks the configuration of a node as a whole and writes it, whole or not at all.
+  - The daemons read it when they start.
+extends_documentation_fragment:
+  - holdfast.ha.attributes
+  - holdfast.ha.node
+options:
+  cluster:
+    description:
+      - Name of the cluster.
+    type: str
+    required: true
+  node:
+    description:
+      - Name of the node; one of O(members).
+    type: str
+    required: true
+  storage:
+    description:
+      - Absolute path of the folder on the shared storage.
+    type: path
+    required: true
+  folder:
+    description:
+      - Absolute path of the folder for what the node keeps for itself. It is made if needed.
+    type: path
+    required: true
+  members:
+    description:
+      - All nodes of the cluster, the same on each of them.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the node.
+        type: str
+        required: true
+      host_id:
+        description: Host id of the node, from V(1) to V(2000). Each node has its own.
+        type: int
+        required: true
+      address:
+        description: Address on which the node's daemons listen.
+        type: str
+        default: 127.0.0.1
+      port:
+        description: UDP port of the node. This and the next two belong to it.
+        type: int
+        required: true
+  backend:
+    description:
+      - Who grants the leases. With V(embedded) it is the kernel of this one machine, so all
+        nodes have to be on it.
+    type: str
+    choices:
+      - embedded
+    default: embedded
+  agent_directories:
+    description:
+      - Where resource agents are, each a folder that has C(resource.d) in it.
+    type: list
+    elements: path
+    default:
+      - /usr/lib/ocf
+  fence_configuration:
+    description:
+      - Absolute path of the fence configuration.
+    type: path
+    default: /etc/holdfast/fence.json
+  timing:
+    description:
+      - Times in seconds and limits that differ from the defaults. See the documentation for
+        their names.
+    type: dict
+    default: {}
+seealso:
+  - module: holdfast.ha.service
+"""
+
+EXAMPLES = r"""
+- name: Configure a node
+  holdfast.ha.node_config:
+    cluster: rack1
+    node: node1
+    storage: /srv/ha
+    folder: /var/lib/holdfast
+    members:
+      - {name: node1, host_id: 1, address: 192.0.2.1, port: 7410}
+      - {name: node2, host_id: 2, address: 192.0.2.2, port: 7410}
+"""
+
+RETURN = r"""
+configuration:
+  description: The configuration as it stands in the file.
+  returned: success
+  type: dict
+  sample:
+    cluster: rack1
+    node: node1
+"""
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare import (
+    declare_node,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._module import (
+    NODE_OPTIONS,
+    Options,
+    run,
+)
+
+MEMBER = {
+    "name": {"type": "str", "required": True},
+    "host_id": {"type": "int", "required": True},
+    "address": {"type": "str", "default": "127.0.0.1"},
+    "port": {"type": "int", "required": True},
+}
+
+OPTIONS = NODE_OPTIONS.merge(
+    Options(
+        argument_spec={
+            "cluster": {"type": "str", "required": True},
+            "node": {"type": "str", "required": True},
+            "storage": {"type": "path", "required": True},
+            "folder": {"type": "path", "required": True},
+            "members": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": MEMBER,
+            },
+            "backend": {"type": "str", "choices": ["embedded"], "default": "embedded"},
+            "agent_directories": {
+                "type": "list",
+                "elements": "path",
+                "default": ["/usr/lib/ocf"],
+            },
+            "fence_configuration": {"type": "path", "default": "/etc/holdfast/fence.json"},
+            "timing": {"type": "dict", "default": {}},
+        }
+    )
+)
+
+
+def main():
+    """Run the module."""
+    run(OPTIONS, declare_node)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_maintenance
+short_description: Drain a node, and bring it back
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - With O(state=drained) the services of a node are moved away and none is placed on it.
+  - With O(state=active) the node is used again.
+  - A drained node is not switched on by the cluster if it is fenced.
+extends_documentation_fragment:
+  - holdfast.ha.attributes
+  - holdfast.ha.node
+options:
+  node:
+    description:
+      - The node; by default the one on which the module runs.
+    type: str
+  state:
+    description:
+      - What is wanted of the node.
+    type: str
+    choices:
+      - drained
+      - active
+    default: drained
+  reason:
+    description:
+      - Why, for whoever looks at the status.
+    type: str
+    default: ""
+  owner:
+    description:
+      - Who asked for it.
+    type: str
+    default: ""
+  wait:
+    description:
+      - With O(state=drained) wait until no service is left on the node, and fail naming what
+        blocks it; with O(state=active) wait until the node is online.
+    type: bool
+    default: true
+  timeout:
+    description:
+      - Seconds to wait with O(wait=true).
+    type: float
+    default: 120
+seealso:
+  - module: holdfast.ha.cluster_info
+"""
+
+EXAMPLES = r"""
+- name: Move everything off this node before its kernel is updated
+  holdfast.ha.node_maintenance:
+    reason: kernel update
+    owner: nightly job
+
+- name: Use it again
+  holdfast.ha.node_maintenance:
+    state: active
+"""
+
+RETURN = r"""
+node:
+  description: The node.
+  returned: success
+  type: str
+  sample: n2
+maintenance:
+  description: Reason, owner and beginning of the maintenance; V(null) while the node is active.
+  returned: success
+  type: dict
+  sample:
+    reason: kernel update
+    owner: nightly job
+    since: 1790000000.0
+moved:
+  description: Where each service went that was on the node when the task began.
+  returned: when O(state=drained)
+  type: dict
+  sample:
+    web: n3
+version:
+  description: The version of the wanted configuration.
+  returned: success
+  type: int
+  sample: 14
+"""
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare import (
+    declare_maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._module import (
+    NODE_OPTIONS,
+    Options,
+    run,
+)
+
+OPTIONS = NODE_OPTIONS.merge(
+    Options(
+        argument_spec={
+            "node": {"type": "str"},
+            "state": {"type": "str", "choices": ["drained", "active"], "default": "drained"},
+            "reason": {"type": "str", "default": ""},
+            "owner": {"type": "str", "default": ""},
+            "wait": {"type": "bool", "default": True},
+            "timeout": {"type": "float", "default": 120},
+        }
+    )
+)
+
+
+def main():
+    """Run the module."""
+    run(OPTIONS, declare_maintenance)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rule
+short_description: Say where services may run, and with which others
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Writes one rule into the wanted configuration of the cluster, or removes it.
+  - A rule with O(nodes) says on which nodes its services run; each service can be in one such
+    rule.
+  - A rule with O(affinity) keeps its services apart on different nodes, or together on one.
+  - Other rules are left as they are.
+extends_documentation_fragment:
+  - holdfast.ha.attributes
+  - holdfast.ha.node
+options:
+  name:
+    description:
+      - Name of the rule.
+    type: str
+    required: true
+  state:
+    description:
+      - Whether the rule is to be there.
+    type: str
+    choices:
+      - present
+      - absent
+    default: present
+  services:
+    description:
+      - The ids of the services that the rule is about. They have to be declared.
+    type: list
+    elements: str
+  nodes:
+    description:
+      - The nodes on which the services run, each with a priority from V(0); the highest that
+        is available is taken.
+    type: dict
+  strict:
+    description:
+      - Whether the services run on no other node than O(nodes), even if all of those are gone.
+    type: bool
+    default: false
+  affinity:
+    description:
+      - Whether the services are kept on different nodes or on the same one.
+    type: str
+    choices:
+      - apart
+      - together
+seealso:
+  - module: holdfast.ha.service
+"""
+
+EXAMPLES = r"""
+- name: Never run both resolvers on one node
+  holdfast.ha.rule:
+    name: resolvers
+    services: [resolver-a, resolver-b]
+    affinity: apart
+
+- name: Prefer the nodes with fast disks
+  holdfast.ha.rule:
+    name: fast-disks
+    services: [database]
+    nodes:
+      node1: 2
+      node2: 1
+"""
+
+RETURN = r"""
+rule:
+  description: The rule as it is declared now; V(null) if it is absent.
+  returned: success
+  type: dict
+  sample:
+    name: resolvers
+    services: [resolver-a, resolver-b]
+    affinity: apart
+version:
+  description: The version of the wanted configuration.
+  returned: success
+  type: int
+  sample: 13
+"""
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare import (
+    declare_rule,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._module import (
+    NODE_OPTIONS,
+    Options,
+    run,
+)
+
+OPTIONS = NODE_OPTIONS.merge(
+    Options(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "services": {"type": "list", "elements": "str"},
+            "nodes": {"type": "dict"},
+            "strict": {"type": "bool", "default": False},
+            "affinity": {"type": "str", "choices": ["apart", "together"]},
+        },
+        required_if=[
+            ("state", "present", ["services"]),
+            ("state", "present", ["nodes", "affinity"], True),
+        ],
+        mutually_exclusive=[("nodes", "affinity")],
+    )
+)
+
+
+def main():
+    """Run the module."""
+    run(OPTIONS, declare_rule)
+
+
+if __name__ == "__main__":
+    main()

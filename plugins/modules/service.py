@@ -1,0 +1,203 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: service
+short_description: Declare what a cluster keeps running
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Writes one service into the wanted configuration of the cluster, or removes it.
+  - The module only declares. The node that is manager starts, stops and moves the service;
+    with O(wait) the task ends when that is done.
+  - Other services are left as they are.
+extends_documentation_fragment:
+  - holdfast.ha.attributes
+  - holdfast.ha.node
+options:
+  name:
+    description:
+      - The id of the service, such as V(web) or V(vm:100).
+      - Letters, digits, C(.), C(_), C(:) and C(-), at most 64 characters.
+    type: str
+    required: true
+  state:
+    description:
+      - With V(started) the service is kept running, with V(stopped) it is kept stopped.
+      - With V(absent) it is stopped and then forgotten. This is refused while a rule names it.
+    type: str
+    choices:
+      - started
+      - stopped
+      - absent
+    default: started
+  resources:
+    description:
+      - What the service is made of, started in this order and stopped in reverse.
+      - Needed unless O(state=absent), or unless the service is there already; it is then kept.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description:
+          - Name of the resource within its service.
+        type: str
+        required: true
+      agent:
+        description:
+          - The resource agent, written C(ocf:PROVIDER:TYPE). It has to be installed on this node.
+        type: str
+        required: true
+      parameters:
+        description:
+          - The parameters of the agent. They are checked against its metadata.
+        type: dict
+        default: {}
+      start_timeout:
+        description: Seconds after which a start has failed.
+        type: float
+        default: 30
+      stop_timeout:
+        description: Seconds after which a stop has failed.
+        type: float
+        default: 30
+      monitor_timeout:
+        description: Seconds after which a monitor has failed.
+        type: float
+        default: 20
+      monitor_interval:
+        description: Seconds between two monitors.
+        type: float
+        default: 10
+  max_restart:
+    description:
+      - How often a start that failed, or a service that died, is tried again on its node.
+      - The default for a new service is V(1).
+    type: int
+  max_relocate:
+    description:
+      - How many further nodes are tried after that.
+      - The default for a new service is V(1).
+    type: int
+  failback:
+    description:
+      - Whether the service moves to a node that its rule prefers as soon as that is there.
+      - The default for a new service is V(true).
+    type: bool
+  wait:
+    description:
+      - Wait until the service is in the wanted state, and fail with its reason if it is not.
+    type: bool
+    default: false
+  timeout:
+    description:
+      - Seconds to wait with O(wait=true).
+    type: float
+    default: 60
+seealso:
+  - module: holdfast.ha.rule
+  - module: holdfast.ha.cluster_info
+"""
+
+EXAMPLES = r"""
+- name: Keep a database with its address running
+  holdfast.ha.service:
+    name: database
+    resources:
+      - name: address
+        agent: ocf:heartbeat:IPaddr2
+        parameters:
+          ip: 192.0.2.10
+          cidr_netmask: 24
+      - name: server
+        agent: ocf:heartbeat:pgsql
+        parameters:
+          pgdata: /srv/postgresql
+        start_timeout: 120
+    wait: true
+
+- name: Stop a service, and keep it stopped
+  holdfast.ha.service:
+    name: database
+    state: stopped
+"""
+
+RETURN = r"""
+service:
+  description: The service as it is declared now; V(null) if it is absent.
+  returned: success
+  type: dict
+  sample:
+    name: web
+    state: started
+    resources: []
+    max_restart: 1
+    max_relocate: 1
+    failback: true
+version:
+  description: The version of the wanted configuration.
+  returned: success
+  type: int
+  sample: 12
+status:
+  description: State, node and reason of the service at the end of the wait.
+  returned: when O(wait=true) and not in check mode
+  type: dict
+  sample:
+    state: started
+    node: n2
+    reason: the only node that can take it
+"""
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare import (
+    declare_service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._module import (
+    NODE_OPTIONS,
+    Options,
+    run,
+)
+
+RESOURCE = {
+    "name": {"type": "str", "required": True},
+    "agent": {"type": "str", "required": True},
+    "parameters": {"type": "dict", "default": {}},
+    "start_timeout": {"type": "float", "default": 30},
+    "stop_timeout": {"type": "float", "default": 30},
+    "monitor_timeout": {"type": "float", "default": 20},
+    "monitor_interval": {"type": "float", "default": 10},
+}
+
+OPTIONS = NODE_OPTIONS.merge(
+    Options(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "state": {
+                "type": "str",
+                "choices": ["started", "stopped", "absent"],
+                "default": "started",
+            },
+            "resources": {"type": "list", "elements": "dict", "options": RESOURCE},
+            "max_restart": {"type": "int"},
+            "max_relocate": {"type": "int"},
+            "failback": {"type": "bool"},
+            "wait": {"type": "bool", "default": False},
+            "timeout": {"type": "float", "default": 60},
+        }
+    )
+)
+
+
+def main():
+    """Run the module."""
+    run(OPTIONS, declare_service)
+
+
+if __name__ == "__main__":
+    main()
