@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ._holdfast.errors import HoldfastError
 from ._holdfast.result import Result
+from ._holdfast.secrets import secret_values
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,39 @@ CLUSTER_FILES = Options(
     }
 )
 """For modules that act on a cluster's files in a folder; documented in cluster_files."""
+
+
+class _Module(AnsibleModule):
+    """An ``AnsibleModule`` that learns of secrets before it logs how it was called."""
+
+    def __init__(self, prepare: Callable[[AnsibleModule], None] | None, **arguments: Any) -> None:
+        """Build the module; *prepare* is called once, before the invocation is logged."""
+        self._prepare = prepare
+        super().__init__(**arguments)
+
+    def mark_secrets(self) -> None:
+        """Call *prepare*, unless that was done already."""
+        prepare, self._prepare = self._prepare, None
+        if prepare is not None:
+            prepare(self)
+
+    def _log_invocation(self) -> None:
+        self.mark_secrets()
+        super()._log_invocation()
+
+    def fail_json(self, msg: str, **values: Any) -> NoReturn:
+        """Fail; options that are not acceptable yet are not repeated: they may hold secrets."""
+        if self._prepare is not None:
+            values.setdefault("invocation", {"module_args": "not shown, as it may hold secrets"})
+        super().fail_json(msg, **values)
+
+
+def hide_agent_secrets(module: AnsibleModule, parameters: object) -> None:
+    """Keep the secrets among the *parameters* of an agent out of logs and results."""
+    if isinstance(parameters, Mapping):
+        for value in secret_values(parameters):
+            # The log has the parameters as Python writes a dictionary.
+            module.no_log_values.update({value, repr(value)[1:-1]})
 
 
 def run(

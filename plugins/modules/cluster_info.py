@@ -157,6 +157,11 @@ running_here:
   returned: when O(probe=true)
   type: dict
   sample: {web: running, cache: stopped}
+failover_text:
+  description: The timeline of each node's last failover as lines of text for people.
+  returned: success
+  type: dict
+  sample: {n1: []}
 text:
   description: The whole status as lines of text for people.
   returned: success
@@ -165,12 +170,8 @@ text:
   sample: []
 """
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.inform import inform
-from ansible_collections.holdfast.ha.plugins.module_utils._module import (
-    NODE_OPTIONS,
-    Options,
-    run,
-)
+from ..module_utils._holdfast.node.inform import inform
+from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(
     Options(
@@ -186,7 +187,7 @@ OPTIONS = NODE_OPTIONS.merge(
 )
 
 
-def main():
+def main() -> None:
     """Run the module."""
     run(OPTIONS, inform)
 

@@ -134,7 +134,7 @@ class AgentWork:
             interval=interval,
             node_name=self._configuration.node,
             run_directory=str(self._configuration.run_directory),
-            extra_environment=agent_extras(),
+            extra_environment=agent_extras(self._configuration.node),
         )
 
     def _locate(self, agent: str) -> str:
@@ -145,9 +145,9 @@ class AgentWork:
             return f"/{agent}"
 
 
-def agent_extras() -> dict[str, str]:
-    """Return what agents get beyond OCF's environment: the machine's mark, and this Python."""
-    extras = {"PATH": f"{SEARCH_PATH}:{Path(sys.executable).parent}"}
+def agent_extras(node: str) -> dict[str, str]:
+    """Return what agents get beyond OCF's environment: node, this Python, the machine's mark."""
+    extras = {"PATH": f"{SEARCH_PATH}:{Path(sys.executable).parent}", "HOLDFAST_NODE": node}
     if MARK in os.environ:
         extras[MARK] = os.environ[MARK]
     return extras

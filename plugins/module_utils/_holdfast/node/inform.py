@@ -16,7 +16,7 @@ from .configuration import NodeConfiguration, load
 from .probe import probe_services
 from .status import read_status
 from .status_page import render_page
-from .status_text import render_text
+from .status_text import render_failover, render_text
 
 POLL = 0.25
 
@@ -27,6 +27,7 @@ def inform(options: Mapping[str, Any], check: bool) -> Result:
     status = _wait(configuration, options)
     values = dict(status)
     values["text"] = render_text(status, colour=False).splitlines()
+    values["failover_text"] = {one["node"]: render_failover(one) for one in status["failovers"]}
     if options["probe"]:
         values["running_here"] = probe_services(configuration)
     if options["page"] and not check:

@@ -112,11 +112,11 @@ def _services(status: dict[str, Any], colour: bool, width: int) -> list[str]:
     rows = [
         [
             Cell(clean(service_id)),
-            Cell(clean(service["state"]), words.service_tone(service)),
+            Cell(clean(service["state"]), words.service_tone(service, status["nodes"])),
             Cell(words.service_place(service)),
             Cell(words.age_since(service["since"], status["at"]), right=True),
             Cell(_resources(service["resources"])),
-            Cell(words.service_note(service)),
+            Cell(words.service_note(service, status["nodes"])),
         ]
         for service_id, service in status["services"].items()
     ]

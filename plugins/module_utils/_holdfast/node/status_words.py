@@ -105,7 +105,8 @@ def summary(status: dict[str, Any]) -> str:
     """Return how many nodes and services there are, and how many are as they should be."""
     nodes, services = status["nodes"].values(), status["services"].values()
     online = sum(1 for node in nodes if node["state"] == NodeState.ONLINE.value)
-    right = sum(1 for service in services if service["state"] == service["wanted"])
+    well = (Tone.GOOD, Tone.QUIET)
+    right = sum(1 for one in services if service_tone(one, status["nodes"]) in well)
     told = f"{len(services)} services, {right} as wanted" if services else "no services declared"
     return f"{len(nodes)} nodes, {online} online; {told}"
 
@@ -137,11 +138,16 @@ def node_note(node: dict[str, Any], at: float) -> str:
     return "; ".join(note for note in notes if note)
 
 
-def service_tone(service: dict[str, Any]) -> Tone:
-    """Return how a service's state is to be taken; stopped is fine where it is wanted."""
+def service_tone(service: dict[str, Any], nodes: dict[str, Any]) -> Tone:
+    """Return how a service's state is to be taken, given the cluster's *nodes*.
+
+    Stopped is fine where it is wanted; started is in doubt where its node is not online.
+    """
     if service["state"] == service["wanted"] == ServiceState.STOPPED.value:
         return Tone.QUIET
-    return _SERVICE_TONES.get(service["state"], Tone.WARN)
+    tone = _SERVICE_TONES.get(service["state"], Tone.WARN)
+    wrong = service["wanted"] != service["state"] or _node_in_doubt(service, nodes)
+    return Tone.WARN if tone is Tone.GOOD and wrong else tone
 
 
 def service_place(service: dict[str, Any]) -> str:
@@ -152,13 +158,16 @@ def service_place(service: dict[str, Any]) -> str:
     return node or UNTOLD
 
 
-def service_note(service: dict[str, Any]) -> str:
-    """Return why a service is in its state, and where its start failed."""
+def service_note(service: dict[str, Any], nodes: dict[str, Any]) -> str:
+    """Return why a service is in its state, and what speaks against it."""
     notes = [clean(service["reason"])]
-    if service["failed_nodes"]:
-        notes.append(f"its start failed on {', '.join(map(clean, service['failed_nodes']))}")
+    failed = f"on {', '.join(map(clean, service['failed_nodes']))}"
+    if service["failed_nodes"] and failed not in notes[0]:
+        notes.append(f"its start failed {failed}")
     if len(service["running_on"]) > 1:
         notes.append(f"reported by {' and '.join(map(clean, service['running_on']))}")
+    if _node_in_doubt(service, nodes):
+        notes.append(f"its node {clean(service['node'])} is not online")
     return "; ".join(note for note in notes if note)
 
 
@@ -173,6 +182,14 @@ def event_subject(event: dict[str, Any]) -> str:
     if service and node:
         return f"{service} on {node}"
     return service or node or UNTOLD
+
+
+def _node_in_doubt(service: dict[str, Any], nodes: dict[str, Any]) -> bool:
+    """Return whether the service is held to be on a node that is not known to be well."""
+    if not service["node"] or service["state"] == ServiceState.RECOVERY.value:
+        return False
+    node = nodes.get(service["node"])
+    return node is None or node["state"] != NodeState.ONLINE.value
 
 
 def _maintenance(maintenance: dict[str, Any] | None, at: float) -> str:

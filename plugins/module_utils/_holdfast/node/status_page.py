@@ -1,0 +1,261 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The status of the cluster as a page: one HTML file that needs nothing else.
+
+It loads nothing, runs no script, and may be mailed or kept as a record.  It is a
+picture of one moment, which it names; it does not become newer by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import status_words as words
+from .status_page_parts import (
+    Column,
+    Html,
+    escaped,
+    failover_figure,
+    moment,
+    stamp,
+    state,
+    table,
+)
+from .status_page_style import style_sheet
+from .status_words import Tone, clean
+
+FAILOVERS_OPEN = 3
+"""So many failovers stand open; the older ones open on a click."""
+
+
+def render_page(status: dict[str, Any]) -> str:
+    """Return the status as a whole HTML document in UTF-8.
+
+    *status* is what ``read_status`` returns.  Every text in it is escaped.
+    """
+    _, verdict = words.verdict(status)
+    sections = [
+        _section("Nodes and what runs on them", _nodes(status)),
+        _section("Services", _services(status)),
+        _section("Leases", _leases(status)),
+        _section("Failovers", _failovers(status)),
+        _section("History", _history(status)),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta http-equiv="Content-Security-Policy"'
+        " content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        f"<title>{escaped(status['cluster'])}: {escaped(verdict)} - holdfast</title>\n"
+        f"<style>\n{style_sheet()}</style>\n</head>\n<body>\n"
+        f"{_header(status)}\n<main>\n" + "\n".join(sections) + "\n</main>\n"
+        f"{_footer(status)}\n</body>\n</html>\n"
+    )
+
+
+def _header(status: dict[str, Any]) -> Html:
+    tone, verdict = words.verdict(status)
+    manager = words.manager(status)
+    parts = [
+        '<header>\n<div class="verdict">'
+        f"<h1>Cluster {escaped(status['cluster'])}</h1>{state(verdict, tone, ' large')}</div>",
+        '<p class="facts">'
+        f"<span>{escaped(words.summary(status))}</span>"
+        f"<span>{escaped(manager[:1].upper() + manager[1:])}</span>"
+        f"<span>Configuration version {escaped(status['config_version'])}</span>"
+        f"<span>As of {stamp(status['at'])}</span></p>",
+    ]
+    if status["global_maintenance"]:
+        parts.append(
+            '<p class="banner" role="status"><strong>Global maintenance.</strong>'
+            f" {escaped(words.GLOBAL_MAINTENANCE)}</p>"
+        )
+    if status["problems"]:
+        problems = "\n".join(f"<li>{escaped(one)}</li>" for one in status["problems"])
+        parts.append(f'<ul class="problems" aria-label="Problems">\n{problems}\n</ul>')
+    if status["backend"] == "embedded":
+        parts.append(f'<p class="note">{escaped(words.EMBEDDED)}</p>')
+    parts.append("</header>")
+    return Html("\n".join(parts))
+
+
+def _section(title: str, content: Html) -> Html:
+    return Html(f"<section>\n<h2>{escaped(title)}</h2>\n{content}\n</section>")
+
+
+def _nodes(status: dict[str, Any]) -> Html:
+    cards = [_node_card(name, node, status) for name, node in status["nodes"].items()]
+    placed = {one for node in status["nodes"].values() for one in node["services"]}
+    others = [one for one in status["services"] if one not in placed]
+    if others:
+        title = '<div class="name"><h3>On no node</h3></div>'
+        cards.append(Html(f'<li class="card aside">{title}{_runs(others, status)}</li>'))
+    return Html('<ul class="nodes">\n' + "\n".join(cards) + "\n</ul>")
+
+
+def _node_card(name: str, node: dict[str, Any], status: dict[str, Any]) -> Html:
+    tone = words.node_tone(node)
+    lease = clean(node["host_lease"]["state"])
+    facts = {
+        "For": escaped(words.age_since(node["since"], status["at"])),
+        "Host id": escaped(node["host_id"]),
+        "Host lease": escaped(lease),
+        "Score": escaped(node["score"]),
+        "Address": escaped(node["address"]),
+    }
+    if not node["since"]:
+        del facts["For"]
+    rows = "".join(f"<div><dt>{key}</dt><dd>{value}</dd></div>" for key, value in facts.items())
+    note = words.node_note(node, status["at"])
+    why = f'<p class="why">{escaped(note)}</p>' if note else ""
+    drained = state("maintenance", Tone.WARN) if node["maintenance"] else ""
+    return Html(
+        f'<li class="card is-{tone.value}"><div class="name"><h3>{escaped(name)}</h3>'
+        f"<span>{drained} {state(node['state'], _own_tone(node))}</span></div>"
+        f"<dl>{rows}</dl>{why}{_runs(node['services'], status)}</li>"
+    )
+
+
+def _own_tone(node: dict[str, Any]) -> Tone:
+    """Return the tone of a node's state alone: its maintenance has a word of its own."""
+    return words.node_tone({**node, "maintenance": None})
+
+
+def _runs(service_ids: list[str], status: dict[str, Any]) -> Html:
+    if not service_ids:
+        return Html('<p class="none">No services</p>')
+    rows = "".join(_run(one, status["services"][one], status) for one in service_ids)
+    return Html(f'<ul class="runs" aria-label="Services">{rows}</ul>')
+
+
+def _run(service_id: str, service: dict[str, Any], status: dict[str, Any]) -> str:
+    moves = service["target"] and service["target"] != service["node"]
+    target = f' <span class="muted">to {escaped(service["target"])}</span>' if moves else ""
+    return f"<li><span>{escaped(service_id)}{target}</span>{_service_state(service, status)}</li>"
+
+
+def _service_state(service: dict[str, Any], status: dict[str, Any]) -> Html:
+    return state(service["state"], words.service_tone(service, status["nodes"]))
+
+
+def _services(status: dict[str, Any]) -> Html:
+    columns = [
+        Column("Service"),
+        Column("State", tight=True),
+        Column("Node"),
+        Column("For", tight=True),
+        Column("Resources"),
+        Column("Why", share=32),
+    ]
+    rows = []
+    for service_id, service in status["services"].items():
+        shown = _service_state(service, status)
+        if service["state"] != service["wanted"]:
+            shown = Html(f'{shown}<span class="under">wanted {escaped(service["wanted"])}</span>')
+        rows.append(
+            [
+                escaped(service_id),
+                shown,
+                escaped(words.service_place(service)),
+                escaped(words.age_since(service["since"], status["at"])),
+                _resources(service["resources"]),
+                escaped(words.service_note(service, status["nodes"])),
+            ]
+        )
+    return table("Services", columns, rows) if rows else _nothing("No services are declared yet.")
+
+
+def _resources(resources: list[dict[str, Any]]) -> Html:
+    rows = "".join(
+        f'<div>{escaped(one["name"])} <span class="muted">{escaped(one["agent"])}</span></div>'
+        for one in resources
+    )
+    return Html(f"<div>{rows}</div>") if rows else escaped(words.UNTOLD)
+
+
+def _leases(status: dict[str, Any]) -> Html:
+    columns = [
+        Column("Lease"),
+        Column("Node"),
+        Column("State", tight=True),
+        Column("Version", tight=True),
+        Column("Renewed", tight=True),
+    ]
+    rows = [
+        _lease_row("manager lease", status["manager"], "epoch", needed=True),
+        _lease_row("configuration lease", status["configuration_lease"], "version", needed=False),
+    ]
+    for name, node in status["nodes"].items():
+        lease = node["host_lease"]
+        rows.append(
+            [
+                escaped(f"host lease {node['host_id']}"),
+                escaped(name),
+                state(lease["state"], words.lease_tone(lease["state"])),
+                escaped(f"generation {lease['generation']}"),
+                escaped(lease["timestamp"] or ""),
+            ]
+        )
+    clock = "Renewed counts seconds of the holder's own clock: only that it changes says something."
+    return Html(f'{table("Leases", columns, rows)}\n<p class="note">{escaped(clock)}</p>')
+
+
+def _lease_row(name: str, lease: dict[str, Any], version: str, *, needed: bool) -> list[Html]:
+    """Return a row for a lease; one that is only held while it is used may be free."""
+    free = Tone.BAD if needed else Tone.QUIET
+    held = state("held", Tone.GOOD) if lease["active"] else state("not held", free)
+    last = "" if lease["active"] or not lease["node"] else " (the last)"
+    return [
+        escaped(name),
+        escaped(f"{clean(lease['node'])}{last}" or words.UNTOLD),
+        held,
+        escaped(f"{version} {lease['epoch']}"),
+        escaped(""),
+    ]
+
+
+def _failovers(status: dict[str, Any]) -> Html:
+    newest = [failover_figure(one, status["at"]) for one in reversed(status["failovers"])]
+    if not newest:
+        return _nothing("No failover is on record.")
+    shown, older = newest[:FAILOVERS_OPEN], newest[FAILOVERS_OPEN:]
+    content = "\n".join(shown)
+    if older:
+        content += (
+            f"\n<details><summary>{len(older)} older</summary>\n"
+            + "\n".join(older)
+            + "\n</details>"
+        )
+    return Html(content)
+
+
+def _history(status: dict[str, Any]) -> Html:
+    columns = [
+        Column("Time"),
+        Column("What", tight=True),
+        Column("About"),
+        Column("Text", share=50),
+    ]
+    rows = [
+        [
+            moment(event["at"], status["at"]),
+            escaped(event["kind"]),
+            escaped(words.event_subject(event)),
+            escaped(event["text"]),
+        ]
+        for event in reversed(status["events"])
+    ]
+    return (
+        table("History, newest first", columns, rows) if rows else _nothing("Nothing is on record.")
+    )
+
+
+def _nothing(text: str) -> Html:
+    return Html(f'<p class="muted">{escaped(text)}</p>')
+
+
+def _footer(status: dict[str, Any]) -> Html:
+    return Html(
+        f"<footer><p>Read from the cluster's storage at {stamp(status['at'])}. All times are UTC"
+        " and all ages count up to that moment; this page does not renew itself.</p></footer>"
+    )

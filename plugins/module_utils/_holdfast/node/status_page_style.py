@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the status page looks like: its colours for light and dark, and its style sheet.
+
+The page is calm while all is well: colour is spent on states alone, and each
+state says its word too.  Every text colour has a contrast of at least 4.5 to 1 on
+every ground it is put on, and every bar 3 to 1 (WCAG 2.2, 1.4.3 and 1.4.11).
+"""
+
+from __future__ import annotations
+
+LIGHT = {
+    "ground": "#f5f6f8",
+    "surface": "#ffffff",
+    "sunken": "#eceff2",
+    "line": "#d5dae0",
+    "text": "#1b2026",
+    "muted": "#57606b",
+    "good": "#176637",
+    "good-ground": "#e4f3e9",
+    "warn": "#794c00",
+    "warn-ground": "#fcf0d6",
+    "bad": "#a11f1c",
+    "bad-ground": "#fce7e5",
+    "quiet": "#57606b",
+    "quiet-ground": "#eceff2",
+    "detect": "#5b7083",
+    "fence": "#b4560b",
+    "start": "#2f7d4f",
+}
+DARK = {
+    "ground": "#121518",
+    "surface": "#1b1f24",
+    "sunken": "#262c33",
+    "line": "#343b44",
+    "text": "#e5e8eb",
+    "muted": "#a3acb6",
+    "good": "#84d3a0",
+    "good-ground": "#17301f",
+    "warn": "#eec26c",
+    "warn-ground": "#362b13",
+    "bad": "#ffa199",
+    "bad-ground": "#411d1b",
+    "quiet": "#a3acb6",
+    "quiet-ground": "#262c33",
+    "detect": "#8fa3b5",
+    "fence": "#e8924a",
+    "start": "#5fbf86",
+}
+
+TEXT_ON_GROUND = (
+    ("text", "ground"),
+    ("text", "surface"),
+    ("text", "sunken"),
+    ("text", "warn-ground"),
+    ("text", "bad-ground"),
+    ("muted", "ground"),
+    ("muted", "surface"),
+    ("good", "good-ground"),
+    ("warn", "warn-ground"),
+    ("bad", "bad-ground"),
+    ("quiet", "quiet-ground"),
+)
+"""Each text colour with each ground that the style sheet puts it on."""
+
+BAR_ON_TRACK = (("detect", "sunken"), ("fence", "sunken"), ("start", "sunken"))
+"""Each bar of a timeline with the track that it lies in."""
+
+_RULES = """
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
+body { margin: 0; background: var(--ground); color: var(--text); line-height: 1.5;
+  font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans",
+  sans-serif; font-size: 15px; overflow-wrap: anywhere; }
+header, main, footer { max-width: 1120px; margin: 0 auto; padding: 0 24px; }
+header { padding-top: 28px; }
+main { padding-bottom: 8px; }
+footer { padding-top: 28px; padding-bottom: 40px; color: var(--muted); font-size: 13px; }
+h1, h2, h3, p, ul, dl, dd, figure { margin: 0; padding: 0; }
+h1 { font-size: 24px; line-height: 1.25; font-weight: 650; }
+h2 { font-size: 16px; font-weight: 650; margin: 36px 0 12px; }
+h3 { font-size: 15px; font-weight: 650; }
+ul { list-style: none; }
+time, dd, td, .number { font-variant-numeric: tabular-nums; }
+.muted { color: var(--muted); }
+
+.verdict { display: flex; flex-wrap: wrap; gap: 8px 14px; align-items: center; }
+.facts { display: flex; flex-wrap: wrap; gap: 0 20px; margin-top: 8px; color: var(--muted);
+  font-size: 14px; }
+.note { margin-top: 10px; color: var(--muted); font-size: 14px; }
+.banner { margin-top: 16px; padding: 12px 16px; border-left: 4px solid var(--warn);
+  border-radius: 4px; background: var(--warn-ground); }
+.banner strong { color: var(--warn); }
+.problems { margin-top: 16px; padding: 12px 16px; border-left: 4px solid var(--bad);
+  border-radius: 4px; background: var(--bad-ground); }
+.problems li + li { margin-top: 6px; }
+
+.state { display: inline-block; padding: 0 8px; border-radius: 4px; font-size: 13px;
+  line-height: 20px; font-weight: 600; white-space: nowrap; }
+.state.large { font-size: 15px; line-height: 28px; padding: 0 12px; }
+.good { color: var(--good); background: var(--good-ground); }
+.warn { color: var(--warn); background: var(--warn-ground); }
+.bad { color: var(--bad); background: var(--bad-ground); }
+.quiet { color: var(--quiet); background: var(--quiet-ground); }
+
+.nodes { display: grid; gap: 14px;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 264px), 1fr)); }
+.card { background: var(--surface); border: 1px solid var(--line); border-radius: 8px;
+  padding: 14px 16px; }
+.card.is-warn { border-top: 3px solid var(--warn); padding-top: 12px; }
+.card.is-bad { border-top: 3px solid var(--bad); padding-top: 12px; }
+.card.aside { background: transparent; border-style: dashed; }
+.card .name { display: flex; justify-content: space-between; align-items: baseline; gap: 10px; }
+.card .why { margin-top: 8px; font-size: 14px; }
+.card .runs { margin-top: 10px; border-top: 1px solid var(--line); }
+.card .runs li { display: flex; justify-content: space-between; align-items: baseline; gap: 10px;
+  padding-top: 8px; }
+.card .none { margin-top: 10px; padding-top: 8px; border-top: 1px solid var(--line);
+  color: var(--muted); font-size: 14px; }
+.card dl { display: flex; flex-wrap: wrap; gap: 0 14px; margin-top: 4px; color: var(--muted);
+  font-size: 13px; }
+.card dl div { display: flex; gap: 5px; }
+.card dt { flex: none; }
+
+.sheet { background: var(--surface); border: 1px solid var(--line); border-radius: 8px;
+  overflow: hidden; }
+table { width: 100%; border-collapse: collapse; text-align: left; }
+caption, .failover thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
+  clip-path: inset(50%); }
+th, td { padding: 8px 16px; vertical-align: top; font-size: 14px; }
+thead th { font-size: 13px; font-weight: 600; color: var(--muted); white-space: nowrap;
+  border-bottom: 1px solid var(--line); }
+tbody th { font-weight: 600; }
+tbody tr + tr > * { border-top: 1px solid var(--line); }
+td.tight { white-space: nowrap; }
+.wide tbody th { min-width: 8em; }
+.wide td { min-width: 5em; }
+.wide tbody th time, .wide tbody th .muted { font-weight: 400; }
+.wide td .under { display: block; margin-top: 2px; font-size: 13px; color: var(--muted); }
+
+.failover { margin-bottom: 14px; padding: 16px; }
+.failover > .muted { font-size: 14px; }
+.failover .both { display: grid; gap: 12px 32px; margin-top: 12px;
+  grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); }
+.failover svg { display: block; width: 100%; overflow: visible; }
+.failover svg text { font-size: 13px; fill: var(--text); font-variant-numeric: tabular-nums; }
+.failover svg .axis { fill: var(--muted); font-size: 12px; }
+.failover .track { fill: var(--sunken); }
+.failover .detect { fill: var(--detect); }
+.failover .fence { fill: var(--fence); }
+.failover .start { fill: var(--start); }
+.failover th, .failover td { padding: 0 0 8px 12px; }
+.failover th:first-child { padding-left: 0; width: 76px; white-space: nowrap;
+  font-weight: 400; text-align: right; font-variant-numeric: tabular-nums; }
+.failover tbody tr + tr > * { border-top: 0; }
+details > summary { cursor: pointer; padding: 8px 0; }
+
+@media (max-width: 760px) {
+  header, main, footer { padding-left: 16px; padding-right: 16px; }
+  .failover .both { grid-template-columns: minmax(0, 1fr); }
+  .wide thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
+    clip-path: inset(50%); }
+  .wide, .wide tbody, .wide tr { display: block; }
+  .wide tr { padding: 10px 16px; }
+  .wide tbody tr + tr { border-top: 1px solid var(--line); }
+  .wide tbody tr + tr > * { border-top: 0; }
+  .wide tbody th, .wide td { display: block; padding: 1px 0; white-space: normal; }
+  .wide td { display: grid; grid-template-columns: 88px minmax(0, 1fr); gap: 8px; }
+  .wide td::before { content: attr(data-label); color: var(--muted); font-size: 13px; }
+  .wide td.blank { display: none; }
+}
+@media print { .card, .sheet { break-inside: avoid; } }
+"""
+
+
+def style_sheet() -> str:
+    """Return the page's whole style sheet."""
+    return (
+        f":root {{ color-scheme: light dark; {_variables(LIGHT)} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}\n"
+        f"{_RULES.strip()}\n"
+    )
+
+
+def _variables(colours: dict[str, str]) -> str:
+    return " ".join(f"--{name}: {value};" for name, value in colours.items())

@@ -1,0 +1,55 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_package
+short_description: Install the holdfast library on a node
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Installs the very library that the modules of this collection use as one file, from which
+    Python imports the package C(holdfast).
+  - The file is replaced as a whole, and only if its content differs. A daemon that runs goes on
+    with what it has loaded until it is started again.
+extends_documentation_fragment:
+  - holdfast.ha.attributes
+  - action_common_attributes
+attributes:
+  platform:
+    platforms: posix
+  action:
+    support: full
+  async:
+    support: none
+options:
+  dest:
+    description:
+      - Absolute path of the file.
+    type: path
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Install the library
+  holdfast.ha.node_package:
+    dest: /usr/lib/holdfast/holdfast.pyz
+"""
+
+RETURN = r"""
+content_hash:
+  description: SHA-256 of the installed content.
+  returned: success
+  type: str
+  sample: 4f0c7d0c3f0b0f6f4d4ee0f5f2b1f3f6e2a8f1c7a4b5d6e7f8091a2b3c4d5e6f
+dest:
+  description: The file.
+  returned: success
+  type: str
+  sample: /usr/lib/holdfast/holdfast.pyz
+"""
