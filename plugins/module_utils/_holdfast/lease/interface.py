@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The contract of whoever grants host leases and leases.
+
+A host lease says that a node is a member of the cluster under its host id; a lease
+says that a member is the one who may do something.  No call here waits for another
+node: what cannot be had now is answered with None or an error.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class HostState(enum.Enum):
+    """What a reader may conclude from a host lease."""
+
+    FREE = "free"
+    """Never held, left cleanly, or set free after a proof."""
+
+    LIVE = "live"
+    """Renewed within the fail time, as far as the reader could see."""
+
+    FAIL = "fail"
+    """Not renewed for the fail time: the holder has to stop what it runs."""
+
+    DEAD = "dead"
+    """Not renewed for so long that the holder's watchdog must have reset it."""
+
+
+@dataclass(frozen=True)
+class HostLeaseView:
+    """A host lease as one reader sees it.
+
+    ``unchanged_for`` is the seconds, by the reader's own monotonic clock, since it saw
+    the lease change; since its first look when it saw no change yet.  ``timestamp`` is
+    of the holder's clock and only good for telling a change.
+    """
+
+    host_id: int
+    host_name: str
+    generation: int
+    timestamp: int
+    state: HostState
+    unchanged_for: float
+
+
+@dataclass(frozen=True)
+class LeaseHolder:
+    """Who holds a lease, or held it last (host id 0: nobody ever did).
+
+    ``active`` is True while it is held, False when it is free, None when that cannot
+    be told from here.
+    """
+
+    host_id: int
+    generation: int
+    version: int
+    active: bool | None
+
+
+class Leases(Protocol):
+    """Host leases and leases of one cluster, for the node with one host id.
+
+    All methods raise ``StorageError`` (``FormatError``) when the storage cannot be
+    read or written.  An error is never an answer: who cannot learn that a lease is
+    still held must act as if it were not.
+    """
+
+    @property
+    def fail_seconds(self) -> float:
+        """After so many seconds without renewal this node may no longer act.
+
+        ``LeaseError`` when this node has no host lease.
+        """
+
+    def join(self, host_name: str) -> int:
+        """Take this node's host lease; return its new generation.
+
+        Raises ``LeaseError`` naming the holder when another node has the host id.
+        """
+
+    def adopt(self, host_name: str) -> int:
+        """Work under this node's host lease that something else holds; return its generation.
+
+        That is sanlock's daemon, or the parent process of an embedded node.  Raises
+        ``LeaseError`` when nobody holds it for this node.
+        """
+
+    def renew(self) -> None:
+        """Renew the host lease; ``LeaseError`` when it is no longer ours."""
+
+    def leave(self) -> None:
+        """Release all leases, then set the host lease free; does nothing if not joined."""
+
+    def host(self, host_id: int) -> HostLeaseView:
+        """Return the present view of one host lease."""
+
+    def hosts(self) -> dict[int, HostLeaseView]:
+        """Return the present view of every host lease that was ever held, by host id."""
+
+    def acquire(self, lease_name: str) -> int | None:
+        """Try for a lease; return its version, which is the epoch, or None if it is held.
+
+        ``LeaseError`` when this node has no host lease.  Acquiring a lease that this
+        node holds returns the version it has.
+        """
+
+    def held(self, lease_name: str) -> bool:
+        """Whether the lease is still ours, looked up anew."""
+
+    def release(self, lease_name: str) -> None:
+        """Give the lease up; does nothing if it is not held."""
+
+    def holder(self, lease_name: str) -> LeaseHolder:
+        """Return who holds the lease."""
+
+    def free_host(self, host_id: int, generation: int) -> None:
+        """Set the host lease of a node free that a fence device has verified to be off.
+
+        Never on anything weaker.  ``LeaseError`` when the lease is not of *generation*
+        any more, or shows a sign of life; nothing was changed then.
+        """
+
+    def close(self) -> None:
+        """Let go of all files and locks and leave the storage as it is."""

@@ -1,0 +1,270 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading and writing files on shared storage past the page cache, and nothing less than asked.
+
+A node must see what another node wrote, not what its own kernel remembers, so
+all access is direct (``O_DIRECT``) and every write is on the device when it
+returns (``O_DSYNC``).  Direct I/O wants aligned memory, offsets and lengths: an
+anonymous ``mmap`` gives the first, callers keep to the rest.  A short read is
+never handed on: missing bytes that pass for blank ones would hide a node.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+from collections.abc import Callable
+from types import TracebackType
+
+from ..errors import StorageError
+
+PAGE = 4096
+"""What direct I/O accepts on every device in use (512-byte and 4096-byte sectors)."""
+
+SECTOR = 512
+"""The smallest unit that a device with 512-byte sectors writes whole."""
+
+MAX_FRUITLESS_TRIES = 8
+"""How often one read or write may be interrupted, or move no bytes, before it is an error."""
+
+
+class BlockFile:
+    """One open file or block device on shared storage; use it in a ``with`` statement.
+
+    ``path`` is what was opened; ``writable`` whether writes are allowed;
+    ``alignment`` what offsets and lengths must be multiples of; ``direct`` is
+    False where the file system refuses ``O_DIRECT`` (some tmpfs and FUSE): then it
+    is plain synchronous I/O, good enough only on a single machine.  ``failed``
+    becomes True at the first I/O error: whoever keeps the file open opens it anew.
+    """
+
+    def __init__(
+        self, descriptor: int, path: str, writable: bool, alignment: int, direct: bool
+    ) -> None:
+        """Take over *descriptor*; callers use ``open``."""
+        self.path = path
+        self.writable = writable
+        self.alignment = alignment
+        self.direct = direct
+        self.failed = False
+        self._descriptor = descriptor
+
+    @classmethod
+    def open(cls, path: str, writable: bool = False, alignment: int = PAGE) -> BlockFile:
+        """Open the regular file or block device at *path*.
+
+        *alignment* is 4096, or 512 for files of sanlock's format, where a sector
+        has to be written without touching its neighbours.  Raises ``StorageError``
+        when the path is missing, not allowed, or neither a file nor a block device.
+        """
+        if alignment not in (SECTOR, PAGE):
+            raise StorageError(
+                f"{path}: an alignment of {alignment} is not possible; expected {SECTOR} or {PAGE}."
+            )
+        flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_DSYNC | os.O_CLOEXEC
+        # A named pipe in place of the file must not block the caller for ever.
+        flags |= os.O_NONBLOCK
+        descriptor, direct = _open_direct(path, flags)
+        try:
+            mode = os.fstat(descriptor).st_mode
+        except OSError as error:
+            os.close(descriptor)
+            raise StorageError(f"{path} cannot be examined: {error.strerror}.") from error
+        if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
+            os.close(descriptor)
+            raise StorageError(f"{path} is neither a regular file nor a block device.")
+        return cls(descriptor, path, writable, alignment, direct)
+
+    def __enter__(self) -> BlockFile:
+        """Return the open file itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+    @property
+    def size(self) -> int:
+        """The present size in bytes, of a file or a block device."""
+        try:
+            return os.lseek(self._open_descriptor(), 0, os.SEEK_END)
+        except OSError as error:
+            raise self._failure("its size cannot be read", error) from error
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the open file was deleted, so that its path now means another one or none."""
+        try:
+            status = os.fstat(self._open_descriptor())
+        except OSError as error:
+            raise self._failure("it cannot be examined", error) from error
+        return stat.S_ISREG(status.st_mode) and status.st_nlink == 0
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return exactly *length* bytes from *offset*.
+
+        Raises ``StorageError`` for a wrong alignment, an I/O error, and when the
+        file ends before *offset* + *length*.
+        """
+        self._check_alignment(offset, length)
+        buffer = mmap.mmap(-1, length)
+        view = memoryview(buffer)
+        descriptor = self._open_descriptor()
+        done = self._move(
+            "read", length, lambda at: os.preadv(descriptor, [view[at:]], offset + at)
+        )
+        if done < length:
+            self.failed = True
+            raise StorageError(
+                f"{self.path} ended after {offset + done} bytes where {offset + length} were"
+                " expected; it is truncated or still being created."
+            )
+        return bytes(view)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write *data* at *offset*; it is on the device when this returns.
+
+        Raises ``StorageError`` for a wrong alignment, a file opened for reading
+        only, an end beyond the file's size (files here never grow by accident), and
+        an I/O error; then any part of *data* may have been written.
+        """
+        self._check_alignment(offset, len(data))
+        if not self.writable:
+            raise StorageError(f"{self.path} is open for reading only and cannot be written.")
+        size = self.size
+        if offset + len(data) > size:
+            raise StorageError(
+                f"{self.path} has {size} bytes; writing {len(data)} bytes at {offset} would go"
+                " beyond its end."
+            )
+        buffer = mmap.mmap(-1, len(data))
+        buffer[:] = data
+        view = memoryview(buffer)
+        descriptor = self._open_descriptor()
+        done = self._move(
+            "written", len(data), lambda at: os.pwritev(descriptor, [view[at:]], offset + at)
+        )
+        if done < len(data):
+            self.failed = True
+            raise StorageError(
+                f"{self.path} took only {done} of {len(data)} bytes at {offset}; the rest is not"
+                " written."
+            )
+
+    def close(self) -> None:
+        """Close the file; closing it again does nothing."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            try:
+                os.close(descriptor)
+            except OSError as error:
+                raise StorageError(f"{self.path} cannot be closed: {error.strerror}.") from error
+
+    def _move(self, verb: str, length: int, transfer: Callable[[int], int]) -> int:
+        """Call *transfer* until *length* bytes moved or no more do; return how many did.
+
+        After a part only whole sectors count: direct I/O cannot go on from within one.
+        """
+        done = 0
+        fruitless = 0
+        while done < length and fruitless < MAX_FRUITLESS_TRIES:
+            try:
+                moved = transfer(done)
+            except InterruptedError:
+                fruitless += 1
+                continue
+            except OSError as error:
+                raise self._failure(f"it cannot be {verb}", error) from error
+            step = moved if done + moved >= length else moved - moved % self.alignment
+            fruitless = 0 if step else fruitless + 1
+            done += step
+        return done
+
+    def _check_alignment(self, offset: int, length: int) -> None:
+        """Raise ``StorageError`` unless *offset* and *length* are what direct I/O accepts."""
+        if offset < 0 or length <= 0 or offset % self.alignment or length % self.alignment:
+            raise StorageError(
+                f"{self.path}: offset {offset} and length {length} are not acceptable; expected"
+                f" multiples of {self.alignment}."
+            )
+
+    def _open_descriptor(self) -> int:
+        """Return the descriptor, or say that the file is closed."""
+        if self._descriptor < 0:
+            raise StorageError(f"{self.path} is closed.")
+        return self._descriptor
+
+    def _failure(self, what: str, error: OSError) -> StorageError:
+        """Return the error to raise, and remember that this file has failed."""
+        self.failed = True
+        hint = ""
+        if error.errno == errno.EINVAL and self.direct and self.alignment < PAGE:
+            hint = f" (the device may have sectors larger than {self.alignment} bytes)"
+        return StorageError(f"{self.path}: {what}: {error.strerror}{hint}.")
+
+
+class HeldFile:
+    """A path whose ``BlockFile`` is kept open between uses, and opened anew when it has to be.
+
+    That is after an I/O error, when the file was deleted under it, and when it is
+    to be written for the first time.
+    """
+
+    def __init__(self, path: str, alignment: int = PAGE) -> None:
+        """Remember *path*; it is opened at the first use."""
+        self.path = path
+        self._alignment = alignment
+        self._file: BlockFile | None = None
+
+    def for_reading(self) -> BlockFile:
+        """Return the file open at least for reading."""
+        return self._held(self._file is not None and self._file.writable)
+
+    def for_writing(self) -> BlockFile:
+        """Return the file open for reading and writing."""
+        return self._held(True)
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        if self._file is not None:
+            held, self._file = self._file, None
+            held.close()
+
+    def _held(self, writable: bool) -> BlockFile:
+        """Return the file kept open if it still serves, else a newly opened one."""
+        held = self._file
+        if held is not None and (held.failed or (writable and not held.writable) or held.replaced):
+            self.close()
+            held = None
+        if held is None:
+            held = self._file = BlockFile.open(self.path, writable, self._alignment)
+        return held
+
+
+def _open_direct(path: str, flags: int) -> tuple[int, bool]:
+    """Open *path*, without ``O_DIRECT`` where it is refused; return descriptor and directness."""
+    try:
+        try:
+            return os.open(path, flags | os.O_DIRECT), True
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+        return os.open(path, flags), False
+    except FileNotFoundError as error:
+        raise StorageError(
+            f"{path} does not exist; create it first, or check that the shared storage is mounted."
+        ) from error
+    except PermissionError as error:
+        raise StorageError(
+            f"{path} may not be opened by user id {os.geteuid()}; run this as the user who owns"
+            " it, or as root."
+        ) from error
+    except OSError as error:
+        raise StorageError(f"{path} cannot be opened: {error.strerror}.") from error

@@ -1,0 +1,269 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NAME.lockspace: sanlock's host leases (delta leases), one sector for each host id.
+
+Who holds a host id keeps renewing its timestamp; a lease whose timestamp is 0 is
+free.  The bytes are sanlock's own, so that stock sanlock can join a lockspace made
+here and the other way round.  A sector is written by itself, in 512-byte direct
+writes, because its neighbours belong to other nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from ..errors import FormatError, InputError, StorageError
+from ..names import MAX_HOST_ID
+from .block_file import PAGE, SECTOR, BlockFile, HeldFile
+from .leader_record import (
+    DEFAULT_LAYOUT,
+    Layout,
+    LeaderRecord,
+    decode_leader,
+    encode_leader,
+    expect,
+)
+
+MAGIC = 0x12212010
+VERSION = 0x00030004
+
+EVENT_OFFSET = 176
+"""From here to the end of the sector: sanlock's events and requests between hosts."""
+
+MAX_IO_TIMEOUT = 120
+"""Seconds; more makes no sense, for a host would count as dead after a quarter of an hour."""
+
+_U64 = 1 << 64
+
+
+@dataclass(frozen=True)
+class DeltaLease:
+    """One host lease.
+
+    ``host_id`` is the owner's, 0 when nobody ever had it.  ``generation`` rises by one
+    at every join.  ``timestamp`` is whole seconds of the owner's monotonic clock, 0
+    when free.  ``io_timeout`` is seconds.  ``events`` is kept as it was found.
+    """
+
+    lockspace: str
+    host_id: int = 0
+    host_name: str = ""
+    generation: int = 0
+    timestamp: int = 0
+    io_timeout: int = 10
+    layout: Layout = DEFAULT_LAYOUT
+    events: bytes = field(default=b"", repr=False)
+
+    @property
+    def free(self) -> bool:
+        """Whether nobody holds the lease."""
+        return self.timestamp == 0
+
+
+@dataclass(frozen=True)
+class HostLeases:
+    """All host leases as one read found them.
+
+    ``leases`` has those that somebody holds or once held, by host id; ``problems``
+    says what is wrong with a damaged sector, which harms no other.
+    """
+
+    lockspace: str
+    io_timeout: int
+    max_hosts: int
+    leases: dict[int, DeltaLease] = field(default_factory=dict)
+    problems: dict[int, str] = field(default_factory=dict)
+
+
+def encode_delta(lease: DeltaLease) -> bytes:
+    """Return the sector of *lease*; raises ``InputError`` for what does not fit in."""
+    for option, value in (("timestamp", lease.timestamp), ("generation", lease.generation)):
+        if not 0 <= value < _U64:
+            raise InputError(option, value, "a number of at most 64 bits")
+    record = encode_leader(
+        LeaderRecord(
+            magic=MAGIC,
+            version=VERSION,
+            space_name=lease.lockspace,
+            layout=lease.layout,
+            max_hosts=1,
+            owner_id=lease.host_id,
+            owner_generation=lease.generation,
+            resource_name=lease.host_name,
+            timestamp=lease.timestamp,
+            io_timeout=lease.io_timeout,
+        )
+    )
+    sector = record[:EVENT_OFFSET] + lease.events
+    if len(sector) > lease.layout.sector_size:
+        raise InputError("events", len(lease.events), "what is left of the sector")
+    return sector.ljust(lease.layout.sector_size, b"\0")
+
+
+def decode_delta(sector: bytes, host_id: int) -> DeltaLease:
+    """Return the host lease in *sector*, read from the place of *host_id*.
+
+    Raises ``FormatError`` for a wrong checksum, something that is no host lease, and
+    a lease whose owner has another host id.
+    """
+    where = f"host lease of host id {host_id}"
+    record = decode_leader(sector, where)
+    expect(record, MAGIC, VERSION >> 16, where, "host lease")
+    if record.owner_id not in (0, host_id):
+        raise FormatError(f"{where}: its owner has host id {record.owner_id}.")
+    if record.owner_id == 0 and record.timestamp:
+        raise FormatError(f"{where}: it is held, but by no host.")
+    return DeltaLease(
+        lockspace=record.space_name,
+        host_id=record.owner_id,
+        host_name=record.resource_name,
+        generation=record.owner_generation,
+        timestamp=record.timestamp,
+        io_timeout=record.io_timeout,
+        layout=record.layout,
+        events=sector[EVENT_OFFSET:].rstrip(b"\0"),
+    )
+
+
+def initial_lockspace(
+    name: str,
+    io_timeout: int,
+    max_hosts: int = MAX_HOST_ID,
+    layout: Layout = DEFAULT_LAYOUT,
+) -> bytes:
+    """Return the area of a new lockspace, as ``sanlock direct init`` writes it.
+
+    *io_timeout* (seconds) has to be what the hosts join with.  *max_hosts* may be
+    less than the layout has place for; stock sanlock fills all of it.
+    """
+    if not 1 <= io_timeout <= MAX_IO_TIMEOUT:
+        raise InputError("io_timeout", io_timeout, f"seconds from 1 to {MAX_IO_TIMEOUT}")
+    if not 1 <= max_hosts <= MAX_HOST_ID:
+        raise InputError("max_hosts", max_hosts, f"a whole number from 1 to {MAX_HOST_ID}")
+    if not name:
+        raise InputError("lockspace", name, "a name")
+    sector = encode_delta(DeltaLease(name, io_timeout=io_timeout, layout=layout))
+    return (sector * min(max_hosts, layout.max_hosts)).ljust(layout.area_bytes, b"\0")
+
+
+def decode_area(area: bytes) -> HostLeases:
+    """Return all host leases of a lockspace's *area*.
+
+    Raises ``FormatError`` when its first sector is no host lease: then the sizes are
+    not known and nothing else can be found.  A first sector with only its checksum
+    wrong is a problem of host id 1 when the second one can be read.
+    """
+    first, layout = _first_readable(area)
+    hosts = HostLeases(first.lockspace, first.io_timeout, layout.max_hosts)
+    if len(area) < layout.max_hosts * layout.sector_size:
+        raise FormatError(f"{len(area)} bytes are too few for a lockspace.")
+    unused = encode_delta(DeltaLease(first.lockspace, io_timeout=first.io_timeout, layout=layout))
+    size = layout.sector_size
+    for host_id in range(1, layout.max_hosts + 1):
+        sector = area[(host_id - 1) * size : host_id * size]
+        if sector == unused:
+            continue
+        try:
+            lease = decode_delta(sector, host_id)
+            if lease.lockspace != first.lockspace:
+                raise FormatError(
+                    f"host lease of host id {host_id}: it belongs to lockspace"
+                    f" {lease.lockspace}, not {first.lockspace}."
+                )
+        except FormatError as error:
+            hosts.problems[host_id] = str(error)
+            continue
+        if lease.host_id:
+            hosts.leases[host_id] = lease
+    return hosts
+
+
+def read_host_lease(file: BlockFile, host_id: int, layout: Layout = DEFAULT_LAYOUT) -> DeltaLease:
+    """Return the host lease of *host_id* from the open lockspace *file*."""
+    size = layout.sector_size
+    return decode_delta(file.read(_offset(file, host_id, layout), size), host_id)
+
+
+def write_host_lease(file: BlockFile, host_id: int, lease: DeltaLease) -> None:
+    """Write *lease* into the sector of *host_id*, that sector and nothing else."""
+    if lease.host_id not in (0, host_id):
+        raise StorageError(
+            f"{file.path}: a lease of host id {lease.host_id} must not be written to the place"
+            f" of host id {host_id}."
+        )
+    file.write(_offset(file, host_id, lease.layout), encode_delta(lease))
+
+
+class LeaseArea:
+    """The lockspace file at *path*, kept open for repeated use; not for several threads."""
+
+    def __init__(self, path: str, layout: Layout = DEFAULT_LAYOUT) -> None:
+        """Remember *path*; nothing is opened yet."""
+        self.path = path
+        self.layout = layout
+        self._held = HeldFile(path, layout.sector_size)
+
+    def __enter__(self) -> LeaseArea:
+        """Return the area itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+    def read(self) -> HostLeases:
+        """Return all host leases from a single read."""
+        file = self._held.for_reading()
+        if file.size < self.layout.area_bytes:
+            raise FormatError(
+                f"{self.path} has {file.size} bytes, which is no lockspace; expected at least"
+                f" {self.layout.area_bytes}."
+            )
+        area = file.read(0, self.layout.area_bytes)
+        try:
+            return decode_area(area)
+        except FormatError as error:
+            raise FormatError(f"{self.path}: {error}") from error
+
+    def read_host(self, host_id: int) -> DeltaLease:
+        """Return the host lease of *host_id*."""
+        return read_host_lease(self._held.for_reading(), host_id, self.layout)
+
+    def write_host(self, host_id: int, lease: DeltaLease) -> None:
+        """Write the host lease of *host_id*."""
+        write_host_lease(self._held.for_writing(), host_id, lease)
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        self._held.close()
+
+
+def _offset(file: BlockFile, host_id: int, layout: Layout) -> int:
+    """Return where the sector of *host_id* is."""
+    if not 1 <= host_id <= layout.max_hosts:
+        raise StorageError(
+            f"{file.path} has no host lease for host id {host_id}; expected 1 to"
+            f" {layout.max_hosts}."
+        )
+    return (host_id - 1) * layout.sector_size
+
+
+def _first_readable(area: bytes) -> tuple[DeltaLease, Layout]:
+    """Return one whole lease of the area, from which its name and sizes are known."""
+    try:
+        first = decode_delta(area[:SECTOR], 1)
+    except FormatError as error:
+        for size in (SECTOR, PAGE):
+            try:
+                second = decode_delta(area[size : size + SECTOR], 2)
+            except FormatError:
+                continue
+            return second, second.layout
+        raise error
+    return first, first.layout

@@ -1,0 +1,165 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kernel locks on byte ranges of a file, which exclude other processes of this machine only.
+
+Open file description locks (``F_OFD_SETLK``, fcntl(2)): they belong to one open
+file, so closing some other descriptor of the same file does not drop them, as it
+would with POSIX locks.  They end when that file is closed, at the latest when the
+process dies; descriptors are close-on-exec, so no child inherits one by exec.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import struct
+
+from ..errors import StorageError
+
+_FLOCK = struct.Struct("@hhqqi0q")
+"""struct flock of fcntl(2): type, whence, start, length, pid (0 for these locks), padding."""
+
+REPLACED_TRIES = 3
+"""How often a file that was replaced between opening and locking is opened anew."""
+
+
+class KernelLock:
+    """An exclusive lock on *length* bytes at *start* of the file at *path*, while it is held."""
+
+    def __init__(self, path: str, start: int, length: int) -> None:
+        """Describe the lock; nothing is opened yet."""
+        self.path = path
+        self.start = start
+        self.length = length
+        self._descriptor = -1
+
+    @property
+    def held(self) -> bool:
+        """Whether this object took the lock and did not release it."""
+        return self._descriptor >= 0
+
+    def take(self) -> bool:
+        """Take the lock; False when somebody else has it.  Never waits.
+
+        Taking a lock that is held already is True.  Raises ``StorageError`` when the
+        file cannot be opened for writing.
+        """
+        if self.held:
+            return True
+        for _try in range(REPLACED_TRIES):
+            descriptor = _open(self.path, os.O_RDWR)
+            try:
+                taken = _set(descriptor, fcntl.F_WRLCK, self.start, self.length)
+                current = _is_at(descriptor, self.path)
+            except OSError as error:
+                os.close(descriptor)
+                raise StorageError(f"{self.path} cannot be locked: {error.strerror}.") from error
+            if taken and current:
+                self._descriptor = descriptor
+                return True
+            os.close(descriptor)
+            if current:
+                return False
+        raise StorageError(f"{self.path} is being replaced again and again; try later.")
+
+    def still_ours(self) -> bool:
+        """Whether the lock is held, and on the file that is at the path now.
+
+        False after the file was deleted or replaced: then others lock another file.
+        """
+        if not self.held:
+            return False
+        try:
+            return _is_at(self._descriptor, self.path) and _set(
+                self._descriptor, fcntl.F_WRLCK, self.start, self.length
+            )
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be examined: {error.strerror}.") from error
+
+    def release(self) -> None:
+        """Release the lock, also for a forked child that shares the open file."""
+        if not self.held:
+            return
+        descriptor, self._descriptor = self._descriptor, -1
+        try:
+            _set(descriptor, fcntl.F_UNLCK, self.start, self.length)
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be unlocked: {error.strerror}.") from error
+        finally:
+            os.close(descriptor)
+
+
+def locked_ranges(path: str, start: int, length: int) -> list[tuple[int, int]]:
+    """Return the (start, length) of each lock that somebody has within a range of *path*.
+
+    Locks held by the caller count like all others.  A lock may begin before the
+    range or reach beyond it.  One of length 0 reaches to the end of the file.
+    """
+    found: list[tuple[int, int]] = []
+    pending = [(start, start + length)]
+    descriptor = _open(path, os.O_RDONLY)
+    try:
+        while pending:
+            begin, end = pending.pop()
+            lock = _any_lock(descriptor, begin, end)
+            if lock is None:
+                continue
+            found.append(lock)
+            # The kernel names any one lock of the range: look before it and behind it.
+            lock_end = lock[0] + lock[1] if lock[1] else end
+            pending += [
+                (low, high) for low, high in ((begin, lock[0]), (lock_end, end)) if low < high
+            ]
+    except OSError as error:
+        raise StorageError(f"{path}: its locks cannot be read: {error.strerror}.") from error
+    finally:
+        os.close(descriptor)
+    return sorted(found)
+
+
+def _any_lock(descriptor: int, begin: int, end: int) -> tuple[int, int] | None:
+    """Return start and length of any lock between *begin* and *end*."""
+    request = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, begin, end - begin, 0)
+    answer = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, request))
+    kind, _whence, start, length, _process = answer
+    return None if kind == fcntl.F_UNLCK else (start, length)
+
+
+def _open(path: str, access: int) -> int:
+    """Open the regular file at *path* for locking."""
+    try:
+        descriptor = os.open(path, access | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError as error:
+        raise StorageError(f"{path} does not exist; create it first.") from error
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be opened by user id {os.geteuid()}: {error.strerror}."
+        ) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StorageError(f"{path} is not a regular file; kernel locks need one.")
+    return descriptor
+
+
+def _set(descriptor: int, kind: int, start: int, length: int) -> bool:
+    """Set or clear a lock; False when somebody else has it."""
+    request = _FLOCK.pack(kind, os.SEEK_SET, start, length, 0)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, request)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        raise
+    return True
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    """Whether the open file is the one that *path* means now."""
+    ours = os.fstat(descriptor)
+    try:
+        named = os.stat(path)  # noqa: PTH116
+    except FileNotFoundError:
+        return False
+    return (ours.st_dev, ours.st_ino) == (named.st_dev, named.st_ino)

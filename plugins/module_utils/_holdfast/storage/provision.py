@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What creating and removing a cluster's files has in common: plan first, then apply.
+
+``look_...`` (in the modules beside this one) reads what there is, ``plan_...`` is a
+pure function from what is and what is wanted to steps, or to the reason why not,
+and ``apply_...`` takes the steps.  Check mode and the diff come from the same plan.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import LeaseError, StorageError
+from .paths import ClusterPaths
+from .whole_file import cannot_create
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change: ``action`` is create, replace, remove or set-maintenance."""
+
+    action: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done, and the state before and after it as plain data."""
+
+    before: Mapping[str, object]
+    after: Mapping[str, object]
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.steps)
+
+
+def check_folder(plan: Plan, paths: ClusterPaths) -> None:
+    """Raise the ``StorageError`` that applying *plan* would meet in the folder itself.
+
+    Called in check mode too, which would otherwise promise what cannot be done.
+    """
+    if not any(step.action != "set-maintenance" for step in plan.steps):
+        return
+    folder = Path(paths.folder)
+    number = 0
+    if not folder.exists():
+        number = errno.ENOENT
+    elif not folder.is_dir():
+        number = errno.ENOTDIR
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        number = errno.EACCES
+    if number:
+        raise cannot_create(plan.steps[0].path, OSError(number, os.strerror(number)))
+
+
+def exists(path: str) -> bool:
+    """Whether *path* names a regular file; anything else there is a ``StorageError``."""
+    try:
+        named = Path(path)
+        if not named.exists():
+            return False
+        if named.is_file():
+            return True
+    except OSError as error:
+        raise StorageError(f"{path} cannot be examined: {error.strerror}.") from error
+    raise StorageError(f"{path} is not a regular file; remove it or choose another folder.")
+
+
+def make(path: str, problem: str, force: bool) -> Step:
+    """Return the step that makes a file; over one with a *problem* only by force."""
+    if not problem:
+        return Step("create", path)
+    if not force:
+        raise StorageError(
+            f"{problem.rstrip('.')}; it is left as it is. Move {path} away, or use force to"
+            " overwrite it."
+        )
+    return Step("replace", path)
+
+
+def refuse_users(force: bool, users: Sequence[str], what: str, paths: ClusterPaths) -> None:
+    """Raise ``LeaseError`` naming the *users* of the lockspace if there are any, unless forced."""
+    if users and not force:
+        raise LeaseError(
+            f"{paths.lockspace} is in use and nothing is {what}: {', '.join(users)}. Stop"
+            " holdfast there; use force only for nodes that are certainly off."
+        )

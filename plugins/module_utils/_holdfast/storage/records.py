@@ -1,0 +1,390 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NAME.state, our own records: each node's own words, written so that a tear loses nothing.
+
+For each host id there is one slot of each kind, and only that node writes it.  A
+slot has two copies; a write goes to the copy that is not the newest whole one, so
+a write that is torn, or never finishes, leaves the other standing.  Records carry
+a sequence number (which copy is newer), an epoch (a writer that was replaced is
+refused) and checksums.  All offsets follow from the header of the file; the file
+is sparse, a slot takes space once it is used.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from ..errors import FormatError, InputError, LeaseError, StorageError
+from ..names import MAX_HOST_ID, cluster_name
+from .block_file import PAGE, BlockFile, HeldFile
+from .whole_file import create
+
+FILE_MAGIC = b"HOLDFAST"
+COPY_MAGIC = b"HFRECORD"
+FORMAT_VERSION = 1
+
+FILE_HEADER = struct.Struct("<8sII3I48sI")
+"""magic, format version, max hosts, bytes of a copy by kind, cluster name, CRC-32."""
+
+COPY_HEADER = struct.Struct("<8sIIQQII20sI")
+"""magic, kind, host id, sequence, epoch, payload length and CRC-32, zeros, header CRC-32."""
+
+MAX_COPY_BYTES = 64 << 20
+MAX_U64 = (1 << 64) - 1
+
+READ_TRIES = 3
+"""How often a slot with a copy that is not whole is read again: its node may be writing it."""
+
+
+class Kind(enum.IntEnum):
+    """Whose words a record has; the numbers are part of the format."""
+
+    LRM = 1
+    CRM = 2
+    CONFIGURATION = 3
+
+
+DEFAULT_COPY_BYTES: Mapping[Kind, int] = {
+    Kind.LRM: 128 << 10,
+    Kind.CRM: 1 << 20,
+    Kind.CONFIGURATION: 1 << 20,
+}
+"""Bytes of one copy, its header included, unless chosen at creation."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Where everything is: a pure function of what the file's header says.
+
+    The slots of one host id lie together, so that a file for more hosts has the
+    slots of the first ones where they were.
+    """
+
+    cluster: str
+    max_hosts: int
+    copy_bytes: Mapping[Kind, int] = field(default_factory=lambda: dict(DEFAULT_COPY_BYTES))
+
+    @property
+    def host_bytes(self) -> int:
+        """How many bytes all slots of one host id take."""
+        return sum(2 * self.copy_bytes[kind] for kind in Kind)
+
+    @property
+    def size(self) -> int:
+        """The size of the whole file in bytes."""
+        return PAGE + self.max_hosts * self.host_bytes
+
+    def offset(self, kind: Kind, host_id: int, copy: int) -> int:
+        """Return where *copy* (0 or 1) of the slot begins."""
+        before = sum(2 * self.copy_bytes[other] for other in Kind if other < kind)
+        in_slot = copy * self.copy_bytes[kind]
+        return PAGE + (host_id - 1) * self.host_bytes + before + in_slot
+
+    def max_payload(self, kind: Kind) -> int:
+        """Return how many bytes of payload a record of *kind* may have."""
+        return self.copy_bytes[kind] - COPY_HEADER.size
+
+
+@dataclass(frozen=True)
+class Record:
+    """One whole record: whose it is, which one it is, and what it says."""
+
+    kind: Kind
+    host_id: int
+    sequence: int
+    epoch: int
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class _CopyHeader:
+    """The header of one copy, its checksum already compared."""
+
+    sequence: int
+    epoch: int
+    length: int
+    payload_crc: int
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """What one copy of a slot is: blank, or damaged as ``problem`` says, or with a header."""
+
+    index: int
+    page: bytes = b""
+    header: _CopyHeader | None = None
+    record: Record | None = None
+    problem: str = ""
+
+
+def encode_header(geometry: Geometry) -> bytes:
+    """Return the first page of a file of this *geometry*; ``InputError`` if it makes no sense."""
+    name = cluster_name(geometry.cluster, "cluster").encode("ascii")
+    if not 1 <= geometry.max_hosts <= MAX_HOST_ID:
+        raise InputError("max_hosts", geometry.max_hosts, f"a number from 1 to {MAX_HOST_ID}")
+    sizes = [geometry.copy_bytes.get(kind, 0) for kind in Kind]
+    for kind, size in zip(Kind, sizes):
+        if not PAGE <= size <= MAX_COPY_BYTES or size % PAGE:
+            raise InputError(
+                f"size of {kind.name} records",
+                size,
+                f"a multiple of {PAGE} from {PAGE} to {MAX_COPY_BYTES}",
+            )
+    fields = (FILE_MAGIC, FORMAT_VERSION, geometry.max_hosts, *sizes, name)
+    packed = FILE_HEADER.pack(*fields, 0)[:-4]
+    return (packed + struct.pack("<I", zlib.crc32(packed))).ljust(PAGE, b"\0")
+
+
+def decode_header(page: bytes, where: str) -> Geometry:
+    """Return the geometry that the first *page* of a file states; *where* names the file."""
+    if len(page) < FILE_HEADER.size:
+        raise FormatError(f"{where}: {len(page)} bytes are too few for its header.")
+    packed = page[: FILE_HEADER.size - 4]
+    magic, version, max_hosts, lrm, crm, configuration, name, crc = FILE_HEADER.unpack_from(page)
+    if magic != FILE_MAGIC:
+        raise FormatError(f"{where} is not a state file of holdfast.")
+    if crc != zlib.crc32(packed):
+        raise FormatError(f"{where}: the checksum of its header is wrong.")
+    if version != FORMAT_VERSION:
+        raise FormatError(f"{where} has format {version}; this version knows {FORMAT_VERSION}.")
+    sizes = dict(zip(Kind, (lrm, crm, configuration)))
+    try:
+        geometry = Geometry(name.rstrip(b"\0").decode("ascii"), max_hosts, sizes)
+        encode_header(geometry)
+    except (UnicodeDecodeError, InputError) as error:
+        raise FormatError(f"{where}: its header makes no sense ({error}).") from error
+    return geometry
+
+
+def encode_record(record: Record) -> bytes:
+    """Return header and payload of *record*, padded to whole pages."""
+    if not (0 < record.sequence <= MAX_U64 and 0 <= record.epoch <= MAX_U64):
+        raise InputError(
+            "sequence and epoch", (record.sequence, record.epoch), "numbers of at most 64 bits"
+        )
+    packed = COPY_HEADER.pack(
+        COPY_MAGIC,
+        record.kind,
+        record.host_id,
+        record.sequence,
+        record.epoch,
+        len(record.payload),
+        zlib.crc32(record.payload),
+        bytes(20),
+        0,
+    )[:-4]
+    data = packed + struct.pack("<I", zlib.crc32(packed)) + record.payload
+    return data.ljust(-(-len(data) // PAGE) * PAGE, b"\0")
+
+
+class RecordFile:
+    """The state file at *path*, kept open for repeated use; not for several threads."""
+
+    def __init__(self, path: str) -> None:
+        """Remember *path*; nothing is opened yet."""
+        self.path = path
+        self._held = HeldFile(path)
+        self._geometry: Geometry | None = None
+        self._geometry_of: BlockFile | None = None
+
+    def __enter__(self) -> RecordFile:
+        """Return the file itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+    def create(
+        self,
+        cluster: str,
+        max_hosts: int,
+        sizes: Mapping[Kind, int] | None = None,
+        *,
+        replace: bool = False,
+    ) -> bool:
+        """Create a state file without records; False when there is a file already.
+
+        *sizes* is the bytes of one copy by kind, multiples of 4096.
+        """
+        geometry = Geometry(cluster, max_hosts, {**DEFAULT_COPY_BYTES, **(sizes or {})})
+        header = encode_header(geometry)
+        # Readable by its owner only: a wanted configuration may name what fences a node.
+        return create(
+            self.path, geometry.size, [(0, header)], mode=0o600, replace=replace, sparse=True
+        )
+
+    def geometry(self) -> Geometry:
+        """Return the file's geometry; it is read once for as long as the file is open."""
+        file = self._held.for_reading()
+        if self._geometry is None or self._geometry_of is not file:
+            if file.size < PAGE:
+                raise FormatError(f"{self.path} is not a state file of holdfast.")
+            geometry = decode_header(file.read(0, PAGE), self.path)
+            if file.size < geometry.size:
+                raise FormatError(
+                    f"{self.path} has {file.size} bytes but its header says {geometry.size}; it"
+                    " is truncated."
+                )
+            self._geometry = geometry
+            self._geometry_of = file
+        return self._geometry
+
+    def read(self, kind: Kind, host_id: int) -> Record | None:
+        """Return the newest whole record of the slot; None when it was never written.
+
+        Raises ``FormatError`` naming the slot when something was written there and
+        no copy is whole.
+        """
+        return self.read_if_newer(kind, host_id, None)
+
+    def read_if_newer(self, kind: Kind, host_id: int, known: Record | None) -> Record | None:
+        """Return the newest whole record; *known* itself when the slot has nothing newer.
+
+        Reads one page of each copy, and the rest of a payload only when the record
+        is not *known*.  A damaged copy never takes the reader back to an older record
+        than the one it knows.
+        """
+        if known is not None and (known.kind, known.host_id) != (kind, host_id):
+            known = None
+        copies = self._read_copies(kind, host_id, known)
+        for _again in range(READ_TRIES - 1):
+            if not any(copy.problem for copy in copies):
+                break
+            copies = self._read_copies(kind, host_id, known)
+        newest = _newest(copies)
+        damaged = [copy for copy in copies if copy.problem]
+        if known is not None and damaged and (newest is None or newest.sequence < known.sequence):
+            return known
+        if newest is None and damaged:
+            reasons = "; ".join(f"copy {copy.index}: {copy.problem}" for copy in damaged)
+            raise FormatError(
+                f"{self.path}: no copy of the {kind.name} record of host id {host_id} is whole"
+                f" ({reasons})."
+            )
+        return newest
+
+    def write(self, kind: Kind, host_id: int, epoch: int, payload: bytes) -> Record:
+        """Write *payload* as the slot's next record and return that record.
+
+        The newest whole copy stays untouched.  Raises ``LeaseError`` when the slot has
+        a record of a later *epoch*, ``StorageError`` when the payload is too large.
+        Only the node of *host_id* may call this, one process at a time.
+        """
+        geometry = self.geometry()
+        limit = geometry.max_payload(kind)
+        if len(payload) > limit:
+            raise StorageError(
+                f"{self.path}: a {kind.name} record of {len(payload)} bytes is too large; the"
+                f" file was created for at most {limit} bytes."
+            )
+        copies = self._read_copies(kind, host_id, None)
+        headers = [copy.header for copy in copies if copy.header is not None]
+        present = max((header.epoch for header in headers), default=0)
+        if epoch < present:
+            raise LeaseError(
+                f"{self.path}: the {kind.name} record of host id {host_id} is of epoch {present};"
+                f" a write of the older epoch {epoch} is refused."
+            )
+        # A torn record counts too: its number must not come to mean something else.
+        sequence = max((header.sequence for header in headers), default=0) + 1
+        record = Record(kind, host_id, sequence, epoch, bytes(payload))
+        newest = _newest(copies)
+        target = next(copy.index for copy in copies if newest is None or copy.record is not newest)
+        offset = geometry.offset(kind, host_id, target)
+        self._held.for_writing().write(offset, encode_record(record))
+        return record
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again and reads its header anew."""
+        self._geometry = self._geometry_of = None
+        self._held.close()
+
+    def _read_copies(self, kind: Kind, host_id: int, known: Record | None) -> tuple[_Copy, _Copy]:
+        """Return what both copies of a slot are."""
+        geometry = self.geometry()
+        if not 1 <= host_id <= geometry.max_hosts:
+            raise StorageError(
+                f"{self.path} has no slot for host id {host_id}; it was created for host ids 1"
+                f" to {geometry.max_hosts}."
+            )
+        first, second = (self._read_page(geometry, kind, host_id, index) for index in (0, 1))
+        return (
+            self._with_record(geometry, kind, host_id, first, known),
+            self._with_record(geometry, kind, host_id, second, known),
+        )
+
+    def _read_page(self, geometry: Geometry, kind: Kind, host_id: int, index: int) -> _Copy:
+        """Return one copy as far as its first page tells."""
+        page = self._held.for_reading().read(geometry.offset(kind, host_id, index), PAGE)
+        if not any(page):
+            return _Copy(index)
+        try:
+            header = _decode_copy_header(page, kind, host_id, geometry.max_payload(kind))
+        except FormatError as error:
+            return _Copy(index, problem=str(error))
+        return _Copy(index, page, header)
+
+    def _with_record(
+        self, geometry: Geometry, kind: Kind, host_id: int, copy: _Copy, known: Record | None
+    ) -> _Copy:
+        """Return *copy* with its record, for which the rest of the payload is read if need be."""
+        header = copy.header
+        if header is None:
+            return copy
+        if known is not None and _is_known(header, known):
+            return _Copy(copy.index, header=header, record=known)
+        end = COPY_HEADER.size + header.length
+        data = copy.page
+        if end > PAGE:
+            rest = -(-end // PAGE) * PAGE - PAGE
+            offset = geometry.offset(kind, host_id, copy.index) + PAGE
+            data += self._held.for_reading().read(offset, rest)
+        payload = data[COPY_HEADER.size : end]
+        if zlib.crc32(payload) != header.payload_crc:
+            problem = f"the payload of sequence {header.sequence} does not match its checksum"
+            return _Copy(copy.index, header=header, problem=problem)
+        record = Record(kind, host_id, header.sequence, header.epoch, payload)
+        return _Copy(copy.index, header=header, record=record)
+
+
+def _decode_copy_header(page: bytes, kind: Kind, host_id: int, max_payload: int) -> _CopyHeader:
+    """Return the header of a copy; ``FormatError`` if any field is not as it must be here."""
+    magic, kind_number, slot, sequence, epoch, length, payload_crc, zeros, crc = (
+        COPY_HEADER.unpack_from(page)
+    )
+    if magic != COPY_MAGIC or any(zeros):
+        raise FormatError("it is not a record")
+    if crc != zlib.crc32(page[: COPY_HEADER.size - 4]):
+        raise FormatError("the checksum of its header is wrong")
+    if (kind_number, slot) != (kind, host_id):
+        raise FormatError(f"it is a record of kind {kind_number} and host id {slot}")
+    if length > max_payload or sequence == 0:
+        raise FormatError(f"a payload of {length} bytes with sequence {sequence} cannot be")
+    return _CopyHeader(sequence, epoch, length, payload_crc)
+
+
+def _is_known(header: _CopyHeader, known: Record) -> bool:
+    """Whether *header* is that of the record which the reader has already."""
+    return (
+        header.sequence == known.sequence
+        and header.epoch == known.epoch
+        and header.length == len(known.payload)
+        and header.payload_crc == zlib.crc32(known.payload)
+    )
+
+
+def _newest(copies: tuple[_Copy, _Copy]) -> Record | None:
+    """Return the record of the higher sequence among those that are whole."""
+    records = [copy.record for copy in copies if copy.record is not None]
+    return max(records, key=lambda record: record.sequence, default=None)

@@ -1,0 +1,172 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NAME.leases: the leader records of sanlock's resource leases, one area for each lease.
+
+Area 0 is the lease ``manager``, area 1 the lease ``configuration``.  The leader
+says who owns a lease and counts its versions; what decides who becomes owner
+(sanlock's ballots, or kernel locks on a single machine) is not here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import FormatError, InputError, StorageError
+from ..names import MAX_HOST_ID
+from .block_file import BlockFile
+from .leader_record import (
+    DEFAULT_LAYOUT,
+    Layout,
+    LeaderRecord,
+    decode_leader,
+    encode_leader,
+    expect,
+)
+
+MAGIC = 0x06152010
+MAGIC_CLEARED = 0x11282016
+VERSION = 0x00060004
+
+REQUEST = struct.Struct("<IIQI")
+"""The second sector of an area: magic, version, lease version asked for, how."""
+
+REQUEST_MAGIC = 0x08292011
+REQUEST_VERSION = 0x00010001
+
+MANAGER = "manager"
+CONFIGURATION = "configuration"
+LEASE_NAMES = (MANAGER, CONFIGURATION)
+"""The leases of a cluster in the order of their areas."""
+
+_U64 = 1 << 64
+
+
+@dataclass(frozen=True)
+class ResourceLease:
+    """The leader of one lease.
+
+    ``version`` (sanlock's lver) rises with each acquisition.  ``timestamp`` is whole
+    seconds of the owner's monotonic clock when it acquired, 0 when free; the owner
+    fields then still name the last one.  The ``write`` fields say who wrote it.
+    """
+
+    lockspace: str
+    name: str
+    owner_id: int = 0
+    owner_generation: int = 0
+    version: int = 0
+    timestamp: int = 0
+    write_id: int = 0
+    write_generation: int = 0
+    write_timestamp: int = 0
+    num_hosts: int = MAX_HOST_ID
+    layout: Layout = DEFAULT_LAYOUT
+
+    @property
+    def free(self) -> bool:
+        """Whether nobody owns the lease."""
+        return self.timestamp == 0
+
+
+def encode_lease(lease: ResourceLease) -> bytes:
+    """Return the leader sector of *lease*; raises ``InputError`` for what does not fit in."""
+    numbers = (lease.owner_id, lease.owner_generation, lease.version, lease.timestamp)
+    if not all(0 <= number < _U64 for number in numbers):
+        raise InputError("lease", numbers, "numbers of at most 64 bits")
+    record = encode_leader(
+        LeaderRecord(
+            magic=MAGIC,
+            version=VERSION,
+            space_name=lease.lockspace,
+            layout=lease.layout,
+            num_hosts=lease.num_hosts,
+            max_hosts=lease.layout.max_hosts,
+            owner_id=lease.owner_id,
+            owner_generation=lease.owner_generation,
+            lver=lease.version,
+            resource_name=lease.name,
+            timestamp=lease.timestamp,
+            write_id=lease.write_id,
+            write_generation=lease.write_generation,
+            write_timestamp=lease.write_timestamp,
+        )
+    )
+    return record.ljust(lease.layout.sector_size, b"\0")
+
+
+def decode_lease(sector: bytes, where: str) -> ResourceLease:
+    """Return the leader in *sector*; *where* names its place in an error.
+
+    Raises ``FormatError`` for a wrong checksum and something that is no lease.
+    """
+    record = decode_leader(sector, where)
+    if record.magic == MAGIC_CLEARED:
+        raise FormatError(f"{where}: the lease was cleared and has to be created again.")
+    expect(record, MAGIC, VERSION >> 16, where, "lease")
+    return ResourceLease(
+        lockspace=record.space_name,
+        name=record.resource_name,
+        owner_id=record.owner_id,
+        owner_generation=record.owner_generation,
+        version=record.lver,
+        timestamp=record.timestamp,
+        write_id=record.write_id,
+        write_generation=record.write_generation,
+        write_timestamp=record.write_timestamp,
+        num_hosts=record.num_hosts,
+        layout=record.layout,
+    )
+
+
+def initial_leases(
+    lockspace: str,
+    names: Sequence[str] = LEASE_NAMES,
+    max_hosts: int = MAX_HOST_ID,
+    layout: Layout = DEFAULT_LAYOUT,
+) -> bytes:
+    """Return one area for each of *names*, as ``sanlock direct init`` writes it.
+
+    *max_hosts* is how many hosts may compete for a lease (sanlock's num_hosts).
+    """
+    if not 1 <= max_hosts <= layout.max_hosts:
+        raise InputError("max_hosts", max_hosts, f"a number from 1 to {layout.max_hosts}")
+    if not names or not all(names) or len(set(names)) != len(names):
+        raise InputError("names", list(names), "names of leases, each one once")
+    request = REQUEST.pack(REQUEST_MAGIC, REQUEST_VERSION, 0, 0).ljust(layout.sector_size, b"\0")
+    areas = []
+    for name in names:
+        leader = encode_lease(ResourceLease(lockspace, name, num_hosts=max_hosts, layout=layout))
+        areas.append((leader + request).ljust(layout.area_bytes, b"\0"))
+    return b"".join(areas)
+
+
+def area_offset(index: int, layout: Layout = DEFAULT_LAYOUT) -> int:
+    """Return where the area number *index* of a leases file begins."""
+    return index * layout.area_bytes
+
+
+def read_leader(file: BlockFile, index: int, layout: Layout = DEFAULT_LAYOUT) -> ResourceLease:
+    """Return the leader of area *index* from the open leases *file*."""
+    sector = file.read(area_offset(index, layout), layout.sector_size)
+    return decode_lease(sector, f"{file.path}, lease {index}")
+
+
+def write_leader(file: BlockFile, index: int, lease: ResourceLease) -> None:
+    """Write the leader of area *index*; one of an older version is refused.
+
+    Only who has won the lease may call this.
+    """
+    present = read_leader(file, index, lease.layout)
+    if (present.lockspace, present.name) != (lease.lockspace, lease.name):
+        raise StorageError(
+            f"{file.path}, lease {index}: it is lease {present.name} of lockspace"
+            f" {present.lockspace}, not {lease.name} of {lease.lockspace}."
+        )
+    if lease.version < present.version:
+        raise StorageError(
+            f"{file.path}, lease {index}: its version is {present.version}; the older"
+            f" {lease.version} is refused."
+        )
+    file.write(area_offset(index, lease.layout), encode_lease(lease))

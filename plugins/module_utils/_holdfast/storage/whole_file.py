@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Creating and removing files on shared storage, whole or not at all.
+
+A file gets its name only when all of its bytes are on the storage, so no node ever
+opens a part of one; and where several nodes create the same file at once, as when
+one playbook runs on all of them, exactly one of them wins and none is overwritten.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import StorageError
+
+
+def create(
+    path: str,
+    size: int,
+    content: Iterable[tuple[int, bytes]] = (),
+    *,
+    mode: int = 0o660,
+    replace: bool = False,
+    sparse: bool = False,
+) -> bool:
+    """Create a file of *size* bytes at *path*, whole or not at all.
+
+    *content* is pairs of offset and bytes; the rest is zero.  The file is written
+    under another name in the same folder, synced, and then gets its name, so that
+    nobody ever sees a part of it.  Unless *sparse*, its space is allocated: a
+    heartbeat must not fail because somebody else filled the storage.  Without
+    *replace*, an existing file is left alone and the answer is False: on another
+    node the same playbook may be creating it at this moment.
+
+    Raises ``StorageError`` naming the path and the remedy when the folder is
+    missing or not writable, or the storage is full.
+    """
+    folder, name = os.path.split(path)
+    temporary = ""
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".new", dir=folder)
+        try:
+            os.fchmod(descriptor, mode)
+            _fill(descriptor, size, content, sparse)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if replace:
+            Path(temporary).replace(path)
+            temporary = ""
+            created = True
+        else:
+            created = _name_without_replacing(temporary, path)
+        sync_folder(folder)
+    except OSError as error:
+        raise cannot_create(path, error) from error
+    finally:
+        if temporary:
+            _remove_quietly(temporary)
+    return created
+
+
+def write_text(path: Path, text: str, mode: int = 0o644) -> None:
+    """Replace the file at *path* by *text*, whole or not at all."""
+    data = text.encode()
+    create(str(path), len(data), [(0, data)], mode=mode, replace=True)
+
+
+def remove(path: str) -> bool:
+    """Delete the file at *path* and sync its folder; False when there was none."""
+    try:
+        Path(path).unlink()
+        sync_folder(os.path.split(path)[0])
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be removed: {error.strerror}; run this as a user who may write in"
+            " its folder."
+        ) from error
+    return True
+
+
+def sync_folder(folder: str) -> None:
+    """Make a new, renamed or removed name in *folder* last; raises ``OSError``."""
+    descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems cannot sync a folder: their server already did.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def cannot_create(path: str, error: OSError) -> StorageError:
+    """Return the error that says why *path* cannot be created and what helps."""
+    folder = os.path.split(path)[0] or "."
+    remedies = {
+        errno.ENOENT: f"folder {folder} does not exist; mount the shared storage there or create"
+        " the folder first",
+        errno.ENOTDIR: f"{folder} is not a folder; name the folder where the shared storage is"
+        " mounted",
+        errno.EACCES: f"folder {folder} is not writable for user id {os.geteuid()}; make it"
+        " writable for that user, or run the task with become",
+        errno.EROFS: f"folder {folder} is mounted read-only; mount it writable",
+        errno.ENOSPC: f"no space is left in {folder}; free some",
+    }
+    remedies[errno.EPERM] = remedies[errno.EACCES]
+    fallback = f"{error.strerror}; see to folder {folder}"
+    return StorageError(f"{path} cannot be created: {remedies.get(error.errno or 0, fallback)}.")
+
+
+def _fill(descriptor: int, size: int, content: Iterable[tuple[int, bytes]], sparse: bool) -> None:
+    """Give the new file its size and content."""
+    if sparse:
+        os.ftruncate(descriptor, size)
+    else:
+        blank = bytes(min(size, 1 << 20))
+        for offset in range(0, size, len(blank) or 1):
+            _write_all(descriptor, offset, blank[: size - offset])
+    for offset, data in content:
+        _write_all(descriptor, offset, data)
+
+
+def _write_all(descriptor: int, offset: int, data: bytes) -> None:
+    """Write all of *data* at *offset* to a file of our own making."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(descriptor, view, offset)
+        if not written:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        offset += written
+        view = view[written:]
+
+
+def _name_without_replacing(temporary: str, path: str) -> bool:
+    """Give the finished file its name unless that is taken; True when it got it."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        # A repeated request over NFS can find the link that its first try made.
+        return Path(temporary).stat().st_nlink == 2
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+            raise
+        # No hard links here: what is left is to look first.
+        if os.path.lexists(path):
+            return False
+        Path(temporary).rename(path)
+    return True
+
+
+def _remove_quietly(path: str) -> None:
+    """Remove a temporary file; when that fails, the first error matters more."""
+    try:
+        Path(path).unlink()
+    except OSError:
+        pass
