@@ -1,0 +1,155 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: lockspace
+short_description: Create or remove the lockspace and leases of a cluster
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Creates C(NAME.lockspace) and C(NAME.leases) in a folder on shared storage, in the format of
+    sanlock, with 512-byte sectors and place for 2000 hosts.
+  - The leases are C(manager) and C(configuration).
+  - An existing valid lockspace is left as it is. One that is in use is neither made anew nor
+    removed, unless O(force=true).
+  - Several nodes may run this at the same time; one of them creates each file.
+extends_documentation_fragment:
+  - holdfast.ha.attributes
+  - holdfast.ha.cluster_files
+options:
+  state:
+    description: Whether the files shall be there.
+    type: str
+    choices:
+      - present
+      - absent
+    default: present
+  io_timeout:
+    description:
+      - Seconds after which an input or output operation of a node on the storage counts as
+        failed. All times of the host leases are multiples of it. A host lease fails after eight
+        times this without renewal.
+      - If not given, an existing lockspace keeps what it has, and a new one gets 2 seconds.
+      - Changing it makes the lockspace anew, which needs all nodes to have left.
+    type: int
+  force:
+    description:
+      - Overwrite or remove a lockspace that is in use, or a file of another format that has its
+        name.
+      - This takes the ground from under running nodes. Use it only when all of them are
+        certainly off.
+      - When the leases are made anew, the version of the manager lease starts again. Create
+        the files of M(holdfast.ha.metadata) anew then too, because older versions are refused.
+    type: bool
+    default: false
+seealso:
+  - module: holdfast.ha.metadata
+"""
+
+EXAMPLES = r"""
+- name: Create the lockspace
+  holdfast.ha.lockspace:
+    name: rack1
+    path: /srv/ha
+
+- name: Create a lockspace for slow storage
+  holdfast.ha.lockspace:
+    name: rack1
+    path: /srv/ha
+    io_timeout: 10
+
+- name: Remove the lockspace after all nodes have left
+  holdfast.ha.lockspace:
+    name: rack1
+    path: /srv/ha
+    state: absent
+"""
+
+RETURN = r"""
+lockspace:
+  description: The lockspace as it is after the task, or would be in check mode.
+  returned: when O(state=present)
+  type: dict
+  contains:
+    path:
+      description: Path of the file.
+      type: str
+    name:
+      description: Name of the lockspace.
+      type: str
+    io_timeout:
+      description: The I/O timeout in seconds.
+      type: int
+  sample:
+    path: /srv/ha/rack1.lockspace
+    name: rack1
+    io_timeout: 2
+leases:
+  description: The leases as they are after the task, or would be in check mode.
+  returned: when O(state=present)
+  type: dict
+  contains:
+    path:
+      description: Path of the file.
+      type: str
+    names:
+      description: Names of the leases.
+      type: list
+      elements: str
+  sample:
+    path: /srv/ha/rack1.leases
+    names:
+      - manager
+      - configuration
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..module_utils._holdfast.storage.paths import cluster_paths
+from ..module_utils._holdfast.storage.provision import check_folder
+from ..module_utils._holdfast.storage.provision_lockspace import (
+    LockspaceWanted,
+    apply_lockspace,
+    look_lockspace,
+    plan_lockspace,
+)
+from ..module_utils._module import CLUSTER_FILES, Options, Result, run
+
+OPTIONS = CLUSTER_FILES.merge(
+    Options(
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "io_timeout": {"type": "int"},
+            "force": {"type": "bool", "default": False},
+        }
+    )
+)
+
+
+def act(options: Mapping[str, Any], check: bool) -> Result:
+    paths = cluster_paths(options["path"], options["name"])
+    wanted = LockspaceWanted(
+        name=options["name"],
+        present=options["state"] == "present",
+        io_timeout=options["io_timeout"],
+        force=options["force"],
+    )
+    plan = plan_lockspace(wanted, look_lockspace(paths), paths)
+    check_folder(plan, paths)
+    changed = plan.changed if check else apply_lockspace(plan, wanted, paths)
+    return Result(changed, plan.after, before=plan.before, after=plan.after)
+
+
+def main() -> None:
+    run(OPTIONS, act)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: metadata_info
+short_description: Read the whiteboard of a cluster
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Reads every block of C(NAME.metadata), including one that oVirt hosted engine wrote.
+  - A damaged block is listed with what is wrong with it and harms no other.
+  - One read cannot tell how old a block is, because its timestamp is of its writer's own
+    clock. With O(watch) the whiteboard is read twice, and a node counts as live when its
+    timestamp changed.
+extends_documentation_fragment:
+  - holdfast.ha.attributes.info_module
+  - holdfast.ha.cluster_files
+options:
+  watch:
+    description:
+      - Seconds between two reads, at most 120. With V(0) there is only one.
+      - Nodes of this collection write each second, agents of hosted engine about every 10
+        seconds.
+    type: float
+    default: 0
+seealso:
+  - module: holdfast.ha.metadata
+"""
+
+EXAMPLES = r"""
+- name: Read the whiteboard and see who is alive
+  holdfast.ha.metadata_info:
+    name: rack1
+    path: /srv/ha
+    watch: 3
+  register: whiteboard
+
+- name: Stop when a node is missing
+  ansible.builtin.assert:
+    that: whiteboard.hosts | rejectattr('live') | length == 0
+"""
+
+RETURN = r"""
+exists:
+  description: Whether there is a whiteboard. If not, the lists are empty.
+  returned: success
+  type: bool
+  sample: true
+max_hosts:
+  description: For how many host ids the whiteboard has blocks.
+  returned: success
+  type: int
+  sample: 64
+global_maintenance:
+  description: Whether the cluster is in global maintenance; V(null) when that block is damaged.
+  returned: success
+  type: bool
+  sample: false
+hosts:
+  description: The valid blocks by host id. Blank blocks are left out.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    host_id:
+      description: The host id.
+      type: int
+    host_name:
+      description: Name of the node.
+      type: str
+    timestamp:
+      description: Seconds of the node's own monotonic clock when it wrote the block.
+      type: int
+    live:
+      description: Whether the timestamp changed while watching; V(null) without O(watch).
+      type: bool
+    score:
+      description: How well the node is suited, 0 to 3400.
+      type: int
+    health:
+      description: What the node says about the health of its services.
+      type: dict
+    maintenance:
+      description: Whether the node is in local maintenance.
+      type: bool
+    stopped:
+      description: Whether the node's daemon was stopped cleanly.
+      type: bool
+    conf_on_shared_storage:
+      description: Whether the node's configuration is on the shared storage.
+      type: bool
+    conf_timestamp:
+      description: When the node read its configuration, in seconds of its own clock.
+      type: int
+    extra:
+      description: Text for people.
+      type: str
+  sample:
+    - host_id: 1
+      host_name: n1
+      timestamp: 4262
+      live: true
+      score: 3400
+      health:
+        vm: up
+        health: good
+        detail: Up
+      maintenance: false
+      stopped: false
+      conf_on_shared_storage: true
+      conf_timestamp: 1000
+      extra: ""
+problems:
+  description: The damaged blocks; host id 0 is the global block.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    host_id:
+      description: The host id whose block it is.
+      type: int
+    problem:
+      description: What is wrong with it.
+      type: str
+  sample: []
+vm_status:
+  description:
+    - The same in the shape of C(hosted-engine --vm-status --json), keyed by host id, with
+      C(global_maintenance) beside the hosts. C(live-data) is V(null) without O(watch).
+  returned: success
+  type: dict
+  sample:
+    global_maintenance: false
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ..module_utils._holdfast.errors import InputError
+from ..module_utils._holdfast.storage.board_view import view, vm_status
+from ..module_utils._holdfast.storage.paths import cluster_paths
+from ..module_utils._holdfast.storage.provision import exists
+from ..module_utils._holdfast.storage.whiteboard import Board, Whiteboard
+from ..module_utils._module import CLUSTER_FILES, Options, Result, run
+
+MAX_WATCH = 120
+
+OPTIONS = CLUSTER_FILES.merge(Options(argument_spec={"watch": {"type": "float", "default": 0}}))
+
+
+def act(options: Mapping[str, Any], check: bool) -> Result:
+    paths = cluster_paths(options["path"], options["name"])
+    watch = options["watch"]
+    if not 0 <= watch <= MAX_WATCH:
+        raise InputError("watch", watch, f"seconds from 0 to {MAX_WATCH}")
+    if not exists(paths.metadata):
+        nothing = Board(max_hosts=0)
+        return Result(values={"exists": False, **view(nothing), "vm_status": vm_status(nothing)})
+    with Whiteboard(paths.metadata) as whiteboard:
+        board, earlier = whiteboard.read(), None
+        if watch:
+            time.sleep(watch)
+            board, earlier = whiteboard.read(), board
+    values = {**view(board, earlier), "vm_status": vm_status(board, earlier)}
+    return Result(values={"exists": True, **values})
+
+
+def main() -> None:
+    run(OPTIONS, act)
+
+
+if __name__ == "__main__":
+    main()

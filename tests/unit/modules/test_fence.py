@@ -1,0 +1,151 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module fence: it proves, it tells the truth in check mode, and it shows no password."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
+    calls,
+    write_device,
+)
+from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_module, run_ok
+
+
+@pytest.fixture
+def agent(tmp_path):
+    return write_device(tmp_path / "a")
+
+
+def options(agent, **more):
+    return {
+        "agent": agent,
+        "parameters": {"ip": "192.0.2.1", "password": "hunter2"},
+        "plug": "1",
+        "timeout": 3,
+        **more,
+    }
+
+
+@pytest.fixture
+def config(tmp_path, agent):
+    path = tmp_path / "fence.json"
+    document = {
+        "devices": {
+            "d": {"agent": agent, "parameters": {"ip": "x", "password": "hunter2"}, "timeout": 3}
+        },
+        "nodes": {
+            "n1": {"levels": [[{"device": "d", "plug": "1"}]]},
+            "n2": {"levels": [[{"device": "d", "plug": "2"}]]},
+        },
+    }
+    path.write_text(json.dumps(document))
+    path.chmod(0o600)
+    return str(path)
+
+
+def test_a_device_that_lies_fails_the_task(tmp_path):
+    liar = write_device(tmp_path / "b", off="echo 'Success: Powered OFF'")
+    message = run_failing("fence", options(liar, state="off", timeout=0.6))
+    assert "not proved off" in message
+    assert "its status is on" in message
+
+
+def test_check_then_apply_then_again(tmp_path, agent):
+    wanted = options(agent, state="off")
+    checked = run_ok("fence", wanted, check=True, diff=True)
+    assert (checked["changed"], checked["before"], checked["after"]) == (True, "on", "off")
+    assert (checked["confirmed"], checked["evidence"]) == (False, "none")
+    assert calls(tmp_path / "a") == ["status 1"]
+    done = run_ok("fence", wanted, diff=True)
+    assert (done["changed"], done["after"], done["confirmed"]) == (True, "off", True)
+    assert done["evidence"] == "device-verified"
+    assert done["diff"] == checked["diff"]
+    assert [one["action"] for one in done["steps"]] == ["off", "status"]
+    again = run_ok("fence", wanted)
+    assert (again["changed"], again["confirmed"]) == (False, True)
+    assert not run_ok("fence", wanted, check=True)["changed"]
+    assert run_ok("fence", options(agent, state="on"))["after"] == "on"
+
+
+def test_yaml_booleans_mean_on_and_off(agent):
+    assert run_ok("fence", options(agent, state=False))["after"] == "off"
+    assert run_ok("fence", options(agent, state=True))["after"] == "on"
+
+
+def test_a_node_of_a_configuration_file_is_switched(tmp_path, config):
+    assert run_ok("fence", {"config": config, "node": "n2", "state": "off"})["changed"]
+    assert "off 2" in calls(tmp_path / "a")
+    assert "off 1" not in calls(tmp_path / "a")
+    assert "n3 has no fence levels" in run_failing(
+        "fence", {"config": config, "node": "n3", "state": "off"}
+    )
+
+
+def test_a_reboot_is_off_and_on_and_check_mode_only_asks(tmp_path, config):
+    wanted = {"config": config, "node": "n1", "action": "reboot"}
+    assert run_ok("fence", wanted, check=True)["changed"]
+    assert calls(tmp_path / "a") == ["status 1"]
+    found = run_ok("fence", wanted)
+    assert (found["changed"], found["after"], found["confirmed"]) == (True, "on", True)
+    assert calls(tmp_path / "a")[2:] == ["off 1", "status 1", "on 1", "status 1"]
+
+
+def test_questions_change_nothing(agent, config):
+    assert run_ok("fence", options(agent, action="status"))["before"] == "on"
+    listed = run_ok("fence", {"config": config, "node": "n1", "action": "list"})
+    assert listed["devices"]["d"]["plugs"] == {"1": "web", "2": ""}
+    assert not listed["changed"]
+
+
+def test_a_state_that_is_unknown_is_told_and_not_guessed(tmp_path):
+    mute = write_device(tmp_path / "b", status="exit 1")
+    found = run_ok("fence", options(mute, action="status"))
+    assert (found["before"], found["confirmed"]) == ("unknown", False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"state": "maybe"},
+        {"parameters": {"ip": "x", "password": "hunter2", "bogus": 1}},
+        {"parameters": {"ip": "x", "password": "hunter2 "}},
+        {"parameters": "ip=x password=hunter2"},
+        {"parameters": "hunter2"},
+        {"action": "status", "state": "off"},
+    ],
+)
+@pytest.mark.parametrize("repeat", ["exit 2", 'echo "$password"; exit 2'])
+def test_a_password_is_in_no_result_whatever_goes_wrong(tmp_path, change, repeat, monkeypatch):
+    logged = []
+    monkeypatch.setattr(AnsibleModule, "log", lambda self, text, **_more: logged.append(text))
+    agent = write_device(tmp_path / "b", status=repeat, off='echo "$password"')
+    result = run_module("fence", {**options(agent, state="off"), **change}, diff=True)
+    assert "hunter2" not in json.dumps(result)
+    assert "hunter2" not in "".join(logged)
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ({"state": "off"}, "config, agent"),
+        ({"agent": "fence_x"}, "state, action"),
+        ({"config": "/x", "state": "off"}, "config, node"),
+        ({"config": "/x", "node": "n", "plug": "1", "state": "off"}, "mutually exclusive"),
+        ({"agent": "fence_x", "plug": "1,2", "state": "off"}, "one plug"),
+        ({"agent": "no/path", "state": "off"}, "fence_ipmilan"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(given, part):
+    result = run_failing("fence", given)
+    assert part in result
+
+
+def test_a_wrong_file_mode_is_said(config, tmp_path):
+    (tmp_path / "fence.json").chmod(0o644)
+    message = run_failing("fence", {"config": config, "node": "n1", "state": "off"})
+    assert "make it 0600" in message
