@@ -234,7 +234,7 @@ def _history(status: dict[str, Any]) -> Html:
         Column("Time"),
         Column("What", tight=True),
         Column("About"),
-        Column("Text", share=50),
+        Column("Text", share=44),
     ]
     rows = [
         [

@@ -135,7 +135,7 @@ tbody tr + tr > * { border-top: 1px solid var(--line); }
 td.tight { white-space: nowrap; }
 .wide tbody th { min-width: 8em; }
 .wide td { min-width: 5em; }
-.wide tbody th time, .wide tbody th .muted { font-weight: 400; }
+.wide tbody th time, .wide tbody th .muted { font-weight: 400; white-space: nowrap; }
 .wide td .under { display: block; margin-top: 2px; font-size: 13px; color: var(--muted); }
 
 .failover { margin-bottom: 14px; padding: 16px; }

@@ -1,0 +1,377 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A real embedded cluster in a folder, for tests and benchmarks, without Ansible.
+
+It is built through the library calls behind the modules, with the collection's
+own agents as the roles install them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(CHECKOUT / ".collections"))
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (  # noqa: E402
+    declare,
+    declare_fence,
+    power,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (  # noqa: E402
+    load,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.probe import (  # noqa: E402
+    probe_services,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import (  # noqa: E402
+    read_status,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import (  # noqa: E402
+    provision_lockspace,
+    provision_metadata,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (  # noqa: E402
+    cluster_paths,
+)
+
+NAME = "test"
+NODES = ("n1", "n2", "n3")
+
+
+class EmbeddedCluster:
+    """Three machines on this computer; leaving it switches them off."""
+
+    def __init__(self, folder: Path, timing: dict[str, Any] | None = None) -> None:
+        """Lay everything out in *folder*; nothing runs yet."""
+        self.folder = folder.resolve()
+        self.nodes = self.folder / "nodes"
+        first = free_ports(3 * len(NODES) + 1)
+        self.web_port = first + 3 * len(NODES)
+        self._members = [
+            {"name": name, "host_id": number, "address": "127.0.0.1", "port": first + 3 * index}
+            for index, (number, name) in enumerate(enumerate(NODES, start=1))
+        ]
+        self._install()
+        self._create_storage()
+        self._configure(timing or {})
+
+    def __enter__(self) -> EmbeddedCluster:
+        """Switch all machines on."""
+        for name in NODES:
+            power.power_on(self.nodes, name, 20.0)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Switch all machines off, and keep them from recovering each other meanwhile."""
+        self.global_maintenance(True)
+        for _ in range(2):
+            for name in NODES:
+                power.power_off(self.nodes, name, 10.0)
+
+    def config(self, node: str) -> Path:
+        """Return the path of a node's configuration file."""
+        return self.nodes / node / "node.json"
+
+    def declare(self, name: str, *commands: str, port: int | None = None, **more: Any) -> None:
+        """Declare a service with one resource for each command."""
+        resources = []
+        for index, command in enumerate(commands):
+            parameters = {"command": command}
+            if port is not None and index == len(commands) - 1:
+                parameters["port"] = str(port)
+            resources.append(
+                {
+                    "name": f"r{index}",
+                    "agent": "ocf:holdfast:command",
+                    "parameters": parameters,
+                    "monitor_interval": 1.0,
+                }
+            )
+        self.declare_resources(name, resources, **more)
+
+    def declare_resources(
+        self, name: str, resources: list[dict[str, Any]] | None, **more: Any
+    ) -> Any:
+        """Declare a service as the module does; *more* are further options."""
+        options = {
+            "config": str(self.config("n1")),
+            "name": name,
+            "state": "started",
+            "resources": resources,
+            "max_restart": None,
+            "max_relocate": None,
+            "failback": None,
+            "wait": False,
+            "timeout": 30.0,
+            **more,
+        }
+        return declare.declare_service(options, False)
+
+    def declare_web(self) -> None:
+        """Declare a service that answers over HTTP on ``web_port``."""
+        script = CHECKOUT / "playbooks" / "files" / "quickstart_web.py"
+        self.declare(
+            "web", f"{sys.executable} '{script}' 127.0.0.1 {self.web_port}", port=self.web_port
+        )
+
+    def declare_rule(self, name: str, services: list[str], **more: Any) -> Any:
+        """Declare a rule as the module does."""
+        options = {
+            "config": str(self.config("n1")),
+            "name": name,
+            "state": "present",
+            "services": services,
+            "nodes": None,
+            "strict": False,
+            "affinity": None,
+            **more,
+        }
+        return declare.declare_rule(options, False)
+
+    def maintenance(self, node: str, state: str) -> Any:
+        """Drain a node or use it again, and wait until that is done."""
+        options = {
+            "config": str(self.config(node)),
+            "node": node,
+            "state": state,
+            "reason": "test",
+            "owner": "test",
+            "wait": True,
+            "timeout": 30.0,
+        }
+        return declare.declare_maintenance(options, False)
+
+    def remove(self, name: str) -> None:
+        """Declare that a service is gone, and wait until it is."""
+        self.declare_resources(name, None, state="absent", wait=True)
+
+    def global_maintenance(self, wanted: bool) -> None:
+        """Set or end global maintenance on the whiteboard."""
+        paths = cluster_paths(str(self.folder / "storage"), NAME)
+        options = provision_metadata.MetadataWanted(NAME, maintenance=wanted)
+        found = provision_metadata.look_metadata(paths)
+        plan = provision_metadata.plan_metadata(options, found, paths)
+        provision_metadata.apply_metadata(plan, options, paths)
+
+    def maintenance_round_trip_to_fill(self, node: str) -> None:
+        """Make sure that a node runs services: drain the others once if it has none."""
+        if self.status()["nodes"][node]["services"]:
+            return
+        for other in NODES:
+            if other != node:
+                self.maintenance(other, "drained")
+                self.maintenance(other, "active")
+        self.wait_settled()
+
+    def service_processes(self, node: str) -> list[int]:
+        """Return the processes of a node that are neither its machine nor a daemon or agent."""
+        return [
+            pid
+            for pid in power.processes(self.nodes / node)
+            if not {str(self.config(node)), "monitor"} & set(_command_line(pid))
+        ]
+
+    def command_process(self, node: str, command: str) -> int:
+        """Return the process of a node that runs a command, 0 if there is none."""
+        for pid in power.processes(self.nodes / node):
+            if " ".join(_command_line(pid)).strip() == command:
+                return pid
+        return 0
+
+    @staticmethod
+    def hold_still(seconds: float) -> None:
+        """Let time pass in which something must not happen."""
+        time.sleep(seconds)
+
+    def cut(self, node: str) -> None:
+        """Cut a machine's power."""
+        power.power_off(self.nodes, node, 10.0)
+
+    def freeze(self, node: str) -> None:
+        """Let a machine hang."""
+        power.freeze(self.nodes, node)
+
+    def thaw(self, node: str) -> None:
+        """Let a machine that hangs go on."""
+        power.thaw(self.nodes, node)
+
+    def kill_daemon(self, node: str, daemon: str) -> int:
+        """Kill one daemon of a node and nothing else; return its process id."""
+        pid = self.daemon(node, daemon)
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def daemon(self, node: str, daemon: str, timeout: float = 10.0) -> int:
+        """Return the process id of a node's ``lrm`` or ``crm`` once it runs."""
+        until = time.monotonic() + timeout
+        while time.monotonic() < until:
+            for pid in power.processes(self.nodes / node):
+                words = _command_line(pid)
+                if daemon in words and str(self.config(node)) in words:
+                    return pid
+            time.sleep(0.05)
+        raise AssertionError(f"{daemon} of {node} does not run")
+
+    def status(self, node: str = "n1") -> dict[str, Any]:
+        """Return the status as seen from a node."""
+        return read_status(load(self.config(node)))
+
+    def running(self) -> dict[str, list[str]]:
+        """Return for each service the nodes on which its agents find it running."""
+        found: dict[str, list[str]] = {}
+        for node in NODES:
+            for service, sight in probe_services(load(self.config(node))).items():
+                if sight != "stopped":
+                    found.setdefault(service, []).append(node)
+        return found
+
+    def wait(self, done: Any, timeout: float, what: str) -> dict[str, Any]:
+        """Wait until *done* of the status is true, and return that status."""
+        until = time.monotonic() + timeout
+        while True:
+            status = self.status()
+            if done(status):
+                return status
+            if time.monotonic() > until:
+                raise AssertionError(
+                    f"not {what} after {timeout} s: {json.dumps(status['problems'], indent=1)}"
+                )
+            time.sleep(0.1)
+
+    def wait_settled(self, timeout: float = 30.0) -> dict[str, Any]:
+        """Wait until all is as wanted."""
+        return self.wait(
+            lambda status: (
+                not status["problems"]
+                and status["services"]
+                and all(one["finished"] for one in status["failovers"])
+            ),
+            timeout,
+            "settled",
+        )
+
+    def wait_failover(self, node: str, since: float, timeout: float = 30.0) -> dict[str, Any]:
+        """Wait until a failover of *node* that began after *since* is finished; return it."""
+
+        def finished(status: dict[str, Any]) -> list[dict[str, Any]]:
+            return [
+                one
+                for one in status["failovers"]
+                if one["node"] == node and one["finished"] and one["recorded"] >= since
+            ]
+
+        status = self.wait(finished, timeout, f"a failover of {node}")
+        return finished(status)[-1]
+
+    def _install(self) -> None:
+        files = CHECKOUT / "roles" / "agents" / "files"
+        for name in ("bin", "lib", "storage", "nodes"):
+            (self.folder / name).mkdir(parents=True)
+        shutil.copytree(files / "ocf", self.folder / "ocf")
+        agents = (
+            self.folder / "ocf" / "resource.d" / "holdfast" / "command",
+            self.folder / "bin" / "fence_holdfast_machine",
+        )
+        shutil.copy(files / "fence_holdfast_machine", agents[1])
+        for agent in agents:
+            agent.chmod(0o755)
+        package = _node_package()
+        library = self.folder / "lib" / "holdfast.pyz"
+        library.write_bytes(package.archive(package.LIBRARY))
+
+    def _create_storage(self) -> None:
+        paths = cluster_paths(str(self.folder / "storage"), NAME)
+        lockspace = provision_lockspace.LockspaceWanted(NAME)
+        found = provision_lockspace.look_lockspace(paths)
+        plan = provision_lockspace.plan_lockspace(lockspace, found, paths)
+        provision_lockspace.apply_lockspace(plan, lockspace, paths)
+        metadata = provision_metadata.MetadataWanted(NAME, max_hosts=8)
+        present = provision_metadata.look_metadata(paths)
+        metadata_plan = provision_metadata.plan_metadata(metadata, present, paths)
+        provision_metadata.apply_metadata(metadata_plan, metadata, paths)
+
+    def _configure(self, timing: dict[str, Any]) -> None:
+        fence = self.folder / "fence.json"
+        device = {
+            "agent": str(self.folder / "bin" / "fence_holdfast_machine"),
+            "parameters": {"folder": str(self.nodes)},
+            "timeout": 20,
+        }
+        levels = {name: {"levels": [[{"device": "machines", "plug": name}]]} for name in NODES}
+        declare_fence.declare_fence(
+            {"path": str(fence), "devices": {"machines": device}, "nodes": levels}, False
+        )
+        for name in NODES:
+            declare.declare_node(
+                {
+                    "config": str(self.config(name)),
+                    "cluster": NAME,
+                    "node": name,
+                    "storage": str(self.folder / "storage"),
+                    "folder": str(self.nodes / name),
+                    "members": self._members,
+                    "backend": "embedded",
+                    "agent_directories": [str(self.folder / "ocf"), "/usr/lib/ocf"],
+                    "fence_configuration": str(fence),
+                    "timing": timing,
+                },
+                False,
+            )
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process is there and no zombie, which nobody may have collected yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def free_ports(number: int) -> int:
+    """Return the first of *number* ports in a row that are free on loopback just now."""
+    for first in range(20000 + os.getpid() % 20000, 60000, number):
+        if all(_is_free(port) for port in range(first, first + number)):
+            return first
+    raise AssertionError("no free ports")
+
+
+def _is_free(port: int) -> bool:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        with socket.socket(socket.AF_INET, kind) as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                return False
+    return True
+
+
+def _command_line(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    except OSError:
+        return []
+
+
+def _node_package() -> Any:
+    """Return the code that packs the library, without the Ansible that its action needs."""
+    path = CHECKOUT / "plugins" / "action" / "node_package.py"
+    specification = importlib.util.spec_from_file_location("node_package", path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module

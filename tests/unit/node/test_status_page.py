@@ -1,0 +1,302 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The status page: well-formed, in need of nothing, harmless, and readable by all."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import Failover
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import status_page_style
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page import (
+    FAILOVERS_OPEN,
+    render_page,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page_parts import (
+    STARTS_DRAWN,
+)
+from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+VOID = {"meta", "rect", "br", "link", "img", "input", "hr"}
+ALLOWED = {
+    *("html", "head", "meta", "title", "style", "body", "header", "main", "footer", "section"),
+    *("article", "figure", "details", "summary", "h1", "h2", "h3", "p", "div", "span", "strong"),
+    *("time", "ul", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th"),
+    *("td", "svg", "text", "rect"),
+}
+
+MAKERS = [sample.healthy, sample.after_failover, sample.in_trouble]
+
+
+class Page(HTMLParser):
+    """A page taken apart: its elements with their attributes and all text in them."""
+
+    def __init__(self, source):
+        super().__init__(convert_charrefs=True)
+        self.open, self.elements, self.text = [], [], ""
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        element = {"tag": tag, "text": "", "inside": [one["tag"] for one in self.open]}
+        element.update({f"@{key}": value for key, value in attributes})
+        self.elements.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_startendtag(self, tag, attributes):
+        assert tag in VOID
+        self.handle_starttag(tag, attributes)
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop()["tag"] == tag
+
+    def handle_data(self, data):
+        self.text += data
+        for element in self.open:
+            element["text"] += data
+
+    def all(self, tag, css_class=None):
+        return [
+            one
+            for one in self.elements
+            if one["tag"] == tag and (not css_class or css_class in one.get("@class", "").split())
+        ]
+
+
+def with_text_everywhere(value, text):
+    """The same data with *text* added to each string in it, keys that are names included."""
+    if isinstance(value, str):
+        return value + text
+    if isinstance(value, list):
+        return [with_text_everywhere(one, text) for one in value]
+    if isinstance(value, dict):
+        fixed = set(sample.healthy()) | {
+            *("state", "node", "nodes", "services", "epoch", "active", "seconds", "started"),
+        }
+        named = value and all(isinstance(one, dict) for one in value.values())
+        named = named and not fixed & set(value)
+        return {
+            (key + text if named else key): with_text_everywhere(one, text)
+            for key, one in value.items()
+        }
+    return value
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_every_element_is_known_and_closed_in_its_place(make):
+    page = Page(render_page(make()))
+    assert page.open == []
+    assert {one["tag"] for one in page.elements} <= ALLOWED
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_the_page_needs_nothing_from_anywhere(make):
+    source = render_page(make())
+    assert "://" not in source
+    assert not re.search(r"url\(|@import|<script|<link|<img|\son\w+=", source)
+    assert "default-src 'none'" in source
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["<script>alert(1)</script>", '"><svg onload=alert(1)>', "' onmouseover='x", "</style><b>"],
+)
+@pytest.mark.parametrize("make", MAKERS)
+def test_markup_in_any_name_or_reason_is_shown_as_text(make, hostile):
+    page = Page(render_page(with_text_everywhere(make(), hostile)))
+    assert page.open == []
+    assert {one["tag"] for one in page.elements} <= ALLOWED
+    assert not [key for one in page.elements for key in one if key.startswith("@on")]
+    assert hostile in page.text
+
+
+@settings(max_examples=30)
+@given(st.text(max_size=30))
+def test_no_text_whatever_breaks_the_page(text):
+    page = Page(render_page(with_text_everywhere(sample.in_trouble(), text)))
+    assert page.open == []
+    assert {one["tag"] for one in page.elements} <= ALLOWED
+    page.text.encode("utf-8")
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_every_node_is_a_card_that_holds_its_services(make):
+    status = make()
+    cards = {card["text"]: card for card in Page(render_page(status)).all("li", "card")}
+    for name, node in status["nodes"].items():
+        card = next(text for text in cards if text.startswith(name))
+        for service_id in node["services"]:
+            assert service_id in card
+        assert node["state"] in card
+
+
+def test_services_that_are_on_no_node_have_a_place_too():
+    cards = Page(render_page(sample.in_trouble())).all("li", "card")
+    aside = next(card["text"] for card in cards if card["text"].startswith("On no node"))
+    assert "mail" in aside
+    assert "old" in aside
+    assert "db" not in aside
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_every_service_has_a_row_with_its_reason(make):
+    status = make()
+    text = Page(render_page(status)).text
+    heads = [one["text"] for one in Page(render_page(status)).all("th") if one["@scope"] == "row"]
+    for service_id, service in status["services"].items():
+        assert service_id in heads
+        assert service["reason"] in text
+
+
+def test_all_leases_are_listed_with_holder_and_version():
+    rows = [row["text"] for row in Page(render_page(sample.in_trouble())).all("tr")]
+    assert "manager leasen1heldepoch 7" in rows
+    assert "configuration leasen1 (the last)not heldversion 12" in rows
+    assert "host lease 2n2failgeneration 35002" in rows
+
+
+def test_the_verdict_and_each_problem_are_in_the_header():
+    status = sample.in_trouble()
+    header = Page(render_page(status)).all("header")[0]["text"]
+    assert "4 problems" in header
+    assert all(problem in header for problem in status["problems"])
+
+
+def test_global_maintenance_has_a_banner_only_while_it_holds():
+    status = sample.healthy()
+    assert not Page(render_page(status)).all("p", "banner")
+    held = Page(render_page({**status, "global_maintenance": True}))
+    assert "Nothing is fenced" in held.all("p", "banner")[0]["text"]
+
+
+def test_times_are_utc_and_the_moment_of_the_page_is_stated():
+    page = Page(render_page(sample.after_failover()))
+    assert "As of 2026-09-21T14:13:20Z" in page.text
+    assert "does not renew itself" in page.text
+    for one in page.all("time"):
+        assert one["@datetime"] == one["text"]
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", one["text"])
+
+
+def test_a_failover_is_a_picture_on_one_scale_with_its_seconds():
+    page = Page(render_page(sample.after_failover()))
+    bars = [one for one in page.all("rect") if one["@class"] != "track"]
+    assert [one["@class"] for one in bars] == ["detect", "fence", "start", "start"]
+    spans = [(float(one["@x"][:-1]), float(one["@width"][:-1])) for one in bars]
+    assert spans[0] == (0.0, pytest.approx(3.21 / 6.45 * 100, abs=0.01))
+    assert spans[1][0] == pytest.approx(sum(spans[0]), abs=0.02)
+    assert sum(spans[-1]) == pytest.approx(100, abs=0.02)
+    assert {"3.21 s", "1.64 s", "1.05 s", "1.60 s"} <= {one["text"] for one in page.all("text")}
+
+
+def test_who_cannot_see_the_picture_gets_a_label_and_the_table_of_steps():
+    page = Page(render_page(sample.after_failover()))
+    label = page.all("svg")[0]["@aria-label"]
+    assert label == (
+        "Failover of n2, 6.45 s in all: Detection 3.21 s, Fence until proof 1.64 s,"
+        " Start of web on n1 1.05 s, Start of vm:100 on n3 1.60 s"
+    )
+    assert page.all("svg")[0]["@role"] == "img"
+    article = page.all("article")[0]["text"]
+    assert "4.85 s" in article
+    assert f"confirmed dead: {sample.PROOF}" in article
+
+
+def test_a_failover_under_way_is_drawn_up_to_now():
+    page = Page(render_page(sample.in_trouble()))
+    assert "Fence, no proof yet 91.80 s so far" in page.all("svg")[0]["@aria-label"]
+
+
+@pytest.mark.parametrize("skew", [-3.0, 0.0, 500.0])
+def test_clocks_that_differ_never_draw_a_bar_outside_the_picture(skew):
+    failover = Failover(
+        "n2", "s", 100.0, 103.0, 103.0, 103.1, 104.0, "off", ("a",), {"a": ("n1", 104.0 + skew)}
+    )
+    status = {**sample.healthy(at=110.0), "failovers": [sample.failover_data(failover)]}
+    page = Page(render_page(status))
+    assert " -" not in page.all("svg")[0]["@aria-label"]
+    for bar in page.all("rect"):
+        begin = float(bar["@x"].rstrip("%"))
+        assert begin >= 0
+        assert begin + float(bar["@width"].rstrip("%")) <= 100.01
+
+
+def test_of_very_many_services_the_picture_is_short_and_the_table_whole():
+    names = tuple(f"vm:{number}" for number in range(100, 200))
+    started = {name: ("n1", 105.0 + place) for place, name in enumerate(names)}
+    failover = Failover("n2", "s", 100.0, 103.0, 103.0, 103.1, 104.0, "off", names, started, 210.0)
+    status = {**sample.healthy(at=300.0), "failovers": [sample.failover_data(failover)]}
+    page = Page(render_page(status))
+    assert len(page.all("rect")) == 2 * (STARTS_DRAWN + 2)
+    assert "vm:199" in page.all("svg")[0]["text"]
+    assert all(f"{name} started on n1" in page.text for name in names)
+
+
+def test_older_failovers_wait_behind_a_click():
+    status = sample.after_failover()
+    status["failovers"] = status["failovers"] * (FAILOVERS_OPEN + 2)
+    page = Page(render_page(status))
+    hidden = [one for one in page.all("article") if "details" in one["inside"]]
+    assert len(hidden) == 2
+    assert len(page.all("article")) == FAILOVERS_OPEN + 2
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_headings_tables_and_language_are_said_to_screen_readers(make):
+    page = Page(render_page(make()))
+    assert page.all("html")[0]["@lang"] == "en"
+    assert len(page.all("h1")) == 1
+    levels = [int(one["tag"][1]) for one in page.elements if re.fullmatch("h[1-6]", one["tag"])]
+    assert all(after - before <= 1 for before, after in zip(levels, levels[1:]))
+    assert len(page.all("caption")) == len(page.all("table"))
+    assert all(one["@scope"] in ("row", "col") for one in page.all("th"))
+    assert all(one["@aria-label"] for one in page.all("svg"))
+
+
+def test_a_wide_table_keeps_its_roles_when_it_becomes_a_list():
+    page = Page(render_page(sample.in_trouble()))
+    for table in page.all("table", "wide"):
+        assert table["@role"] == "table"
+    cells = [one for one in page.all("td") if "@data-label" in one]
+    assert cells
+    assert all(one["@role"] == "cell" and one["@data-label"] for one in cells)
+
+
+def test_the_page_is_made_for_narrow_screens_and_for_both_colour_schemes():
+    source = render_page(sample.healthy())
+    assert 'name="viewport" content="width=device-width' in source
+    assert "@media (max-width: 760px)" in source
+    assert "@media (prefers-color-scheme: dark)" in source
+
+
+def contrast(one, other):
+    """The contrast ratio of two colours as WCAG 2.2 defines it."""
+
+    def luminance(colour):
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+                  for part in parts]  # fmt: skip
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["LIGHT", "DARK"])
+def test_every_text_and_every_bar_can_be_told_from_its_ground(scheme):
+    colours = getattr(status_page_style, scheme)
+    for text, ground in status_page_style.TEXT_ON_GROUND:
+        assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+    for bar, track in status_page_style.BAR_ON_TRACK:
+        assert contrast(colours[bar], colours[track]) >= 3, (bar, track)
+
+
+def test_every_colour_that_the_rules_use_is_defined_in_both_schemes():
+    used = set(re.findall(r"var\(--([\w-]+)\)", status_page_style.style_sheet()))
+    assert used == set(status_page_style.LIGHT) == set(status_page_style.DARK)
