@@ -1,0 +1,166 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a fence agent says of itself: its parameters, actions, and how it is told the plug.
+
+The format is that of resource agents with additions (FenceAgentAPI, Agent Metadata).
+An option that was renamed is there twice: the new name with ``obsoletes``, the old
+one with ``deprecated``; both mean the same.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import xml.etree.ElementTree as xml
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..errors import AgentError
+from ..ocf.metadata import metadata_root
+from ..process import Outcome
+from ..process import run as run_process
+from .locate import fence_environment
+
+METADATA_DEADLINE = 20.0
+"""Seconds for the metadata action: it needs no device, but loads much Python."""
+
+TRUE_WORDS = ("1", "yes", "on", "true")
+FALSE_WORDS = ("0", "no", "off", "false")
+"""What fencing.py of fence-agents takes for true and false, in any case."""
+
+
+@dataclass(frozen=True)
+class FenceParameter:
+    """A parameter; ``obsoletes`` is the old name that this one replaces, if any."""
+
+    name: str
+    type: str = "string"
+    required: bool = False
+    default: str | None = None
+    obsoletes: str = ""
+    deprecated: bool = False
+    shortdesc: str = ""
+    options: tuple[str, ...] = ()
+
+    @property
+    def true_by_default(self) -> bool:
+        """Only such a boolean may be sent as false: the others count as soon as they are sent."""
+        return self.type == "boolean" and (self.default or "").lower() in TRUE_WORDS
+
+
+@dataclass(frozen=True)
+class FenceAction:
+    """An action; ``automatic`` and ``on_target`` mark the "on" of agents that cut access."""
+
+    name: str
+    automatic: bool = False
+    on_target: bool = False
+
+
+@dataclass(frozen=True)
+class FenceMetadata:
+    """A fence agent's metadata."""
+
+    name: str
+    shortdesc: str
+    parameters: tuple[FenceParameter, ...]
+    actions: tuple[FenceAction, ...]
+
+    def parameter(self, name: str) -> FenceParameter | None:
+        """Return the parameter *name*, or None."""
+        return next((one for one in self.parameters if one.name == name), None)
+
+    def supports(self, action: str) -> bool:
+        """Say whether the agent advertises *action*."""
+        return any(one.name == action for one in self.actions)
+
+    def spellings(self, name: str) -> frozenset[str]:
+        """Return all names that mean the same as *name*, itself included."""
+        names = {name}
+        for one in self.parameters:
+            if one.obsoletes and {one.name, one.obsoletes} & names:
+                names |= {one.name, one.obsoletes}
+        return frozenset(names)
+
+    @property
+    def host_argument(self) -> str | None:
+        """The parameter that says which machine: ``plug``, else ``port``, else there is none."""
+        return next((name for name in ("plug", "port") if self.parameter(name)), None)
+
+    @property
+    def cuts_access(self) -> bool:
+        """The agent cuts a running node off from something instead of its power."""
+        return any(one.name == "on" and (one.automatic or one.on_target) for one in self.actions)
+
+
+def parse_fence_metadata(text: str, agent: str = "the fence agent") -> FenceMetadata:
+    """Return the metadata that *text* holds; raises AgentError when there is none."""
+    root = metadata_root(text, agent)
+    return FenceMetadata(
+        name=root.get("name", ""),
+        shortdesc=root.get("shortdesc", ""),
+        parameters=tuple(_parameter(one) for one in root.iterfind("parameters/parameter")),
+        actions=tuple(
+            FenceAction(
+                one.get("name", ""),
+                automatic=one.get("automatic") == "1",
+                on_target=one.get("on_target") == "1",
+            )
+            for one in root.iterfind("actions/action")
+        ),
+    )
+
+
+_known: dict[tuple[str, int, int], FenceMetadata] = {}
+_known_lock = threading.Lock()
+
+
+def load_fence_metadata(
+    path: str,
+    *,
+    deadline: float = METADATA_DEADLINE,
+    run: Callable[..., Outcome] = run_process,
+) -> FenceMetadata:
+    """Return the metadata of the fence agent at *path*, asked once for each version of its file.
+
+    A failover must not wait for it again.  Raises AgentError when the agent gives none
+    within *deadline* seconds.
+    """
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError as error:
+        raise AgentError(f"The fence agent {path} cannot be read: {error.strerror}.") from None
+    key = (path, found.st_mtime_ns, found.st_size)
+    with _known_lock:
+        if key in _known:
+            return _known[key]
+    outcome = run(
+        [path], deadline=deadline, stdin=b"action=metadata\n", environment=fence_environment()
+    )
+    if outcome.timed_out:
+        raise AgentError(f"{path} did not print its metadata within {deadline:g} seconds.")
+    if outcome.exit_status != 0:
+        raise AgentError(
+            f"{path} failed to print its metadata (exit status {outcome.exit_status}):"
+            f" {outcome.stderr.strip()[-300:] or 'it said nothing'}."
+        )
+    metadata = parse_fence_metadata(outcome.stdout, path)
+    with _known_lock:
+        _known[key] = metadata
+    return metadata
+
+
+def _parameter(element: xml.Element) -> FenceParameter:
+    content = element.find("content")
+    if content is None:
+        content = xml.Element("content")
+    return FenceParameter(
+        name=element.get("name", ""),
+        type=content.get("type") or "string",
+        required=element.get("required") == "1",
+        default=content.get("default"),
+        obsoletes=element.get("obsoletes", ""),
+        deprecated=element.get("deprecated") == "1",
+        shortdesc=" ".join((element.findtext("shortdesc") or "").split()),
+        options=tuple(one.get("value", "") for one in content.iterfind("option")),
+    )

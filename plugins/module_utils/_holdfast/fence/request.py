@@ -1,0 +1,193 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is written to a fence agent: checked so that the agent reads what was meant.
+
+Fence agents read ``name=value`` lines from standard input.  They take a missing
+action for "reboot", skip names they do not know, take a boolean for true as soon as
+it is there, strip blanks and quotes from passwords, and take a comma in a plug for
+several plugs of which some act on one only (fencing.py of fence-agents 4.12).  Each
+of these is refused here, before anything is run.  No error shows a secret.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+
+from ..errors import AgentError, InputError
+from ..secrets import shown
+from .metadata import FALSE_WORDS, TRUE_WORDS, FenceMetadata, FenceParameter
+
+POWER_ACTIONS = frozenset({"on", "off", "reboot", "status"})
+"""The actions that are about one machine, and so need a plug where the agent has one."""
+
+_CHOSEN_BY_US = ("action", "plug", "port")
+_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+
+
+def fence_request(
+    metadata: FenceMetadata,
+    action: str,
+    parameters: Mapping[str, object],
+    plug: str | None = None,
+    option: str = "parameters",
+) -> bytes:
+    """Return the standard input that makes the agent do *action* to *plug*, and nothing else.
+
+    Raises AgentError for an action that the agent does not have, and InputError naming
+    *option* for a parameter that it would not understand as it is meant.
+    """
+    if not metadata.supports(action):
+        names = ", ".join(sorted({one.name for one in metadata.actions}))
+        raise AgentError(f"{metadata.name} has no action {action!r}; it has: {names}.")
+    lines = {"action": action}
+    lines.update(check_fence_parameters(metadata, parameters, option))
+    host_argument = _checked_plug(metadata, action, plug, lines)
+    if host_argument is not None and plug is not None:
+        lines[host_argument] = plug
+    _require(metadata, action, lines, option)
+    return "".join(f"{name}={value}\n" for name, value in lines.items()).encode("utf-8")
+
+
+def check_fence_parameters(
+    metadata: FenceMetadata, parameters: Mapping[str, object], option: str = "parameters"
+) -> dict[str, str]:
+    """Return *parameters* as the lines that may be sent; false booleans are left out."""
+    lines: dict[str, str] = {}
+    given: dict[str, str] = {}
+    for name, value in parameters.items():
+        parameter = metadata.parameter(name)
+        if parameter is None:
+            raise InputError(option, name, _known_names(metadata, name))
+        if name in _CHOSEN_BY_US and _is_ours(metadata, name):
+            raise InputError(option, name, f"parameters without {name}, which has its own place")
+        for spelling in metadata.spellings(name):
+            if spelling in given:
+                raise InputError(option, name, f"only one of {given[spelling]} and {name}")
+            given[spelling] = name
+        if value is None:
+            continue
+        text = _text(parameter, value, f"{option}.{name}")
+        if text is not None:
+            lines[name] = text
+    return lines
+
+
+def check_plug(plug: object, option: str = "plug") -> str:
+    """Return *plug* as one plug that an agent reads unchanged, else raise InputError."""
+    if not isinstance(plug, str) or not plug or _damaged(plug):
+        raise InputError(option, plug, "the name or number of one plug, without blanks around it")
+    if "," in plug:
+        raise InputError(
+            option,
+            plug,
+            "one plug: agents take a comma for several, and some switch only the first",
+        )
+    return plug
+
+
+def _is_ours(metadata: FenceMetadata, name: str) -> bool:
+    """``port`` is the plug's old name for most agents, but may mean another thing for some."""
+    if name != "port":
+        return True
+    return metadata.host_argument == "port" or "port" in metadata.spellings("plug")
+
+
+def _checked_plug(
+    metadata: FenceMetadata, action: str, plug: str | None, lines: Mapping[str, str]
+) -> str | None:
+    host_argument = metadata.host_argument
+    if plug is None:
+        parameter = metadata.parameter(host_argument) if host_argument else None
+        if (
+            parameter is not None
+            and parameter.required
+            and action in POWER_ACTIONS
+            and not parameter.default
+        ):
+            raise InputError("plug", None, f"the plug of one machine: {metadata.name} needs it")
+        return None
+    check_plug(plug)
+    if host_argument is None:
+        raise InputError(
+            "plug", plug, f"no plug: {metadata.name} takes none and acts on its only device"
+        )
+    return host_argument
+
+
+def _require(metadata: FenceMetadata, action: str, lines: Mapping[str, str], option: str) -> None:
+    """Refuse a request that lacks what the agent requires; either of two names will do."""
+    if action in ("metadata", "manpage"):
+        return
+    for parameter in metadata.parameters:
+        if not parameter.required or parameter.default or parameter.name in ("plug", "port"):
+            continue
+        names = metadata.spellings(parameter.name)
+        if not names & set(lines):
+            wanted = " or ".join(sorted(names))
+            raise InputError(
+                option, sorted(set(lines) - {"action"}), f"also {wanted} for {metadata.name}"
+            )
+
+
+def _text(parameter: FenceParameter, value: object, option: str) -> str | None:
+    """Return *value* as it is sent, or None for what is not sent at all."""
+    if parameter.type == "boolean":
+        return _boolean(parameter, value, option)
+    if isinstance(value, bool):
+        value = "1" if value else "0"
+    if not isinstance(value, (str, int, float)):
+        raise InputError(option, shown(parameter.name, value), "a text or a number")
+    text = str(value)
+    problem = _damaged(text)
+    if problem:
+        raise InputError(option, shown(parameter.name, value), problem)
+    if parameter.default and _expected(parameter, parameter.default):
+        return text
+    expected = _expected(parameter, text)
+    if expected:
+        raise InputError(option, shown(parameter.name, value), expected)
+    return text
+
+
+def _boolean(parameter: FenceParameter, value: object, option: str) -> str | None:
+    """Agents look whether a boolean is there, so false is told by leaving it out."""
+    word = str(value).lower()
+    if value is True or word in TRUE_WORDS:
+        return "1"
+    if value is False or word in FALSE_WORDS:
+        return "0" if parameter.true_by_default else None
+    raise InputError(option, shown(parameter.name, value), "true or false")
+
+
+def _damaged(text: str) -> str:
+    """Return what to write instead when an agent would not read *text* as it is, else ""."""
+    if any(character in text for character in "\n\r\0"):
+        return "a value in one line: agents read one parameter from each line"
+    if text != text.strip():
+        return "a value without blanks around it: agents strip them"
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        return "a value without double quotes around it: agents strip them"
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return "a value that can be written as UTF-8"
+    return ""
+
+
+def _expected(parameter: FenceParameter, text: str) -> str:
+    if parameter.type in ("integer", "second") and not _INTEGER.match(text):
+        unit = " of seconds" if parameter.type == "second" else ""
+        return f"a whole number{unit}"
+    if parameter.type == "select" and parameter.options and text not in parameter.options:
+        return "one of " + ", ".join(parameter.options)
+    return ""
+
+
+def _known_names(metadata: FenceMetadata, name: str) -> str:
+    names = [one.name for one in metadata.parameters]
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    known = ", ".join(sorted(set(names) - set(_CHOSEN_BY_US))) or "none"
+    return f"a parameter of {metadata.name} (it has: {known}){hint}"

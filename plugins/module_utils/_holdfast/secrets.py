@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which agent parameters are secrets, and how their values are kept out of texts.
+
+Fence agents and resource agents take passwords as ordinary parameters and repeat
+them in their own output when asked to be verbose.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote, quote_plus
+
+HIDDEN = "********"
+"""What stands in a text where a secret was."""
+
+_SECRET_NAME = re.compile(
+    r"passw|pwd|passphrase|secret|token|credential|community|private[-_]?key|api[-_]?key"
+    r"|access[-_]?key|(^|[-_])(key|kg|pin|pass)$",
+    re.IGNORECASE,
+)
+_NO_SECRET = re.compile(r"(script|file|path|folder|prompt|timeout|use_empty)$", re.IGNORECASE)
+
+
+def is_secret_name(name: str) -> bool:
+    """Say whether the parameter *name* holds a secret, going by its name.
+
+    A path to a secret (``identity_file``, ``password_script``) is not one itself.
+    """
+    return bool(_SECRET_NAME.search(name)) and not _NO_SECRET.search(name)
+
+
+def secret_values(parameters: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the values in *parameters* that must never be shown."""
+    return tuple(
+        str(value)
+        for name, value in parameters.items()
+        if is_secret_name(name) and value is not None and not isinstance(value, bool) and str(value)
+    )
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """Return *text* with each of *secrets* replaced, also in its quoted and URL spellings."""
+    spellings = set()
+    for secret in secrets:
+        spellings.update(
+            {secret, shlex.quote(secret), quote(secret), quote(secret, safe=""), quote_plus(secret)}
+        )
+        spellings.add(repr(secret)[1:-1])
+    spellings.discard("")
+    for spelling in sorted(spellings, key=len, reverse=True):
+        text = text.replace(spelling, HIDDEN)
+    return text
+
+
+def shown(name: str, value: object) -> object:
+    """Return *value* for an error message, or a placeholder when *name* holds a secret."""
+    return HIDDEN if is_secret_name(name) else value

@@ -1,0 +1,313 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Proving a node off: devices lie, hang and fail, and then the answer is no."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    AgentError,
+    FenceError,
+    InputError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply import (
+    apply_power,
+    ask_devices,
+    plan_power,
+    single_device,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove import (
+    check_fence_agents,
+    power_off,
+    power_on,
+    power_status,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (
+    parse_fence_configuration,
+)
+from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
+    OFF,
+    ON,
+    STATUS,
+    calls,
+    write_device,
+)
+
+
+@pytest.fixture
+def node(tmp_path):
+    """Return a function that makes a configuration of node n1 from levels of agents."""
+
+    def node(*levels, timeout=2.0):
+        devices, document_levels = {}, []
+        for level in levels:
+            steps = []
+            for agent, plug in level:
+                name = f"d{len(devices) + 1}"
+                devices[name] = {
+                    "agent": agent,
+                    "parameters": {"ip": f"192.0.2.{len(devices)}", "password": "hunter2"},
+                    "timeout": timeout,
+                }
+                steps.append({"device": name} | ({} if plug is None else {"plug": plug}))
+            document_levels.append(steps)
+        return parse_fence_configuration(
+            {"devices": devices, "nodes": {"n1": {"levels": document_levels}}}
+        )
+
+    return node
+
+
+def device(tmp_path, folder="a", **behaviour):
+    return write_device(tmp_path / folder, **behaviour)
+
+
+@pytest.mark.parametrize(
+    ("off", "status", "reason"),
+    [
+        ("echo 'Success: Powered OFF'", STATUS, "its status is on, not off"),
+        (OFF, "exit 1", "its status is unknown, not off"),
+        (OFF, "exit 3", "its status is unknown, not off"),
+        (OFF, "sleep 60", "its status is unknown, not off"),
+        (OFF, "echo 'Status: OFF'; exit 0", "its status is on, not off"),
+        ("sleep 60", STATUS, "no answer within"),
+        (f"{OFF}; sleep 60", STATUS, "no answer within"),
+        ("trap '' TERM; while :; do sleep 1; done", STATUS, "no answer within"),
+        ("exit 1", STATUS, "its status is on, not off"),
+        (f"{OFF}; kill -9 $$", STATUS, "off failed: the agent was killed by signal 9"),
+    ],
+)
+def test_a_device_that_lies_hangs_or_fails_proves_nothing(tmp_path, node, off, status, reason):
+    agent = device(tmp_path, off=off, status=status)
+    began = time.monotonic()
+    result = power_off(node([(agent, "1")], timeout=0.6), "n1")
+    assert time.monotonic() - began < 3.0
+    assert not result.confirmed
+    assert result.evidence == "none"
+    assert result.confirmed_at is None
+    assert reason in result.reason
+
+
+def test_an_off_that_failed_but_worked_is_proved_by_the_status(tmp_path, node):
+    result = power_off(node([(device(tmp_path, off=f"{OFF}; exit 1"), "1")]), "n1")
+    assert result.confirmed
+    assert result.evidence == "device-verified"
+
+
+def test_a_device_that_is_slow_to_switch_is_asked_until_it_is_off(tmp_path, node):
+    slow = f"echo x >> $here/asked; [ $(wc -l < $here/asked) -ge 3 ] && echo off > $state; {STATUS}"
+    pauses = []
+    result = power_off(
+        node([(device(tmp_path, off=":", status=slow), "1")]), "n1", sleep=pauses.append
+    )
+    assert result.confirmed
+    assert [one.action for one in result.steps] == ["off", "status", "status", "status"]
+    assert len(pauses) == 2
+
+
+def test_what_each_device_said_is_told_without_its_password(tmp_path, node):
+    off = f'echo "hunter2 accepted"; {OFF}'
+    result = power_off(node([(device(tmp_path, off=off), "1")]), "n1")
+    assert [(one.action, one.exit_status) for one in result.steps] == [("off", 0), ("status", 2)]
+    assert result.steps[0].text == "******** accepted"
+    assert "hunter2" not in repr(result)
+    assert result.confirmed_at is not None
+    assert result.sent_at < result.confirmed_at
+
+
+def test_both_power_supplies_must_be_off(tmp_path, node):
+    good, stuck = device(tmp_path), device(tmp_path, "b", off=":")
+    result = power_off(node([(good, "1"), (stuck, "2")], timeout=0.6), "n1")
+    assert not result.confirmed
+    assert "d2 plug 2: its status is on" in result.reason
+    assert power_off(node([(good, "1"), (good, "2")]), "n1").confirmed
+
+
+def test_all_of_a_level_is_switched_before_any_of_it_is_proved(tmp_path, node):
+    agent = device(tmp_path)
+    power_off(node([(agent, "1"), (agent, "2")]), "n1")
+    assert calls(tmp_path / "a") == ["off 1", "off 2", "status 1", "status 2"]
+
+
+def test_a_level_that_hangs_ends_there_and_the_next_one_is_tried(tmp_path, node):
+    hangs, other, good = (
+        device(tmp_path, off="sleep 60"),
+        device(tmp_path, "b"),
+        device(tmp_path, "c"),
+    )
+    configuration = node([(hangs, "1"), (other, "1")], [(good, "1")], timeout=0.6)
+    result = power_off(configuration, "n1")
+    assert result.confirmed
+    assert "fence level 2" in result.reason
+    assert calls(tmp_path / "b") == []
+    assert [one.level for one in result.steps] == [1, 2, 2]
+
+
+def test_an_agent_that_is_missing_fails_its_level_only(tmp_path, node):
+    configuration = node([("/nonexistent/fence_x", "1")], [(device(tmp_path), "1")])
+    assert power_off(configuration, "n1").confirmed
+    result = power_off(node([("/nonexistent/fence_x", "1")]), "n1")
+    assert not result.confirmed
+    assert "not installed" in result.reason
+
+
+def test_an_agent_whose_metadata_hangs_does_not_take_longer_than_its_timeout(tmp_path, node):
+    agent = tmp_path / "fence_x"
+    agent.write_text("#!/bin/sh\nexec sleep 60\n")
+    agent.chmod(0o755)
+    began = time.monotonic()
+    for act in (power_off, power_on, power_status):
+        assert not act(node([(str(agent), "1")], timeout=0.3), "n1").confirmed
+    assert time.monotonic() - began < 3.0
+
+
+def test_an_agent_without_status_can_prove_nothing(tmp_path, node):
+    agent = device(tmp_path, actions=("on", "off", "metadata"))
+    result = power_off(node([(agent, "1")]), "n1")
+    assert not result.confirmed
+    assert "no status" in result.reason
+
+
+def test_a_gate_alone_proves_nothing_and_before_a_device_it_is_asked_first(tmp_path, node):
+    gate = device(tmp_path, "g", name="fence_heuristics_ping", actions=("off", "metadata"))
+    good = device(tmp_path)
+    alone = power_off(node([(gate, "1")]), "n1")
+    assert (alone.confirmed, alone.evidence) == (False, "gate")
+    both = power_off(node([(gate, "1"), (good, "1")]), "n1")
+    assert (both.confirmed, both.evidence) == (True, "device-verified")
+    next_level = power_off(node([(gate, "1")], [(good, "1")]), "n1")
+    assert next_level.evidence == "device-verified"
+
+
+def test_a_gate_that_is_closed_keeps_the_device_behind_it_untouched(tmp_path, node):
+    gate = device(
+        tmp_path, "g", name="fence_heuristics_ping", off="exit 1", actions=("off", "metadata")
+    )
+    result = power_off(node([(gate, "1"), (device(tmp_path), "1")]), "n1")
+    assert not result.confirmed
+    assert calls(tmp_path / "a") == []
+
+
+def test_a_message_for_a_watchdog_is_assumed_and_only_when_its_agent_succeeded(tmp_path, node):
+    sbd = device(tmp_path, name="fence_sbd")
+    assert power_off(node([(sbd, "n1")]), "n1").evidence == "assumed"
+    failing = device(tmp_path, "b", name="fence_sbd", off=f"{OFF}; exit 1")
+    assert not power_off(node([(failing, "n1")]), "n1").confirmed
+
+
+def test_a_node_without_levels_cannot_be_fenced(tmp_path, node):
+    for act in (power_off, power_on, power_status):
+        with pytest.raises(FenceError, match="n2 has no fence levels"):
+            act(node([(device(tmp_path), "1")]), "n2")
+
+
+def test_the_last_level_is_switched_on_first_because_it_may_feed_the_others(tmp_path, node):
+    board, outlet = device(tmp_path, "board"), device(tmp_path, "outlet")
+    configuration = node([(board, "1")], [(outlet, "1"), (outlet, "2")])
+    assert power_off(configuration, "n1").confirmed
+    result = power_on(configuration, "n1")
+    assert (result.confirmed, result.power) == (True, "on")
+    assert [one.device for one in result.steps if one.action == "on"] == ["d2", "d3", "d1"]
+
+
+@pytest.mark.parametrize(
+    ("on", "status", "reason"),
+    [
+        (":", STATUS, "its status is off, not on"),
+        ("sleep 60", STATUS, "no answer within"),
+        (ON, "exit 1", "its status is unknown, not on"),
+    ],
+)
+def test_a_node_that_does_not_come_on_is_said_so(tmp_path, node, on, status, reason):
+    configuration = node([(device(tmp_path, on=on, status=status), "1")], timeout=0.6)
+    (tmp_path / "a" / "state-1").write_text("off")
+    result = power_on(configuration, "n1")
+    assert not result.confirmed
+    assert reason in result.reason
+
+
+@pytest.mark.parametrize(
+    ("states", "power"),
+    [
+        ([["on"], ["on", "on"]], "on"),
+        ([["off"], ["on", "on"]], "off"),
+        ([["on"], ["off", "off"]], "off"),
+        ([["on"], ["off", "on"]], "on"),
+        ([["bad"], ["off", "off"]], "off"),
+        ([["bad"], ["on", "on"]], "unknown"),
+        ([["on"], ["off", "bad"]], "unknown"),
+        ([["bad"]], "unknown"),
+    ],
+)
+def test_a_nodes_power_follows_from_all_of_its_plugs(tmp_path, node, states, power):
+    levels = []
+    for number, level in enumerate(states):
+        agent = device(tmp_path, f"l{number}")
+        levels.append([(agent, str(plug)) for plug in range(len(level))])
+        for plug, state in enumerate(level):
+            (tmp_path / f"l{number}" / f"state-{plug}").write_text(state)
+    result = power_status(node(*levels), "n1")
+    assert result.power == power
+    assert result.confirmed == (power != "unknown")
+    assert {one.action for one in result.steps} == {"status"}
+
+
+def test_a_plan_switches_only_what_is_not_as_wanted(tmp_path, node):
+    configuration = node([(device(tmp_path), "1")])
+    plan = plan_power(configuration, "n1", "off")
+    assert (plan.commands, plan.before.power, plan.after) == (("off",), "on", "off")
+    assert not plan.expected().confirmed
+    assert apply_power(configuration, plan).confirmed
+    again = plan_power(configuration, "n1", "off")
+    assert again.commands == ()
+    assert again.expected().confirmed
+    assert plan_power(configuration, "n1", "reboot").commands == ("off", "on")
+
+
+def test_a_reboot_whose_off_is_not_proved_does_not_switch_on(tmp_path, node):
+    configuration = node([(device(tmp_path, off=":"), "1")], timeout=0.6)
+    with pytest.raises(FenceError, match="n1 is not proved off"):
+        apply_power(configuration, plan_power(configuration, "n1", "reboot"))
+    assert not [one for one in calls(tmp_path / "a") if one.startswith("on")]
+
+
+def test_a_single_device_is_a_configuration_of_its_own(tmp_path):
+    configuration, name = single_device(device(tmp_path), {"ip": "x"}, "7", 2.0)
+    assert power_off(configuration, name).confirmed
+    assert calls(tmp_path / "a") == ["off 7", "status 7"]
+
+
+def test_devices_are_asked_once_each_and_a_failure_is_named(tmp_path, node):
+    agent = device(tmp_path)
+    configuration = node([(agent, "1")], [(agent, "2")])
+    answers = ask_devices(configuration, "n1", "list")
+    assert [dict(one.plugs or {}) for one in answers] == [{"1": "web", "2": ""}] * 2
+    ill = node([(device(tmp_path, "b", monitor=1), "1")])
+    with pytest.raises(FenceError, match="d1 failed to answer monitor"):
+        ask_devices(ill, "n1", "monitor")
+
+
+def test_a_configuration_is_checked_against_its_agents_without_asking_a_device(tmp_path, node):
+    agent = device(tmp_path)
+    assert check_fence_agents(node([(agent, "1")])) == {"d1": "device-verified"}
+    with pytest.raises(InputError, match="needs it"):
+        check_fence_agents(node([(agent, None)]))
+    with pytest.raises(AgentError, match="not installed"):
+        check_fence_agents(node([("/nonexistent/fence_x", "1")]))
+    assert calls(tmp_path / "a") == []
+
+
+def test_a_real_agent_switches_off(tmp_path):
+    if not Path("/usr/sbin/fence_dummy").exists():
+        pytest.skip("fence-agents is not installed")
+    state = tmp_path / "state"
+    state.write_text("on")
+    configuration, name = single_device("fence_dummy", {"status_file": str(state)}, None, 10.0)
+    assert power_status(configuration, name).power == "on"
+    result = power_off(configuration, name)
+    assert result.confirmed
+    assert result.evidence == "assumed"
+    assert state.read_text() == "off"

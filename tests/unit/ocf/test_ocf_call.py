@@ -1,0 +1,211 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Calling resource agents: the environment they get, and what is made of their answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf import call as call_room
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import (
+    call,
+    meaning_of,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.codes import MEANINGS
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import AgentName
+from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import write_agent
+
+NAME = AgentName("ocf", "test", "thing")
+
+
+@pytest.fixture
+def ask(tmp_path):
+    def ask(body, action="monitor", **options):
+        path = write_agent(tmp_path, body)
+        settings = {
+            "instance": "web:0",
+            "agent": NAME,
+            "parameters": {"path": "/x"},
+            "timeout": 5.0,
+            "run_directory": str(tmp_path / "run"),
+            **options,
+        }
+        return call(path, action, **settings)
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["sleep 60", "trap '' TERM; while :; do sleep 1; done", "while :; do :; done"],
+)
+def test_an_agent_that_hangs_is_a_failure_and_neither_running_nor_stopped(ask, body):
+    result = ask(body, timeout=0.3)
+    assert result.timed_out
+    assert result.code == 1
+    assert "no answer within 0.3 seconds" in result.reason
+    assert not (result.running or result.stopped or result.succeeded)
+    assert result.duration < 3.0
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ("exit 127", "exit status 127, unknown to OCF"),
+        ("exit 10", "exit status 10, unknown to OCF"),
+        ("kill -9 $$", "killed by signal 9"),
+    ],
+)
+def test_an_end_that_ocf_does_not_know_is_a_failure_with_its_reason(ask, body, part):
+    result = ask(body)
+    assert result.code == 1
+    assert part in result.reason
+    assert result.recovery == "soft"
+
+
+@pytest.mark.parametrize(
+    ("code", "running", "stopped", "promoted", "degraded", "recovery"),
+    [
+        (0, True, False, False, False, "none"),
+        (1, False, False, False, False, "soft"),
+        (2, False, False, False, False, "hard"),
+        (3, False, False, False, False, "hard"),
+        (4, False, False, False, False, "hard"),
+        (5, False, False, False, False, "hard"),
+        (6, False, False, False, False, "fatal"),
+        (7, False, True, False, False, "none"),
+        (8, True, False, True, False, "none"),
+        (9, False, False, False, False, "soft"),
+        (190, True, False, False, True, "none"),
+        (191, True, False, True, True, "none"),
+    ],
+)
+def test_each_code_of_a_monitor_has_its_meaning(
+    ask, code, running, stopped, promoted, degraded, recovery
+):
+    result = ask(f"exit {code}")
+    assert result.code == code
+    assert result.meaning == MEANINGS[code].name
+    assert (result.running, result.stopped) == (running, stopped)
+    assert (result.promoted, result.degraded) == (promoted, degraded)
+    assert result.recovery == recovery
+    assert result.succeeded == running
+
+
+def test_a_stop_that_says_not_running_has_not_done_what_was_asked(ask):
+    assert ask("exit 0", "stop").stopped
+    assert not ask("exit 7", "stop").stopped
+    assert not ask("exit 7", "stop").succeeded
+
+
+def test_a_start_alone_does_not_say_that_a_resource_runs(ask):
+    result = ask("exit 0", "start")
+    assert result.succeeded
+    assert not result.running
+
+
+def test_a_code_that_ocf_does_not_know_means_failure():
+    assert meaning_of(42).code == 1
+
+
+def test_the_last_reason_counts(ask):
+    text = "echo ocf-exit-reason:first >&2; echo noise >&2; echo 'ocf-exit-reason: why it is' >&2"
+    assert ask(f"{text}; exit 1").reason == "why it is"
+
+
+def test_a_missing_agent_and_one_that_cannot_run_are_answers_and_no_accident(ask, tmp_path):
+    options = {"instance": "a", "agent": NAME, "parameters": {}, "timeout": 1.0}
+    options["run_directory"] = str(tmp_path)
+    missing = call("/nonexistent/agent", "monitor", **options)
+    assert (missing.code, missing.recovery) == (5, "hard")
+    file = tmp_path / "file"
+    file.write_text("")
+    assert call(str(file), "monitor", **options).code == 4
+    file.write_text("not a program")
+    file.chmod(0o755)
+    assert call(str(file), "monitor", **options).code == 1
+
+
+def test_an_agent_gets_the_whole_environment_of_a_cluster_and_nothing_else(
+    ask, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("OCF_RESKEY_path", "of the operator")
+    monkeypatch.setenv("OCF_TRACE_RA", "1")
+    result = ask(
+        "env -0 | tr '\\0\\n' '\\n@'",
+        interval=10.0,
+        timeout=2.5,
+        check_level=10,
+        node_name="n1",
+        extra_environment={"OCF_RESKEY_CRM_meta_notify_type": "pre"},
+    )
+    found = dict(line.split("=", 1) for line in result.stdout.splitlines())
+    for own in ("PWD", "_", "SHLVL", "OLDPWD"):
+        found.pop(own, None)
+    assert found.pop("PATH").split(":")[-4:] == ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+    assert found == {
+        "LC_ALL": "C",
+        "OCF_ROOT": "/usr/lib/ocf",
+        "OCF_RA_VERSION_MAJOR": "1",
+        "OCF_RA_VERSION_MINOR": "1",
+        "OCF_OUTPUT_FORMAT": "text",
+        "OCF_EXIT_REASON_PREFIX": "ocf-exit-reason:",
+        "OCF_RESOURCE_INSTANCE": "web:0",
+        "OCF_RESOURCE_TYPE": "thing",
+        "OCF_RESOURCE_PROVIDER": "test",
+        "OCF_RESKEY_path": "/x",
+        "OCF_RESKEY_CRM_meta_timeout": "2500",
+        "OCF_RESKEY_CRM_meta_interval": "10000",
+        "OCF_RESKEY_CRM_meta_name": "monitor",
+        "OCF_RESKEY_CRM_meta_on_node": "n1",
+        "OCF_RESKEY_CRM_meta_on_node_uuid": "n1",
+        "OCF_RESKEY_CRM_meta_notify_type": "pre",
+        "OCF_CHECK_LEVEL": "10",
+        "HA_RSCTMP": str(tmp_path / "run"),
+    }
+
+
+def test_the_deadline_is_the_timeout_that_the_agent_is_told(ask):
+    told = {}
+
+    def run(argv, **options):
+        told.update(options)
+        raise AgentError("enough")
+
+    result = ask("exit 0", timeout=7.0, run=run)
+    assert told["deadline"] == 7.0
+    assert told["environment"]["OCF_RESKEY_CRM_meta_timeout"] == "7000"
+    assert (result.code, result.reason) == (1, "enough")
+
+
+def test_parameters_are_not_on_the_command_line(ask):
+    result = ask("tr '\\0' ' ' < /proc/$$/cmdline", parameters={"password": "hunter2"})
+    assert "monitor" in result.stdout
+    assert "hunter2" not in result.stdout
+
+
+def test_a_run_directory_that_cannot_be_made_is_said_so(ask, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AgentError, match="cannot be made"):
+        ask("exit 0", run_directory=str(tmp_path / "file" / "run"))
+
+
+def test_a_real_agent_starts_is_found_running_and_stops(tmp_path):
+    path = "/usr/lib/ocf/resource.d/heartbeat/Dummy"
+    if not Path(path).exists():
+        pytest.skip("resource-agents is not installed")
+    options = {
+        "instance": "d1",
+        "agent": AgentName("ocf", "heartbeat", "Dummy"),
+        "parameters": {"state": str(tmp_path / "state")},
+        "timeout": 20.0,
+        "run_directory": str(tmp_path / "run"),
+        "ocf_root": call_room.OCF_ROOT,
+    }
+    assert call(path, "monitor", **options).stopped
+    assert call(path, "start", **options).succeeded
+    assert call(path, "monitor", interval=10.0, **options).running
+    assert call(path, "stop", **options).stopped
+    assert call(path, "monitor", **options).stopped
