@@ -152,6 +152,12 @@ problems:
   type: list
   elements: str
   sample: []
+under_way:
+  description: What is being changed just now and needs nobody's help, one sentence each.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 running_here:
   description: What each declared service is on this node by the word of its agents.
   returned: when O(probe=true)

@@ -114,14 +114,8 @@ configuration:
     node: node1
 """
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare import (
-    declare_node,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._module import (
-    NODE_OPTIONS,
-    Options,
-    run,
-)
+from ..module_utils._holdfast.node.declare import declare_node
+from ..module_utils._module import NODE_OPTIONS, Options, run
 
 MEMBER = {
     "name": {"type": "str", "required": True},
@@ -156,7 +150,7 @@ OPTIONS = NODE_OPTIONS.merge(
 )
 
 
-def main():
+def main() -> None:
     """Run the module."""
     run(OPTIONS, declare_node)
 

@@ -95,14 +95,8 @@ version:
   sample: 14
 """
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare import (
-    declare_maintenance,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._module import (
-    NODE_OPTIONS,
-    Options,
-    run,
-)
+from ..module_utils._holdfast.node.declare import declare_maintenance
+from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(
     Options(
@@ -118,7 +112,7 @@ OPTIONS = NODE_OPTIONS.merge(
 )
 
 
-def main():
+def main() -> None:
     """Run the module."""
     run(OPTIONS, declare_maintenance)
 

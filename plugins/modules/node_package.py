@@ -25,8 +25,10 @@ attributes:
     platforms: posix
   action:
     support: full
+    description: The archive is built on the controller and copied from there.
   async:
     support: none
+    description: The file is copied by the controller, which does not wait in the background.
 options:
   dest:
     description:

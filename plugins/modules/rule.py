@@ -93,14 +93,8 @@ version:
   sample: 13
 """
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare import (
-    declare_rule,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._module import (
-    NODE_OPTIONS,
-    Options,
-    run,
-)
+from ..module_utils._holdfast.node.declare import declare_rule
+from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(
     Options(
@@ -121,7 +115,7 @@ OPTIONS = NODE_OPTIONS.merge(
 )
 
 
-def main():
+def main() -> None:
     """Run the module."""
     run(OPTIONS, declare_rule)
 

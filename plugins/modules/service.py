@@ -155,14 +155,8 @@ status:
     reason: the only node that can take it
 """
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare import (
-    declare_service,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._module import (
-    NODE_OPTIONS,
-    Options,
-    run,
-)
+from ..module_utils._holdfast.node.declare import declare_service
+from ..module_utils._module import NODE_OPTIONS, Options, run
 
 RESOURCE = {
     "name": {"type": "str", "required": True},
@@ -194,7 +188,7 @@ OPTIONS = NODE_OPTIONS.merge(
 )
 
 
-def main():
+def main() -> None:
     """Run the module."""
     run(OPTIONS, declare_service)
 

@@ -334,7 +334,13 @@ class EmbeddedLeases:
         else:
             state = HostState.LIVE
         return HostLeaseView(
-            host_id, lease.host_name, lease.generation, lease.timestamp, state, unchanged_for
+            host_id,
+            lease.host_name,
+            lease.generation,
+            lease.timestamp,
+            state,
+            unchanged_for,
+            self._host_is_locked(host_id),
         )
 
     def _lock(self, lease_name: str) -> KernelLock:

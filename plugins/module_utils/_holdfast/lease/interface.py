@@ -36,7 +36,8 @@ class HostLeaseView:
 
     ``unchanged_for`` is the seconds, by the reader's own monotonic clock, since it saw
     the lease change; since its first look when it saw no change yet.  ``timestamp`` is
-    of the holder's clock and only good for telling a change.
+    of the holder's clock and only good for telling a change.  ``active`` is True while
+    somebody holds it, False when nobody does, None when that cannot be told from here.
     """
 
     host_id: int
@@ -45,6 +46,7 @@ class HostLeaseView:
     timestamp: int
     state: HostState
     unchanged_for: float
+    active: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from ..placement import spread
 from .seen import Seen
 from .state import ACTIVE, ClusterState, NodeState, ServiceState
-from .wanted import NodeRule
+from .wanted import STARTED, NodeRule
+
+SHOULD_LEAVE = "should leave "
+"""How the reason begins when a service cannot move although its place is wrong."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ def choose(service_id: str, state: ClusterState, seen: Seen) -> Choice:
     rule = seen.wanted.node_rule_of(service_id)
     together = _partner_nodes(service_id, "together", state, seen)
     apart = _partner_nodes(service_id, "apart", state, seen)
+    strict = _strict_rules_of_partners(service_id, seen)
     failed = state.services[service_id].failed_nodes
     rejected: dict[str, str] = {}
     fit: list[str] = []
@@ -38,6 +42,8 @@ def choose(service_id: str, state: ClusterState, seen: Seen) -> Choice:
         reason = _unusable(node, state, seen)
         if not reason and rule is not None and rule.strict and node not in rule.nodes:
             reason = f"rule {rule.name!r} does not allow it"
+        if not reason:
+            reason = next((why for why, nodes in strict.items() if node not in nodes), "")
         if not reason and node in apart:
             reason = f"kept apart from {apart[node]!r}, which is there"
         if not reason and together and node not in together:
@@ -66,12 +72,14 @@ def better_place(service_id: str, state: ClusterState, seen: Seen) -> Choice | N
         if choice.node == current:
             return None
         if not choice.node:
-            return Choice("", f"should leave {current} ({why}), but {choice.reason}")
+            return Choice("", f"{SHOULD_LEAVE}{current} ({why}), but {choice.reason}")
         return Choice(choice.node, f"{why}; {choice.reason}", choice.rejected)
     service = seen.wanted.services.get(service_id)
     if rule is None or service is None or not service.failback:
         return None
     choice = choose(service_id, state, seen)
+    if choice.node in state.services[service_id].no_failback:
+        return None
     if choice.node and _priority(rule, choice.node) > _priority(rule, current):
         return Choice(choice.node, f"rule {rule.name!r} prefers it", choice.rejected)
     return None
@@ -85,7 +93,7 @@ def _why_leave(
         return f"{current} is in maintenance"
     if rule is not None and rule.strict and current not in rule.nodes:
         return f"rule {rule.name!r} does not allow {current}"
-    apart = _partner_nodes(service_id, "apart", state, seen)
+    apart = _partner_nodes(service_id, "apart", state, seen, leaving=False)
     if current in apart:
         return f"kept apart from {apart[current]!r}"
     together = _partner_nodes(service_id, "together", state, seen)
@@ -111,24 +119,39 @@ def _unusable(node: str, state: ClusterState, seen: Seen) -> str:
     return ""
 
 
+def _strict_rules_of_partners(service_id: str, seen: Seen) -> dict[str, frozenset[str]]:
+    """Return where partners that are kept together with the service must run, by the reason."""
+    strict: dict[str, frozenset[str]] = {}
+    for partner in sorted(seen.wanted.partners(service_id, "together")):
+        rule = seen.wanted.node_rule_of(partner)
+        service = seen.wanted.services.get(partner)
+        if rule is not None and rule.strict and service is not None and service.state == STARTED:
+            strict[f"rule {rule.name!r} does not allow its partner {partner!r} there"] = frozenset(
+                rule.nodes
+            )
+    return strict
+
+
 def _partner_nodes(
-    service_id: str, affinity: str, state: ClusterState, seen: Seen
+    service_id: str, affinity: str, state: ClusterState, seen: Seen, *, leaving: bool = True
 ) -> dict[str, str]:
     """Return the nodes on which partners are, or will be, each with one partner's id.
 
-    A partner that is to stay apart counts where it is and where it goes; one to
-    be together with only where it will be.
+    A partner that is to stay apart counts where it is, unless it is *leaving* and
+    that is to be passed over, and where it goes.  One to be together with counts
+    only where it will be, and not at all on a node that is being drained: it will
+    follow.
     """
     nodes: dict[str, str] = {}
     for partner in sorted(seen.wanted.partners(service_id, affinity)):
         status = state.services.get(partner)
         if status is None or status.state not in ACTIVE or status.state is ServiceState.RECOVERY:
             continue
-        if affinity == "together":
-            nodes[status.target or status.node] = partner
-            continue
-        nodes[status.node] = partner
-        nodes[status.target] = partner
+        goes_to = status.target or status.node
+        if affinity == "apart" or goes_to not in seen.wanted.maintenance:
+            nodes[goes_to] = partner
+        if affinity == "apart" and leaving:
+            nodes[status.node] = partner
     nodes.pop("", None)
     return nodes
 

@@ -30,12 +30,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Intent:
-    """What a candidate recorded before it fenced the manager's node; times since 1970."""
+    """What a candidate recorded before it fenced the manager's node; times since 1970.
+
+    *epoch* is that of the manager lease which the node held; 0 where it is not known.
+    """
 
     node: str
     reason: str
     last_heartbeat: float
     recorded: float
+    epoch: int = 0
 
 
 def take_over(
@@ -44,14 +48,15 @@ def take_over(
     """Return the state with which a new manager begins: the last one's, under a new epoch.
 
     Waits of the last manager are dropped, as they count on its own clock, and a
-    node that it was about to switch on is switched on again.  The fence that the
-    new manager sent as a candidate becomes part of the state through its *intent*.
+    node that it was about to switch on is switched on again.  The fence that a
+    candidate sent, whether it won the lease or not, becomes part of the state
+    through its *intent*; one that was meant for an earlier manager does not.
     """
     state = replace(last, epoch=epoch, manager=manager)
     for name, status in last.nodes.items():
         power = "" if status.power == "sent" else status.power
         state = state.with_node(name, replace(status, retry_after=0.0, power=power))
-    if intent is not None:
+    if intent is not None and (not intent.epoch or intent.epoch >= last.epoch):
         state = _with_intent(state, intent)
     round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())
     before = f"; before it {last.manager}" if last.manager and last.manager != manager else ""
@@ -80,7 +85,12 @@ def _with_intent(state: ClusterState, intent: Intent) -> ClusterState:
     if status.state is NodeState.OFF:
         return state
     fenced = replace(
-        status, state=NodeState.FENCE, since=intent.recorded, reason=intent.reason, attempt=0
+        status,
+        state=NodeState.FENCE,
+        since=intent.recorded,
+        reason=intent.reason,
+        fence_sent=intent.recorded,
+        attempt=0,
     )
     failover = Failover(
         node=intent.node,

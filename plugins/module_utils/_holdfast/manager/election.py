@@ -9,7 +9,7 @@ that does not hold it may fence the one that does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .seen import NodeSeen, Timing
 from .verdict import Verdict, judge
@@ -49,7 +49,8 @@ def consider(
     if judgement.verdict is not Verdict.FENCE:
         return Candidacy(False, reason)
     delay = _rank(own, holder, nodes, host_ids, timing) * timing.candidate_delay
-    if seen.heartbeat_age < timing.suspect_after + delay:
+    later = replace(timing, suspect_after=timing.suspect_after + delay)
+    if judge(seen, storage_trouble, later).verdict is not Verdict.FENCE:
         return Candidacy(False, f"{reason}; nodes with a lower host id go first")
     return Candidacy(True, reason)
 

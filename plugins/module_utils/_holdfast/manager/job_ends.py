@@ -38,10 +38,9 @@ def _doubt_resolved(round_: LocalRound, local: LocalService, end: JobEnd) -> Non
         if end.sight is Sight.STOPPED:
             _gone(round_, local, LocalState.STOPPED, end.text)
     elif end.sight is Sight.STOPPED:
-        if local.state is LocalState.STOPPING:
-            _resolve(round_, local, Outcome.OK, "found stopped by a new daemon", end)
-        elif local.state is LocalState.STARTING:
-            _resolve(round_, local, Outcome.INTERRUPTED, "the daemon died while starting it", end)
+        # Which command it was is not known here: a stop may also clean up after a start.
+        doing = "stopping" if local.state is LocalState.STOPPING else "starting"
+        _resolve(round_, local, Outcome.INTERRUPTED, f"the daemon died while {doing} it", end)
         _gone(round_, local, LocalState.STOPPED, "found stopped by a new daemon")
     elif local.state is LocalState.STOPPING:
         _runs(round_, local)
@@ -64,9 +63,12 @@ def _monitored(round_: LocalRound, local: LocalService, end: JobEnd) -> None:
 
 
 def _failed_while_running(round_: LocalRound, local: LocalService, text: str) -> None:
-    """Restart it here as often as allowed, then clean up and leave it to the manager."""
+    """Restart it here as often as allowed, then clean up and leave it to the manager.
+
+    Without a fresh host lease nothing is started, not even for the second time.
+    """
     round_.runs_no_more(local.definition.id)
-    if local.restarts < local.definition.max_restart:
+    if round_.may_start and local.restarts < local.definition.max_restart:
         failed = replace(
             local,
             state=LocalState.STARTING,

@@ -65,7 +65,8 @@ def resume(last: Report | None, node: str, boot: str) -> tuple[Report, Memory]:
 
 def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     """Return what the LRM does next."""
-    round_ = LocalRound(report, memory, seen.now, seen.wall, set(seen.busy))
+    may_start = not seen.lease_trouble
+    round_ = LocalRound(report, memory, seen.now, seen.wall, set(seen.busy), may_start)
     for end in seen.ended:
         note_end(round_, end)
     _resolve_doubts(round_)
@@ -109,11 +110,12 @@ def _follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> N
     if wanted is not None:
         round_.set(config_version=wanted.version)
     services: Mapping[str, Service] = wanted.services if wanted is not None else {}
+    up_to_date = wanted is not None and wanted.version >= state.config_version
     for service_id, status in sorted(state.services.items()):
         if service_id in round_.busy or service_id in round_.memory.doubtful:
             continue
         if status.node == round_.report.node and status.state in HERE:
-            _obey(round_, service_id, status, services.get(service_id))
+            _obey(round_, service_id, status, services.get(service_id), up_to_date)
         else:
             _not_here(round_, service_id, status)
     _prune(round_, state)
@@ -121,13 +123,21 @@ def _follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> N
 
 
 def _obey(
-    round_: LocalRound, service_id: str, status: ServiceStatus, wanted: Service | None
+    round_: LocalRound,
+    service_id: str,
+    status: ServiceStatus,
+    wanted: Service | None,
+    up_to_date: bool,
 ) -> None:
     local = round_.report.services.get(service_id)
     if status.uid in round_.report.results or status.uid in round_.report.accepted:
         return
     if status.state is ServiceState.REQUEST_START:
         if wanted is None or wanted.digest() != status.digest:
+            if up_to_date:
+                text = "its definition changed before it was started"
+                result = CommandResult(service_id, Outcome.INTERRUPTED, text, round_.wall)
+                round_.resolve(status.uid, result)
             return
         round_.accept(status.uid, service_id)
         started = LocalService(wanted, LocalState.STARTING, status.uid, round_.wall)
@@ -200,17 +210,22 @@ def _prune(round_: LocalRound, state: ClusterState) -> None:
 def _answer_probes(
     round_: LocalRound, state: ClusterState, services: Mapping[str, Service]
 ) -> None:
-    """Look whether a newly declared service runs here already."""
+    """Look whether a newly declared service runs here already.
+
+    One that does is looked at again from time to time: if it runs on two nodes,
+    the operator stops one of them.
+    """
     for service_id in state.probes:
         definition = services.get(service_id)
-        known = service_id in round_.report.found or service_id in round_.busy
-        if known or definition is None or service_id in round_.memory.doubtful:
+        if definition is None or service_id in round_.memory.doubtful | round_.busy:
             continue
         local = round_.report.services.get(service_id)
         if local is not None and local.state is LocalState.RUNNING:
             round_.set(found={**round_.report.found, service_id: True})
             continue
-        round_.begin(Job(JobKind.PROBE, definition))
+        found = round_.report.found.get(service_id)
+        if found is None or (found and round_.now >= round_.memory.probe_due.get(service_id, 0.0)):
+            round_.begin_probe(Job(JobKind.PROBE, definition))
 
 
 def _monitor(round_: LocalRound) -> None:

@@ -12,6 +12,9 @@ from .jobs import Job, JobKind, Purpose
 from .report import CommandResult, LocalService, LocalState, Report
 from .wanted import Service
 
+PROBE_AGAIN = 10.0
+"""Seconds after which a service found running when it was declared is looked at again."""
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -23,6 +26,7 @@ class Memory:
     doubtful: frozenset[str] = frozenset()
     running_since: Mapping[str, float] = field(default_factory=dict)
     monitor_due: Mapping[str, float] = field(default_factory=dict)
+    probe_due: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -34,6 +38,7 @@ class LocalRound:
     now: float
     wall: float
     busy: set[str]
+    may_start: bool = True
     jobs: list[Job] = field(default_factory=list)
 
     def set(self, **values: Any) -> None:
@@ -67,6 +72,12 @@ class LocalRound:
         self.busy.add(job.service.id)
         self.jobs.append(job)
 
+    def begin_probe(self, job: Job) -> None:
+        """Begin to look for a service, and remember when to look again if it is found."""
+        due = {**self.memory.probe_due, job.service.id: self.now + PROBE_AGAIN}
+        self.memory = replace(self.memory, probe_due=due)
+        self.begin(job)
+
     def stop(self, local: LocalService, purpose: Purpose, reason: str) -> None:
         """Stop a service for a reason of this node's own."""
         if local.definition.id in self.busy:
@@ -87,7 +98,8 @@ class LocalRound:
     def runs_no_more(self, service_id: str) -> None:
         """Forget how long a service has been running."""
         since = {key: at for key, at in self.memory.running_since.items() if key != service_id}
-        self.memory = replace(self.memory, running_since=since)
+        due = {key: at for key, at in self.memory.monitor_due.items() if key != service_id}
+        self.memory = replace(self.memory, running_since=since, monitor_due=due)
 
     def doubt(self, service_id: str) -> None:
         """Mark a service as not known until it is probed."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from .round import FenceOrder, Round
@@ -14,8 +15,14 @@ from .verdict import Judgement, Verdict, judge
 MAX_RETRY = 60.0
 """A fence that fails is tried again after at most so many seconds."""
 
+FENCE_ARRIVES = 180.0
+"""Seconds after which a fence that was sent does nothing any more: its device gave up."""
+
+FENCES_KEPT = 10
 POWER_RETRY = 30.0
 POWER_ATTEMPTS = 5
+
+_SECONDS = re.compile(r"\d+(\.\d+)? s\b")
 
 
 def look_at_nodes(round_: Round) -> None:
@@ -40,15 +47,24 @@ def switch_on_again(round_: Round) -> None:
     for name, status in sorted(round_.state.nodes.items()):
         if status.state is not NodeState.OFF or status.power or not status.fenced:
             continue
+        if name not in round_.seen.nodes or name in round_.seen.fencing:
+            continue
         if name in round_.seen.wanted.maintenance or round_.seen.now < status.retry_after:
             continue
         _switch_on(round_, name, status)
 
 
 def declare_dead(round_: Round, name: str, proof: str) -> None:
-    """Record the proof that a node is dead, and free its services for recovery."""
+    """Record the proof that a node is dead, and free its services for recovery.
+
+    Starts that failed elsewhere before are forgotten: to try there again is better
+    than to stay down.
+    """
     seen = round_.seen
     status = round_.node(name)
+    if status.fence_sent:
+        # A fence that could not be proved may have switched it off all the same.
+        status = replace(status, fenced=_with_fence(status, status.fence_sent))
     services = round_.state.services_on(name)
     failover = round_.state.open_failover(name) or _begin_failover(round_, name, proof)
     round_.state = round_.state.with_failover(
@@ -61,7 +77,16 @@ def declare_dead(round_: Round, name: str, proof: str) -> None:
         )
     )
     round_.set_node(
-        name, replace(status, state=NodeState.OFF, proof=proof, reason=proof, attempt=0, power="")
+        name,
+        replace(
+            status,
+            state=NodeState.OFF,
+            proof=proof,
+            reason=proof,
+            attempt=0,
+            retry_after=0.0,
+            power="",
+        ),
     )
     round_.say("proof", proof, node=name)
     for service_id in services:
@@ -73,6 +98,7 @@ def declare_dead(round_: Round, name: str, proof: str) -> None:
                 state=ServiceState.RECOVERY,
                 uid="",
                 target="",
+                failed_nodes=(),
                 reason=f"its node {name} is dead: {proof}",
             ),
         )
@@ -80,6 +106,10 @@ def declare_dead(round_: Round, name: str, proof: str) -> None:
 
 def _fence_ended(round_: Round, fence: FenceReport) -> None:
     status = round_.node(fence.node)
+    if status.state is NodeState.OFF and fence.confirmed:
+        # Its host lease was the faster proof; but it is this fence that it has to come back from.
+        fenced = _with_fence(status, fence.sent)
+        round_.set_node(fence.node, replace(status, fenced=fenced, fence_sent=0.0))
     if status.state is not NodeState.FENCE:
         round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
         return
@@ -87,9 +117,9 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
     if failover is not None:
         sent = failover.fence_sent or fence.sent
         round_.state = round_.state.with_failover(replace(failover, fence_sent=sent))
-    fenced = (*status.fenced, fence.ended)[-10:]
     if fence.confirmed and fence.quiet:
-        round_.set_node(fence.node, replace(status, fenced=fenced))
+        fenced = _with_fence(status, fence.sent)
+        round_.set_node(fence.node, replace(status, fenced=fenced, fence_sent=0.0))
         declare_dead(round_, fence.node, fence.text)
         return
     text = fence.text
@@ -182,6 +212,9 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
         round_.say("online", f"its heartbeat is back; it was {status.state.value}", node=name)
     elif status.state is NodeState.UNKNOWN:
         round_.say("online", "its heartbeat was seen for the first time", node=name)
+    if status.fence_sent and not _fence_may_arrive(round_, status):
+        status = replace(status, fence_sent=0.0)
+        round_.set_node(name, status)
     if status.state is NodeState.ONLINE and boot == status.boot:
         return
     failover = round_.state.open_failover(name)
@@ -198,7 +231,7 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
 def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
     """A node without a fresh heartbeat: what is done depends on whether anything is at stake."""
     services = round_.state.services_on(name)
-    if not services:
+    if not services and not _fence_may_arrive(round_, status):
         if status.state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
             reason = "silent with no services on it: nothing to recover, not fenced"
             round_.set_node(name, replace(status, state=NodeState.OFFLINE, reason=reason))
@@ -220,27 +253,43 @@ def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgemen
         name,
         replace(status, state=NodeState.FENCE, reason=judgement.reason, attempt=0, retry_after=0.0),
     )
-    round_.say("fence", f"{judgement.reason}; to be fenced for {', '.join(services)}", node=name)
+    cause = ", ".join(services) or "certainty: an earlier fence may have switched it off"
+    round_.say("fence", f"{judgement.reason}; to be fenced for {cause}", node=name)
+
+
+def _fence_may_arrive(round_: Round, status: NodeStatus) -> bool:
+    """Return whether a fence with an unknown end may have switched the node off, or may yet.
+
+    Without this a node would stay off that a manager or candidate fenced just
+    before it died itself.
+    """
+    return status.fence_sent > 0 and round_.seen.wall - status.fence_sent < FENCE_ARRIVES
+
+
+def _with_fence(status: NodeStatus, at: float) -> tuple[float, ...]:
+    """Return the times of the last fences with one more, counted once."""
+    return tuple(sorted({*status.fenced, at}))[-FENCES_KEPT:]
 
 
 def _same_but_for_numbers(status: NodeStatus, reason: str) -> bool:
-    """Return whether a suspect's reason is the one recorded, apart from its age in seconds.
+    """Return whether a suspect's reason is the one recorded, apart from times in seconds.
 
     Without this every round of a long wait would write the whole record anew.
     """
     if status.state is not NodeState.SUSPECT:
         return False
-    return status.reason.partition(";")[2] == reason.partition(";")[2] and bool(status.reason)
+    return _SECONDS.sub("", status.reason) == _SECONDS.sub("", reason)
 
 
 def _begin_failover(round_: Round, name: str, reason: str) -> Failover:
     status = round_.node(name)
     wall = round_.seen.wall
+    seen = round_.seen.nodes.get(name)
     suspected = status.since if status.state is NodeState.SUSPECT else wall
     return Failover(
         node=name,
         reason=reason,
-        last_heartbeat=wall - round_.seen.nodes[name].heartbeat_age,
+        last_heartbeat=wall - seen.heartbeat_age if seen is not None else 0.0,
         suspected=suspected,
         recorded=wall,
         services=tuple(round_.state.services_on(name)),
@@ -248,15 +297,25 @@ def _begin_failover(round_: Round, name: str, reason: str) -> Failover:
 
 
 def _order_fences(round_: Round) -> None:
-    """Send the fences that are due, never more at once than the brake allows."""
+    """Send the fences that are due, never more at once than the brake allows.
+
+    A fence that the last manager decided on waits until this one has seen the node
+    to be silent itself; and a manager never fences its own node.
+    """
     free = round_.timing.concurrent_fences - len(round_.seen.fencing)
     for name, status in sorted(round_.state.nodes.items()):
         if free <= 0 or round_.seen.storage_trouble:
             return
         if status.state is not NodeState.FENCE or name in round_.seen.fencing:
             continue
+        seen = round_.seen.nodes.get(name)
+        if seen is None or name == round_.state.manager:
+            continue
+        if seen.heartbeat_age < round_.timing.suspect_after:
+            continue
         if round_.seen.now < status.retry_after:
             continue
+        round_.set_node(name, replace(status, fence_sent=round_.seen.wall))
         round_.fences.append(FenceOrder(name, status.reason))
         free -= 1
 

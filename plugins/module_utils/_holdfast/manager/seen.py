@@ -44,8 +44,9 @@ class NodeSeen:
     """One node this round.
 
     *heartbeat_age* counts from the observer's own start where no change was seen
-    yet; *beats* says whether one was: an old block alone is no sign of life; *report* is the node's LRM record, None if there is none that can be
-    trusted; *problem* says what is wrong with either on storage.
+    yet; *beats* says whether one was, as an old block alone is no sign of life;
+    *report* is the node's LRM record, None if there is none that can be trusted;
+    *problem* says what is wrong with either on storage.
     """
 
     heartbeat_age: float

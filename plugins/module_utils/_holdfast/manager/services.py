@@ -14,17 +14,21 @@ from dataclasses import replace
 from . import choice
 from .report import CommandResult, LocalState, Outcome, Report
 from .round import Round
+from .seen import LeaseSight, NodeSeen
 from .state import ClusterState, NodeState, ServiceState, ServiceStatus
 from .wanted import STARTED, Service
 
 CHAIN = 4
 """A service goes through at most so many states in one round."""
 
+ERROR_RETRY = 30.0
+"""Seconds, by the wall clock, after which a stop that failed is tried again if still wanted."""
+
 
 def look_at_services(round_: Round) -> None:
     """Move every service along as far as what was seen allows, in the order of their ids."""
     for service_id in sorted({*round_.state.services, *round_.seen.wanted.services}):
-        for _ in range(CHAIN):
+        for _state in range(CHAIN):
             before = round_.state
             _look_at(round_, service_id)
             if round_.state is before or service_id not in round_.state.services:
@@ -48,6 +52,8 @@ def _look_at(round_: Round, service_id: str) -> None:
         _inactive(round_, service_id, status, wanted)
     elif status.state is ServiceState.ERROR:
         _error(round_, service_id, status, wanted)
+    elif status.node not in round_.seen.nodes:
+        _not_configured(round_, service_id, status)
     elif _online(round_, status.node):
         report = round_.seen.nodes[status.node].report
         if report is not None:
@@ -65,8 +71,7 @@ def _active(
     if result is None:
         return
     if result.outcome is Outcome.INTERRUPTED:
-        round_.say("again", f"{result.text}; the command is given anew", service=service_id)
-        round_.command(service_id, status, status.state)
+        _interrupted(round_, service_id, status, wanted, result.text)
     elif result.outcome is Outcome.BLOCKED:
         _fail(round_, service_id, status, result.text, node=status.node)
     elif status.state is ServiceState.REQUEST_START:
@@ -75,32 +80,76 @@ def _active(
         _stop_ended(round_, service_id, status)
 
 
+def _not_configured(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """A node that was taken out of the configuration with a service on it proves nothing."""
+    reason = (
+        f"may run on {status.node}, which is not in the configuration any more:"
+        " put it back, and remove it once it is drained"
+    )
+    if status.reason != reason:
+        round_.set_service(service_id, replace(status, reason=reason))
+        round_.say("blocked", reason, service=service_id, node=status.node)
+
+
+def _interrupted(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None, text: str
+) -> None:
+    """Give the command anew, on the same node; a start that is not wanted there becomes a stop."""
+    round_.say("again", f"{text}; the command is given anew", service=service_id, node=status.node)
+    if status.state is not ServiceState.REQUEST_START:
+        round_.command(service_id, status, status.state)
+        return
+    drained = status.node in round_.seen.wanted.maintenance
+    if wanted is None or wanted.state != STARTED or drained:
+        round_.command(service_id, status, ServiceState.REQUEST_STOP)
+        return
+    round_.command(service_id, replace(status, digest=wanted.digest()), status.state)
+
+
 def _probe(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
     """A newly declared service is taken up where it runs already, if it runs anywhere."""
     if wanted is None:
         _forget(round_, service_id)
         return
     found: list[str] = []
+    missing: list[str] = []
     for name, seen in sorted(round_.seen.nodes.items()):
-        state = round_.node(name).state
-        if state not in (NodeState.ONLINE, NodeState.SUSPECT, NodeState.FENCE):
+        if _is_out_of_reach(round_, name, seen):
             continue
         answer = seen.report.found.get(service_id) if seen.report is not None else None
         if answer is None:
-            return
-        if answer:
+            missing.append(name)
+        elif answer:
             found.append(name)
-    if not found:
+    if missing or len(found) > 1:
+        reason = f"asking whether it runs on {', '.join(missing)}"
+        if len(found) > 1:
+            reason = f"it runs on {' and '.join(found)}: stop it on all but one by hand"
+        if reason != status.reason:
+            round_.set_service(service_id, replace(status, reason=reason))
+            round_.say("probe", reason, service=service_id)
+    elif not found:
         reason = "declared; it runs nowhere"
         round_.set_service(service_id, replace(status, state=ServiceState.STOPPED, reason=reason))
-    elif len(found) == 1:
+    else:
         reason = "found running when it was declared"
         adopted = replace(status, node=found[0], reason=reason, digest=wanted.digest())
         round_.command(service_id, adopted, ServiceState.STARTED)
         round_.say("adopted", reason, service=service_id, node=found[0])
-    else:
-        text = f"it runs on {' and '.join(found)}: stop it on all but one, then declare it again"
-        _fail(round_, service_id, status, text, node="")
+
+
+def _is_out_of_reach(round_: Round, name: str, seen: NodeSeen) -> bool:
+    """Return whether a probe does without this node: it is dead, left, or silent for long."""
+    state = round_.node(name).state
+    if state is NodeState.OFF:
+        return True
+    if state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
+        return False
+    timing = round_.timing
+    if seen.heartbeat_age < timing.suspect_after:
+        return False
+    gone = seen.lease in (LeaseSight.FREE, LeaseSight.DEAD)
+    return gone or seen.heartbeat_age >= timing.suspect_after + timing.daemon_grace
 
 
 def _inactive(
@@ -111,11 +160,15 @@ def _inactive(
         _forget(round_, service_id)
         return
     if wanted.state != STARTED:
-        if status.state is not ServiceState.STOPPED or status.node:
+        remembers = status.node or status.failed_nodes or status.no_failback
+        if status.state is not ServiceState.STOPPED or remembers:
             reason = "stopped, as wanted"
             round_.set_service(service_id, ServiceStatus(ServiceState.STOPPED, reason=reason))
             round_.say("stopped", reason, service=service_id)
         return
+    if status.digest != wanted.digest() and (status.failed_nodes or status.no_failback):
+        status = replace(status, failed_nodes=(), no_failback=())
+        round_.set_service(service_id, status)
     chosen = choice.choose(service_id, round_.state, round_.seen)
     if not chosen.node:
         if chosen.reason != status.reason:
@@ -168,8 +221,10 @@ def _started(
             round_.set_service(service_id, stopped)
             round_.say("lost", text, service=service_id, node=status.node)
             return
-        if local.settled and status.failed_nodes:
-            round_.set_service(service_id, replace(status, failed_nodes=()))
+        if local.settled and (status.failed_nodes or status.node in status.no_failback):
+            avoided = {*status.no_failback, *status.failed_nodes} - {status.node}
+            forgotten = replace(status, failed_nodes=(), no_failback=tuple(sorted(avoided)))
+            round_.set_service(service_id, forgotten)
             return
     _keep_well(round_, service_id, status, wanted)
 
@@ -189,6 +244,9 @@ def _keep_well(
         return
     better = choice.better_place(service_id, round_.state, round_.seen)
     if better is None:
+        if status.reason.startswith(choice.SHOULD_LEAVE):
+            well = replace(status, reason=f"{status.node} is the right node for it again")
+            round_.set_service(service_id, well)
         return
     if not better.node:
         if better.reason != status.reason:
@@ -238,8 +296,10 @@ def _error(round_: Round, service_id: str, status: ServiceStatus, wanted: Servic
     if not mended:
         return
     if status.node:
-        if _online(round_, status.node):
-            round_.command(service_id, status, ServiceState.REQUEST_STOP)
+        just_tried = 0.0 <= round_.seen.wall - status.since < ERROR_RETRY
+        if _online(round_, status.node) and (status.digest or not just_tried):
+            # Without its digest a stop that fails again is known to have been tried.
+            round_.command(service_id, replace(status, digest=""), ServiceState.REQUEST_STOP)
         return
     round_.set_service(service_id, ServiceStatus(ServiceState.STOPPED, reason="out of its error"))
 

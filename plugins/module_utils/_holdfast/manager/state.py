@@ -70,7 +70,8 @@ class ServiceStatus:
     """A service: its state, the node it is on, and the command that is under way.
 
     *uid* names the command given to *node*; *digest* is what was started there;
-    *failed_nodes* are the nodes on which its start failed since it last ran.
+    *failed_nodes* are the nodes on which its start failed since it last ran well;
+    *no_failback* those to which, for that reason, it does not move back by itself.
     """
 
     state: ServiceState
@@ -81,6 +82,7 @@ class ServiceStatus:
     reason: str = ""
     digest: str = ""
     failed_nodes: tuple[str, ...] = ()
+    no_failback: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ class NodeStatus:
 
     *boot* is the last boot that its LRM reported: a dead node is back only with
     another one.  *fenced* are the times of the last fences, for the brake on
-    fence loops; *attempt* counts the tries of the present fence or switching
+    fence loops; *fence_sent* is that of one whose end is not known, so that it may
+    still switch the node off; *attempt* counts the tries of the present fence or switching
     on, and *power* follows the latter.
     """
 
@@ -99,6 +102,7 @@ class NodeStatus:
     boot: str = ""
     proof: str = ""
     fenced: tuple[float, ...] = ()
+    fence_sent: float = 0.0
     attempt: int = 0
     retry_after: float = 0.0
     power: str = ""
@@ -239,6 +243,7 @@ def _service_status(row: Mapping[str, Any]) -> ServiceStatus:
     values = known(ServiceStatus, row)
     values["state"] = ServiceState(values["state"])
     values["failed_nodes"] = tuple(values.get("failed_nodes", ()))
+    values["no_failback"] = tuple(values.get("no_failback", ()))
     return ServiceStatus(**values)
 
 

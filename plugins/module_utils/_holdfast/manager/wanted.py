@@ -195,7 +195,7 @@ def service_from_options(options: Mapping[str, Any]) -> Service:
 
     Raises ``InputError`` naming the option that is wrong.
     """
-    identity = names.service_id(options["name"])
+    identity = names.service_id(options.get("name"))
     state = options.get("state", STARTED)
     if state not in (STARTED, STOPPED):
         raise InputError("state", state, "'started' or 'stopped'")
@@ -226,7 +226,7 @@ def node_rule_from_options(options: Mapping[str, Any]) -> NodeRule:
         names.node_name(name, "nodes"): _count(value, "nodes") for name, value in nodes.items()
     }
     return NodeRule(
-        name=names.service_id(options["name"]),
+        name=names.service_id(options.get("name")),
         services=_services(options, least=1),
         nodes=priorities,
         strict=bool(options.get("strict", False)),
@@ -239,7 +239,7 @@ def service_rule_from_options(options: Mapping[str, Any]) -> ServiceRule:
     if affinity not in ("apart", "together"):
         raise InputError("affinity", affinity, "'apart' or 'together'")
     return ServiceRule(
-        name=names.service_id(options["name"]),
+        name=names.service_id(options.get("name")),
         services=_services(options, least=2),
         affinity=affinity,
     )
@@ -303,12 +303,19 @@ def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
     )
 
 
-def _resource(row: Mapping[str, Any]) -> Resource:
+def _resource(row: object) -> Resource:
     fallback = Resource(name="-", agent="-")
+    if not isinstance(row, Mapping):
+        raise InputError("resources", row, "a list of dictionaries, each with name and agent")
+    agent = row.get("agent")
+    if not isinstance(agent, str) or not agent:
+        raise InputError("resources.agent", agent, "a resource agent such as ocf:heartbeat:IPaddr2")
     parameters = row.get("parameters") or {}
+    if not isinstance(parameters, Mapping):
+        raise InputError("resources.parameters", parameters, "a dictionary of parameters")
     return Resource(
         name=names.service_id(row.get("name"), "resources.name"),
-        agent=str(row.get("agent", "")),
+        agent=agent,
         parameters={str(key): _parameter(value) for key, value in parameters.items()},
         start_timeout=_seconds(row, "start_timeout", fallback.start_timeout),
         stop_timeout=_seconds(row, "stop_timeout", fallback.stop_timeout),

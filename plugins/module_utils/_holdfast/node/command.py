@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -90,7 +91,8 @@ def _status(options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(json.dumps(status, indent=2) + "\n")
     else:
-        sys.stdout.write(render_text(status, colour=sys.stdout.isatty()))
+        width = shutil.get_terminal_size((100, 24)).columns
+        sys.stdout.write(render_text(status, colour=sys.stdout.isatty(), width=width))
     sys.stdout.flush()
     return NOT_AS_WANTED if status["problems"] else WELL
 

@@ -149,7 +149,7 @@ def to_document(configuration: NodeConfiguration) -> dict[str, Any]:
         "storage": str(configuration.storage),
         "folder": str(configuration.folder),
         "backend": configuration.backend,
-        "members": [asdict(one) for _, one in sorted(configuration.members.items())],
+        "members": [asdict(one) for _name, one in sorted(configuration.members.items())],
         "agent_directories": list(configuration.agent_directories),
         "fence_configuration": str(configuration.fence_configuration),
         "timing": asdict(configuration.timing),

@@ -215,7 +215,7 @@ class ClusterDaemon:
                 log(f"host lease of {fence.node} not set free: {error}")
 
     def _listen(self, seconds: float) -> None:
-        _, answered = self._network.listen(max(seconds, 0.0))
+        _hinted, answered = self._network.listen(max(seconds, 0.0))
         self._observer.answered(answered)
 
     def _log_events(self, before: ClusterState, after: ClusterState) -> None:
@@ -229,5 +229,5 @@ class ClusterDaemon:
         """End the loop's wait; called from the threads of the orders."""
         self._network.hint([(self._me.address, self._me.port + 2)])
 
-    def _on_term(self, *_: object) -> None:
+    def _on_term(self, *_arguments: object) -> None:
         self._stop = True

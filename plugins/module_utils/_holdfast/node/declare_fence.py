@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StorageError
+from ..fence.prove import check_fence_agents
 from ..fence.topology import parse_fence_configuration
 from ..result import Result
 from ..secrets import HIDDEN, is_secret_name
@@ -20,7 +21,10 @@ def declare_fence(options: Mapping[str, Any], check: bool) -> Result:
     """Check the whole fence configuration and write it into a file for its owner only."""
     path = Path(options["path"])
     document = {"devices": dict(options["devices"]), "nodes": dict(options["nodes"])}
-    parse_fence_configuration(document)
+    configuration = parse_fence_configuration(document)
+    if not check:
+        # In check mode the agents may be what an earlier task would install.
+        check_fence_agents(configuration)
     before, private = _present(path)
     changed = before != document or not private
     if changed and not check:

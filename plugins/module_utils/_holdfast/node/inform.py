@@ -59,9 +59,7 @@ def _missing(status: dict[str, Any], options: Mapping[str, Any]) -> list[str]:
         for problem in status["problems"]
         if options["until"] == "settled" or not problem.startswith("Node ")
     ]
-    for failover in status["failovers"]:
-        if not failover["finished"]:
-            missing.append(f"The failover of node {failover['node']} is under way.")
+    missing.extend(status["under_way"])
     node = options["failover_of"]
     if node and not _finished_failover(status, node, options["since"]):
         missing.append(f"There was no failover of node {node} yet.")

@@ -166,5 +166,5 @@ class LocalDaemon:
         """End the loop's wait; called from the workers."""
         self._network.hint([(self._me.address, self._me.port + 1)])
 
-    def _on_term(self, *_: object) -> None:
+    def _on_term(self, *_arguments: object) -> None:
         self._stop = True

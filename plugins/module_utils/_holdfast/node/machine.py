@@ -109,7 +109,7 @@ class Machine:
         _collect_children(self._daemons)
         channels: list[Network | socket.socket] = [self._network]
         channels.extend(daemon.channel for daemon in self._daemons)
-        ready, _, _ = select.select(channels, [], [], TICK)
+        ready, _writable, _failed = select.select(channels, [], [], TICK)
         if self._network in ready:
             self._network.drain()
         for daemon in self._daemons:
@@ -179,7 +179,7 @@ class Machine:
         channel.setblocking(False)
         return Daemon(name, address, channel, log=self._folder / f"{name}.log")
 
-    def _on_term(self, *_: object) -> None:
+    def _on_term(self, *_arguments: object) -> None:
         self._stop = True
 
 

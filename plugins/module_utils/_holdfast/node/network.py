@@ -70,7 +70,7 @@ class Network:
         deadline = time.monotonic() + seconds
         while not hinted:
             left = max(deadline - time.monotonic(), 0.0)
-            ready, _, _ = select.select([self._socket], [], [], left)
+            ready, _writable, _failed = select.select([self._socket], [], [], left)
             if not ready:
                 break
             new_hint, new_answers = self.drain()
@@ -81,7 +81,7 @@ class Network:
     def drain(self) -> tuple[bool, set[str]]:
         """Read all that has come without waiting, and answer what asks for it."""
         hinted, answered = False, set[str]()
-        for _ in range(1000):
+        for _datagram in range(1000):
             try:
                 data, sender = self._socket.recvfrom(_MAX_DATAGRAM)
             except BlockingIOError:

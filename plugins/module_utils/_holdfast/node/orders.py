@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from ..errors import HoldfastError
 from ..fence import prove
+from ..fence.kinds import VERIFIED
 from ..fence.topology import FenceConfiguration, load_fence_configuration
 from ..manager.seen import FenceReport, PowerReport
 from .configuration import NodeConfiguration
@@ -72,7 +73,7 @@ class Orders:
         confirmed, text = False, ""
         try:
             result = prove.power_off(self._topology(), node)
-            confirmed = result.confirmed and result.evidence == "device-verified"
+            confirmed = result.confirmed and result.evidence == VERIFIED
             text = result.reason
         except HoldfastError as error:
             text = str(error)

@@ -17,7 +17,7 @@ def probe_services(configuration: NodeConfiguration) -> dict[str, str]:
     """
     storage = ClusterStorage(configuration)
     try:
-        wanted, _ = storage.read_wanted()
+        wanted, _slot = storage.read_wanted()
     finally:
         storage.close()
     work = AgentWork(configuration)

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..errors import StorageError
-from ..lease.interface import HostLeaseView
+from ..lease.interface import HostLeaseView, HostState
 from ..manager.report import LocalState, Report
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
 from ..manager.wanted import Wanted, rule_document
@@ -22,6 +22,14 @@ from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
 
 EVENTS_SHOWN = 50
+
+_UNDER_WAY = {
+    ServiceState.PROBE.value: "being looked for on all nodes",
+    ServiceState.REQUEST_START.value: "being started",
+    ServiceState.REQUEST_STOP.value: "being stopped",
+    ServiceState.RELOCATE.value: "being moved",
+}
+"""States that pass by themselves: what is in one of them is no problem yet."""
 
 
 def read_status(configuration: NodeConfiguration) -> dict[str, Any]:
@@ -46,20 +54,33 @@ def problems(status: dict[str, Any]) -> list[str]:
         if node["problem"]:
             found.append(f"Node {name}: {node['problem']}.")
         elif node["state"] != NodeState.ONLINE.value and not node["maintenance"]:
-            found.append(f"Node {name} is {node['state']}: {node['reason'] or 'no reason known'}.")
+            state = "to be fenced" if node["state"] == NodeState.FENCE.value else node["state"]
+            found.append(f"Node {name} is {state}: {node['reason'] or 'no reason known'}.")
     for name, service in status["services"].items():
-        right = service["state"] == service["wanted"]
-        if not right:
+        if service["state"] != service["wanted"] and service["state"] not in _UNDER_WAY:
             found.append(f"Service {name} is {service['state']}: {service['reason']}.")
         if len(service["running_on"]) > 1:
             found.append(f"Service {name} is reported by {' and '.join(service['running_on'])}.")
     return found
 
 
+def under_way(status: dict[str, Any]) -> list[str]:
+    """Return, one sentence each, what is being changed just now and needs nobody's help."""
+    found = [
+        f"Service {name} is {_UNDER_WAY[service['state']]}: {service['reason']}."
+        for name, service in status["services"].items()
+        if service["state"] in _UNDER_WAY
+    ]
+    for failover in status["failovers"]:
+        if not failover["finished"]:
+            found.append(f"The failover of node {failover['node']} is under way.")
+    return found
+
+
 def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[str, Any]:
     board = storage.board.read()
     state = storage.read_manager() or ClusterState()
-    wanted, _ = storage.read_wanted()
+    wanted, _slot = storage.read_wanted()
     reports, troubles = _reports(configuration, storage)
     leases = storage.leases.hosts()
     for host_id, text in board.problems.items():
@@ -94,6 +115,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "events": [asdict(event) for event in state.events[-EVENTS_SHOWN:]],
     }
     result["problems"] = problems(result)
+    result["under_way"] = under_way(result)
     return result
 
 
@@ -171,8 +193,10 @@ def _lease(configuration: NodeConfiguration, storage: ClusterStorage, name: str)
 def _host_lease(view: HostLeaseView | None) -> dict[str, Any]:
     if view is None:
         return {"state": "free", "generation": 0, "timestamp": 0}
+    # One look cannot see a lease change; that nobody holds it any more is visible at once.
+    unheld = view.active is False and view.state is not HostState.FREE
     return {
-        "state": view.state.value,
+        "state": "unheld" if unheld else view.state.value,
         "generation": view.generation,
         "timestamp": view.timestamp,
     }

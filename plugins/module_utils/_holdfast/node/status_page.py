@@ -33,7 +33,7 @@ def render_page(status: dict[str, Any]) -> str:
 
     *status* is what ``read_status`` returns.  Every text in it is escaped.
     """
-    _, verdict = words.verdict(status)
+    _tone, verdict = words.verdict(status)
     sections = [
         _section("Nodes and what runs on them", _nodes(status)),
         _section("Services", _services(status)),

@@ -44,14 +44,14 @@ def change_wanted(
     """
     storage = ClusterStorage(configuration)
     try:
-        before, _ = storage.read_wanted()
+        before, _slot = storage.read_wanted()
         change = Change(before, plan(before))
         if check or not change.changed:
             return change
         storage.adopt_host_lease()
         version = _acquire(storage)
         try:
-            before, _ = storage.read_wanted()
+            before, _slot = storage.read_wanted()
             change = Change(before, replace(plan(before), version=version))
             if change.changed:
                 storage.write_wanted(change.after)
@@ -80,7 +80,7 @@ def _acquire(storage: ClusterStorage) -> int:
 
 def _verify(storage: ClusterStorage, written: Wanted) -> None:
     """Make sure that what was written is the newest, under a lease that was ours all along."""
-    newest, _ = storage.read_wanted()
+    newest, _slot = storage.read_wanted()
     if newest.version != written.version or not storage.leases.held(CONFIGURATION_LEASE):
         raise LeaseError(
             f"The change to version {written.version} of the wanted configuration lost against"

@@ -28,7 +28,7 @@ class Workers:
         self._ended: queue.SimpleQueue[JobEnd] = queue.SimpleQueue()
         self._order = itertools.count()
         self._busy: set[str] = set()
-        for _ in range(number):
+        for _number in range(number):
             threading.Thread(target=self._work, daemon=True).start()
 
     def begin(self, job: Job) -> None:
