@@ -1,0 +1,314 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The stages of ``./run_tests``: what is checked, in which order, and the summary.
+
+A stage is a function that runs commands; its name and first line are what the
+summary and ``--list`` say.  All stages run, whatever the earlier ones said; a
+stage fails with its first command that fails.  What a tool skips is read from
+its output and listed at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import workplace
+from workplace import ROOT
+
+COMMAND_DEADLINE = 900.0
+"""Seconds after which a command counts as hung: several times what the slowest takes."""
+
+SKIPPED_LINE = re.compile(
+    r"^(?:SKIPPED \[\d+\] (?P<test>.*)"
+    r"|WARNING: (?P<tool>(?:Skipping|Excluding) .*)"
+    r"|(?P<all>All targets skipped\.))$"
+)
+"""How pytest (``-rs``) and ansible-test say that they left something out."""
+
+
+class StageFailed(Exception):
+    """A stage found something wrong; the text says what."""
+
+
+class StageSkipped(Exception):
+    """A stage cannot run here; the text says why."""
+
+
+@dataclass
+class Run:
+    """One run of the tests: where things lie, and what the current stage skipped."""
+
+    scratch: Path
+    environment: Mapping[str, str]
+    skipped: list[str] = field(default_factory=list)
+
+    @property
+    def collection(self) -> Path:
+        """The copy of the checkout, on which most tools run."""
+        return workplace.collection(self.scratch)
+
+    @property
+    def python_version(self) -> str:
+        """The version of the test tools' Python as ansible-test names it, such as 3.11."""
+        return f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+    def command(
+        self, *words: str | Path, folder: Path | None = None, **environment: str | Path
+    ) -> None:
+        """Run a command, show what it says, note what it skipped; raise ``StageFailed``."""
+        arguments = [str(word) for word in words]
+        process = subprocess.Popen(
+            arguments,
+            cwd=folder or self.collection,
+            env={**self.environment, **{name: str(value) for name, value in environment.items()}},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        reader = threading.Thread(target=self._read, args=(process,), daemon=True)
+        reader.start()
+        try:
+            status = process.wait(COMMAND_DEADLINE)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                text = f"no end after {COMMAND_DEADLINE:.0f} s: {_shortened(arguments)}"
+                raise StageFailed(text) from None
+            raise
+        reader.join(5.0)
+        if status != 0:
+            raise StageFailed(f"exit status {status}: {_shortened(arguments)}")
+
+    def python(
+        self, *words: str | Path, folder: Path | None = None, **environment: str | Path
+    ) -> None:
+        """Run a command of the test tools' Python, such as ``-m pytest``."""
+        self.command("python", *words, folder=folder, **environment)
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        for line in process.stdout or ():
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            match = SKIPPED_LINE.match(line.rstrip())
+            if match:
+                self.skipped.append(match["test"] or match["tool"] or match["all"])
+
+
+def ruff(run: Run) -> None:
+    """Python style, imports and format."""
+    run.python("-m", "ruff", "check", ".", folder=ROOT)
+    run.python("-m", "ruff", "format", "--check", ".", folder=ROOT)
+
+
+def mypy(run: Run) -> None:
+    """Types of the library, strict."""
+    run.python("-m", "mypy", "plugins/module_utils/_holdfast", folder=ROOT)
+    run.python("-m", "mypy", "scripts", folder=ROOT, MYPYPATH="scripts")
+
+
+def yamllint(run: Run) -> None:
+    """YAML style."""
+    run.python("-m", "yamllint", "--strict", ".")
+
+
+def shellcheck(run: Run) -> None:
+    """The shell scripts."""
+    if shutil.which("shellcheck") is None:
+        raise StageSkipped("shellcheck is not installed")
+    scripts = [
+        path
+        for path in sorted(run.collection.rglob("*"))
+        if path.is_file() and not path.is_symlink() and _is_shell_script(path)
+    ]
+    run.command("shellcheck", "--external-sources", "--source-path", run.collection, *scripts)
+
+
+def reuse(run: Run) -> None:
+    """A licence for each file."""
+    run.python("-m", "reuse", "lint", "--lines")
+
+
+def changelog(run: Run) -> None:
+    """Changelog fragments."""
+    run.python("-m", "antsibull_changelog", "lint")
+
+
+def unit(run: Run) -> None:
+    """Unit tests, in place."""
+    run.python("-m", "pytest", "-n", "2", "tests/unit", folder=ROOT)
+
+
+def lint(run: Run) -> None:
+    """Playbooks, roles and metadata by ansible-lint's production profile."""
+    run.python("-m", "ansiblelint", "--offline", "--profile", "production")
+
+
+def docs(run: Run) -> None:
+    """The documentation in modules and roles."""
+    run.command("antsibull-docs", "lint-collection-docs", "--plugin-docs", ".")
+
+
+def build(run: Run) -> None:
+    """Build the archive, install it elsewhere, use what was installed."""
+    # Not in the scratch folder itself: Python would find the copy from there.
+    elsewhere = run.scratch / "elsewhere"
+    elsewhere.mkdir()
+    galaxy = ("-m", "ansible", "galaxy", "collection")
+    run.python(*galaxy, "build", "--output-path", elsewhere)
+    (archive,) = elsewhere.glob("holdfast-ha-*.tar.gz")
+    with tarfile.open(archive) as content:
+        hidden = [name for name in content.getnames() if name.startswith(".")]
+    if hidden:
+        raise StageFailed(f"the archive holds {', '.join(hidden)}; add them to build_ignore")
+    here: dict[str, Path] = {"folder": elsewhere, "ANSIBLE_COLLECTIONS_PATH": elsewhere}
+    run.python(*galaxy, "install", "--offline", "--no-deps", "-p", elsewhere, archive, **here)
+    for path in sorted((run.collection / "playbooks").glob("*.yml")):
+        playbook = f"holdfast.ha.{path.stem}"
+        run.python("-m", "ansible", "playbook", "--syntax-check", playbook, **here)
+    modules = sorted((run.collection / "plugins" / "modules").glob("*.py"))
+    names = [f"holdfast.ha.{path.stem}" for path in modules]
+    run.python("-m", "ansible", "doc", "--type", "module", "--snippet", *names, **here)
+
+
+def sanity(run: Run) -> None:
+    """The checks of ansible-test sanity."""
+    _ansible_test(run, "sanity")
+
+
+def units(run: Run) -> None:
+    """The unit tests as ansible-test runs them."""
+    _ansible_test(run, "units")
+
+
+def integration(run: Run) -> None:
+    """Each module against real files and processes, by ansible-test."""
+    _ansible_test(run, "integration")
+
+
+def system(run: Run) -> None:
+    """The quickstart from end to end."""
+    run.python("-m", "pytest", "tests/system", folder=ROOT)
+
+
+STAGES: tuple[Callable[[Run], None], ...] = (
+    *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
+    *(unit, lint, docs, build),
+    *(sanity, units, integration, system),
+)
+"""In the order in which they run: the quick ones first."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one stage ended: passed, skipped or failed, after so many seconds, and why."""
+
+    stage: str
+    word: str
+    seconds: float
+    why: str = ""
+    skipped: Sequence[str] = ()
+
+
+def main() -> int:
+    """Run the stages asked for and return the exit status."""
+    options = _options()
+    if options.list:
+        for stage in STAGES:
+            print(f"{stage.__name__:12} {stage.__doc__}")
+        return 0
+    run = Run(options.scratch, workplace.prepare(options.scratch))
+    wanted = [stage for stage in STAGES if not options.stages or stage.__name__ in options.stages]
+    return _summarise([_outcome(stage, run, options.no_skips) for stage in wanted])
+
+
+def _options() -> argparse.Namespace:
+    names = [stage.__name__ for stage in STAGES]
+    parser = argparse.ArgumentParser(
+        prog="./run_tests",
+        description="Run the tests of holdfast.ha; what they need is set up inside the checkout.",
+    )
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help="run only these stages")
+    parser.add_argument("--list", action="store_true", help="say what the stages are")
+    parser.add_argument("--no-skips", action="store_true", help="a skipped test is a failure")
+    parser.add_argument("--scratch", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    for name in options.stages:
+        if name not in names:
+            parser.error(f"'{name}' is not a stage; choose from {', '.join(names)}")
+    return options
+
+
+def _outcome(stage: Callable[[Run], None], run: Run, no_skips: bool) -> Outcome:
+    """Run one stage and say how it ended."""
+    print(f"\n=== {stage.__name__}: {stage.__doc__}", flush=True)
+    run.skipped.clear()
+    word, why = "passed", ""
+    began = time.monotonic()
+    try:
+        stage(run)
+    except StageFailed as error:
+        word, why = "failed", str(error)
+    except StageSkipped as error:
+        word = "skipped"
+        run.skipped.append(str(error))
+    if no_skips and run.skipped and word != "failed":
+        word, why = "failed", "something was skipped, and in this run nothing may be"
+    if why:
+        print(f"=== {stage.__name__} failed: {why}", flush=True)
+    skipped = list(dict.fromkeys(run.skipped))
+    return Outcome(stage.__name__, word, time.monotonic() - began, why, skipped)
+
+
+def _summarise(outcomes: Sequence[Outcome]) -> int:
+    """Print a line for each stage, what was skipped and the totals; return the exit status."""
+    print("\n=== summary")
+    for outcome in outcomes:
+        print(
+            f"{outcome.stage:12} {outcome.word:8} {outcome.seconds:6.1f} s  {outcome.why}".rstrip()
+        )
+    skips = [f"{outcome.stage}: {skip}" for outcome in outcomes for skip in outcome.skipped]
+    print("\nSkipped:" if skips else "\nNothing was skipped.")
+    for skip in skips:
+        print(f"  {skip}")
+    words = [outcome.word for outcome in outcomes]
+    totals = [f"{words.count(word)} {word}" for word in ("passed", "failed", "skipped")]
+    print(", ".join(totals if "skipped" in words else totals[:2]))
+    return 1 if "failed" in words else 0
+
+
+def _shortened(arguments: Sequence[str]) -> str:
+    """Return a command as a summary line has room for."""
+    text = " ".join(arguments)
+    return text if len(text) <= 70 else f"{text[:70]} ..."
+
+
+def _is_shell_script(path: Path) -> bool:
+    if path.suffix in (".sh", ".j2"):
+        return path.suffix == ".sh"
+    with path.open("rb") as file:
+        return re.match(rb"#!(/usr)?/bin/(env )?(ba)?sh\b", file.readline(64)) is not None
+
+
+def _ansible_test(run: Run, command: str) -> None:
+    workplace.seed_get_pip()
+    words = ("-m", "ansible", "test", command, "--local", "--python", run.python_version)
+    run.python(*words, "--color=no")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

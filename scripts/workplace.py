@@ -1,0 +1,166 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the tools of ``./run_tests`` work: a copy of the checkout and a home of their own.
+
+Most tools run on a copy of the checkout in a scratch folder: ansible-test wants
+a folder named ``ansible_collections/holdfast/ha`` and no link to one, and none
+of them then leaves anything in the checkout or trips over its caches.  What is
+worth keeping between runs lies in ``.cache/tests``; nothing is written to the
+user's home.
+"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache" / "tests"
+
+NOT_COPIED = re.compile(
+    r"(^|/)(\.git|__pycache__|[^/]*\.pyc)(/|$)"
+    r"|^(\.venv|\.cache|\.quickstart|\.ansible|\.hypothesis|\.\w+_cache|collections|tests/output)(/|$)"
+)
+"""What the copy leaves out where git is not there to say what belongs to the repository."""
+
+
+def collection(scratch: Path) -> Path:
+    """Return the place of the copy, under the folder names that ansible-test asks for."""
+    return scratch / "ansible_collections" / "holdfast" / "ha"
+
+
+def prepare(scratch: Path) -> dict[str, str]:
+    """Copy the checkout and return the environment in which all commands run.
+
+    The virtual environment and the home folder are reached through links in the
+    scratch folder: ansible-test writes both paths into script headers, where a
+    space would end them.
+    """
+    home = CACHE / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    _keep_pip_settings(home)
+    (scratch / "venv").symlink_to(CACHE / "venv")
+    (scratch / "home").symlink_to(home)
+    _copy_checkout(collection(scratch))
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join([str(scratch / "venv" / "bin"), *_search_path()]),
+        "HOME": str(scratch / "home"),
+        "ANSIBLE_NOCOWS": "1",
+        "NO_COLOR": "1",
+        "COLUMNS": "160",
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(CACHE / "hypothesis"),
+    }
+
+
+def seed_get_pip() -> None:
+    """Put a get-pip script where ansible-test looks before it downloads one.
+
+    It would load the script from a server of its own, which is not in reach
+    everywhere; the same version of pip from PyPI does the same.
+    """
+    (package,) = (Path(sys.prefix) / "lib").glob("python*/site-packages/ansible_test")
+    source = (package / "_internal" / "python_requirements.py").read_text(encoding="utf-8")
+    match = re.search(r"pip='([\d.]+)'", source)
+    if match is None:
+        return
+    version = match[1]
+    folder = CACHE / "home" / ".ansible" / "test" / "cache"
+    script = folder / f"get_pip_{version.replace('.', '_')}.py"
+    if script.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
+            *("--dest", str(folder), f"pip=={version}"),
+        ],
+        stdin=subprocess.DEVNULL,
+        check=True,
+    )
+    script.write_text(
+        "import os, runpy, sys\n"
+        "here = os.path.dirname(os.path.abspath(__file__))\n"
+        f"sys.path.insert(0, os.path.join(here, 'pip-{version}-py3-none-any.whl'))\n"
+        "words = [word for word in sys.argv[1:] if word not in ('--no-setuptools', '--no-wheel')]\n"
+        "sys.argv = ['pip', 'install', '--upgrade', '--force-reinstall'] + words\n"
+        "runpy.run_module('pip', run_name='__main__', alter_sys=True)\n",
+        encoding="utf-8",
+    )
+
+
+def _search_path() -> list[str]:
+    """Return PATH without pyenv's shims, which ansible-test takes for interpreters.
+
+    The folders for root's commands are added: sanlock is there, and any user may call it.
+    """
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    kept = [folder for folder in folders if not folder.rstrip("/").endswith("/shims")]
+    return [*kept, *(folder for folder in ("/usr/sbin", "/sbin") if folder not in kept)]
+
+
+def _keep_pip_settings(home: Path) -> None:
+    """Write the settings that pip has here as the pip.conf of *home*.
+
+    ansible-test installs its own tools with neither the user's home nor the
+    ``PIP_`` variables, and then would not find the index that works here.
+    """
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    settings = configparser.RawConfigParser()
+    for line in listed.splitlines():
+        match = re.fullmatch(r"(:env:|[\w-]+)\.([\w-]+)=('.*'|\".*\")", line)
+        if match and match[2] not in ("user", "cache-dir"):
+            section = "global" if match[1] == ":env:" else match[1]
+            if not settings.has_section(section):
+                settings.add_section(section)
+            settings.set(section, match[2], str(ast.literal_eval(match[3])))
+    folder = home / ".config" / "pip"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "pip.conf").open("w", encoding="utf-8") as file:
+        settings.write(file)
+
+
+def _copy_checkout(target: Path) -> None:
+    for name in _repository_files():
+        source = ROOT / name
+        if not source.is_symlink() and not source.is_file():
+            continue
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target / name, follow_symlinks=False)
+
+
+def _repository_files() -> Sequence[str]:
+    """Return the files of the repository, new ones too, whether or not it is a git checkout."""
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        listed = subprocess.run(
+            [
+                *("git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"),
+                *("--cached", "--others", "--exclude-standard"),
+            ],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        if listed.returncode == 0:
+            return [os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
+    found = []
+    for folder, subfolders, files in os.walk(ROOT):
+        place = Path(folder).relative_to(ROOT)
+        links = [name for name in subfolders if (Path(folder) / name).is_symlink()]
+        subfolders[:] = [name for name in subfolders if not NOT_COPIED.search(str(place / name))]
+        found += [str(place / name) for name in (*files, *links)]
+    return [name for name in found if not NOT_COPIED.search(name)]
