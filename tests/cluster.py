@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
+sys.path.insert(0, str(CHECKOUT / "tests" / "unit" / "agents"))
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (  # noqa: E402
     declare,
@@ -44,6 +44,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage impo
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (  # noqa: E402
     cluster_paths,
 )
+from installed_agents import install_command, install_fence_agent  # noqa: E402
 
 NAME = "test"
 NODES = ("n1", "n2", "n3")
@@ -80,7 +81,7 @@ class EmbeddedCluster:
     ) -> None:
         """Switch all machines off, and keep them from recovering each other meanwhile."""
         self.global_maintenance(True)
-        for _ in range(2):
+        for _turn in range(2):
             for name in NODES:
                 power.power_off(self.nodes, name, 10.0)
 
@@ -280,17 +281,10 @@ class EmbeddedCluster:
         return finished(status)[-1]
 
     def _install(self) -> None:
-        files = CHECKOUT / "roles" / "agents" / "files"
         for name in ("bin", "lib", "storage", "nodes"):
             (self.folder / name).mkdir(parents=True)
-        shutil.copytree(files / "ocf", self.folder / "ocf")
-        agents = (
-            self.folder / "ocf" / "resource.d" / "holdfast" / "command",
-            self.folder / "bin" / "fence_holdfast_machine",
-        )
-        shutil.copy(files / "fence_holdfast_machine", agents[1])
-        for agent in agents:
-            agent.chmod(0o755)
+        install_command(self.folder / "ocf")
+        install_fence_agent(self.folder / "bin")
         package = _node_package()
         library = self.folder / "lib" / "holdfast.pyz"
         library.write_bytes(package.archive(package.LIBRARY))

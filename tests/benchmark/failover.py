@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How long from a power cut to the service answering again over HTTP.
@@ -12,7 +11,7 @@ fence      recorded reason to verified off
 start      verified off to the first HTTP answer
 total      cut to the first HTTP answer
 
-Use: tests/benchmark/failover.py [--cuts 20] [--freeze]
+Use: python3 tests/benchmark/failover.py [--cuts 20] [--freeze]
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def test_a_killed_daemon_loses_no_service_and_gets_nobody_fenced(
 def test_both_daemons_killed_again_and_again_lose_no_service(cluster: EmbeddedCluster) -> None:
     node = a_busy_node(cluster, managing=False)
     before, processes = fences(cluster), cluster.service_processes(node)
-    for _ in range(3):
+    for _turn in range(3):
         cluster.kill_daemon(node, "lrm")
         cluster.kill_daemon(node, "crm")
         cluster.hold_still(1.0)

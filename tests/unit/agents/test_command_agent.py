@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -24,8 +25,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_tabl
     process_entry,
     process_table,
 )
+from ansible_collections.holdfast.ha.tests.unit.agents.installed_agents import install_command
 
-AGENT = Path(__file__).parents[3] / "roles/agents/files/ocf/resource.d/holdfast/command"
+AGENT = install_command(Path(tempfile.mkdtemp(prefix="holdfast-agent-")))
+"""Installed once for all tests of this file; ocf-tester also calls it as nobody."""
 NAME = parse_agent("ocf:holdfast:command")
 SERVE = f"{sys.executable} -S -u -m http.server --bind 127.0.0.1"
 

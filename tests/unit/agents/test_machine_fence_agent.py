@@ -19,8 +19,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove 
     power_on,
     power_status,
 )
-
-AGENT = Path(__file__).parents[3] / "roles/agents/files/fence_holdfast_machine"
+from ansible_collections.holdfast.ha.tests.unit.agents.installed_agents import install_fence_agent
 
 POWER = """
 from holdfast.errors import HoldfastError
@@ -51,9 +50,7 @@ def is_free(folder, name):
 @pytest.fixture
 def installed(tmp_path):
     """Lay out the agent and a library as on a node, with machines n1 (on) and n2 (off)."""
-    agent = tmp_path / "sbin" / AGENT.name
-    agent.parent.mkdir()
-    shutil.copy(AGENT, agent)
+    agent = install_fence_agent(tmp_path / "sbin")
     (tmp_path / "lib").mkdir()
     with zipfile.ZipFile(tmp_path / "lib/holdfast.pyz", "w") as archive:
         archive.writestr("holdfast/__init__.py", "")
@@ -179,8 +176,7 @@ def test_a_command_line_does_the_same(installed):
 
 
 def test_without_its_library_it_says_which_file_is_missing_and_has_metadata_all_the_same(tmp_path):
-    agent = tmp_path / AGENT.name
-    shutil.copy(AGENT, agent)
+    agent = install_fence_agent(tmp_path)
     found = ask(agent, "-o", "monitor", "--folder", str(tmp_path))
     assert found.returncode == 1
     assert "holdfast.pyz is missing" in found.stderr
@@ -195,8 +191,9 @@ def test_a_link_to_the_agent_finds_the_library_too(installed, tmp_path):
 
 
 def test_both_spellings_of_metadata_are_valid_for_the_schema_of_fence_agents(tmp_path):
-    text = ask(AGENT, lines="action=metadata\n").stdout
-    assert ask(AGENT, "-o", "meta-data").stdout == text
+    agent = install_fence_agent(tmp_path)
+    text = ask(agent, lines="action=metadata\n").stdout
+    assert ask(agent, "-o", "meta-data").stdout == text
     schema = Path("/usr/share/cluster/relaxng/metadata.rng")
     if shutil.which("xmllint") is None or not schema.exists():
         pytest.skip("xmllint or the schema of fence-agents is not installed")

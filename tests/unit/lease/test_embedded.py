@@ -199,7 +199,7 @@ def test_a_host_whose_kernel_lock_is_held_is_not_set_free(node, holder):
 
 
 def test_a_host_that_joined_again_since_the_fence_is_not_set_free(node, holder):
-    for _ in range(2):
+    for _turn in range(2):
         child, _said = holder(1)
         kill(child)
     reader = node(2)
@@ -213,7 +213,7 @@ def test_a_renewal_is_seen_as_life_by_the_readers_own_clock(node, clock):
     reader_clock = reader._clock
     writer.join("n1")
     reader.host(1)
-    for _ in range(5):
+    for _turn in range(5):
         reader_clock.now += 8 * IO_TIMEOUT - 1
         clock.now += 1
         writer.renew()

@@ -41,16 +41,16 @@ class Page(HTMLParser):
         self.feed(source)
         self.close()
 
-    def handle_starttag(self, tag, attributes):
+    def handle_starttag(self, tag, attrs):
         element = {"tag": tag, "text": "", "inside": [one["tag"] for one in self.open]}
-        element.update({f"@{key}": value for key, value in attributes})
+        element.update({f"@{key}": value for key, value in attrs})
         self.elements.append(element)
         if tag not in VOID:
             self.open.append(element)
 
-    def handle_startendtag(self, tag, attributes):
+    def handle_startendtag(self, tag, attrs):
         assert tag in VOID
-        self.handle_starttag(tag, attributes)
+        self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag):
         assert self.open, f"</{tag}> closes nothing"
@@ -221,10 +221,10 @@ def test_clocks_that_differ_never_draw_a_bar_outside_the_picture(skew):
     status = {**sample.healthy(at=110.0), "failovers": [sample.failover_data(failover)]}
     page = Page(render_page(status))
     assert " -" not in page.all("svg")[0]["@aria-label"]
-    for bar in page.all("rect"):
-        begin = float(bar["@x"].rstrip("%"))
+    for stroke in page.all("rect"):
+        begin = float(stroke["@x"].rstrip("%"))
         assert begin >= 0
-        assert begin + float(bar["@width"].rstrip("%")) <= 100.01
+        assert begin + float(stroke["@width"].rstrip("%")) <= 100.01
 
 
 def test_of_very_many_services_the_picture_is_short_and_the_table_whole():
@@ -293,8 +293,8 @@ def test_every_text_and_every_bar_can_be_told_from_its_ground(scheme):
     colours = getattr(status_page_style, scheme)
     for text, ground in status_page_style.TEXT_ON_GROUND:
         assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
-    for bar, track in status_page_style.BAR_ON_TRACK:
-        assert contrast(colours[bar], colours[track]) >= 3, (bar, track)
+    for stroke, track in status_page_style.BAR_ON_TRACK:
+        assert contrast(colours[stroke], colours[track]) >= 3, (stroke, track)
 
 
 def test_every_colour_that_the_rules_use_is_defined_in_both_schemes():

@@ -193,7 +193,7 @@ def test_a_reader_that_meets_a_write_in_progress_looks_again(path, monkeypatch):
 
 def test_a_slot_of_a_file_made_anew_is_read_anew(path):
     with RecordFile(path) as file:
-        for _ in range(3):
+        for _turn in range(3):
             known = file.write(Kind.LRM, 1, 1, b"before")
         RecordFile(path).create("c1", 3, SIZES, replace=True)
         with RecordFile(path) as other:

@@ -83,7 +83,7 @@ def test_the_checksum_is_sanlocks():
         value = 0xFFFFFFFE
         for byte in data:
             value ^= byte
-            for _ in range(8):
+            for _turn in range(8):
                 value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
         return value
 
