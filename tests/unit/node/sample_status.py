@@ -200,6 +200,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, held=False, at=A
         "events": [asdict(event) for event in state.events],
     }
     status["problems"] = status_room.problems(status)
+    status["under_way"] = status_room.under_way(status)
     return json.loads(json.dumps(status))
 
 
@@ -207,6 +208,7 @@ def with_problems(status):
     """A copy of *status* whose problems are found anew, after a test has changed it."""
     fresh = copy.deepcopy(status)
     fresh["problems"] = status_room.problems(fresh)
+    fresh["under_way"] = status_room.under_way(fresh)
     return fresh
 
 

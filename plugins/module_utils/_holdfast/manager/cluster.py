@@ -80,9 +80,12 @@ def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
 
 
 def _with_intent(state: ClusterState, intent: Intent) -> ClusterState:
-    """Return the state with the candidate's fence under way, as if the manager had sent it."""
+    """Return the state with the candidate's fence under way, as if the manager had sent it.
+
+    A node that was the manager by then was on, even if the record still has it off.
+    """
     status = state.nodes.get(intent.node, NodeStatus())
-    if status.state is NodeState.OFF:
+    if status.state is NodeState.OFF and not intent.epoch:
         return state
     fenced = replace(
         status,

@@ -136,7 +136,7 @@ def _obey(
         if wanted is None or wanted.digest() != status.digest:
             if up_to_date:
                 text = "its definition changed before it was started"
-                result = CommandResult(service_id, Outcome.INTERRUPTED, text, round_.wall)
+                result = CommandResult(service_id, Outcome.REFUSED, text, round_.wall)
                 round_.resolve(status.uid, result)
             return
         round_.accept(status.uid, service_id)
@@ -158,7 +158,7 @@ def _obey_stop(
 ) -> None:
     definition = local.definition if local is not None else wanted
     if definition is None:
-        text = "its definition is not known here, so it cannot be seen to be stopped"
+        text = "its definition is not known here, so it cannot be stopped: declare it again"
         result = CommandResult(service_id, Outcome.BLOCKED, text, round_.wall)
         round_.resolve(status.uid, result)
         return

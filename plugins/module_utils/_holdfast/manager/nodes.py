@@ -62,7 +62,7 @@ def declare_dead(round_: Round, name: str, proof: str) -> None:
     """
     seen = round_.seen
     status = round_.node(name)
-    if status.fence_sent:
+    if _fence_may_arrive(round_, status):
         # A fence that could not be proved may have switched it off all the same.
         status = replace(status, fenced=_with_fence(status, status.fence_sent))
     services = round_.state.services_on(name)
@@ -212,9 +212,6 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
         round_.say("online", f"its heartbeat is back; it was {status.state.value}", node=name)
     elif status.state is NodeState.UNKNOWN:
         round_.say("online", "its heartbeat was seen for the first time", node=name)
-    if status.fence_sent and not _fence_may_arrive(round_, status):
-        status = replace(status, fence_sent=0.0)
-        round_.set_node(name, status)
     if status.state is NodeState.ONLINE and boot == status.boot:
         return
     failover = round_.state.open_failover(name)

@@ -34,13 +34,15 @@ class Outcome(str, enum.Enum):
 
     ok: done; failed: not done, and nothing of it is left running; blocked: not
     done, and something may still run; interrupted: the daemon was started
-    again half-way, and the command may be given anew.
+    again half-way, and the command may be given anew; refused: not begun, as the
+    command is out of date.
     """
 
     OK = "ok"
     FAILED = "failed"
     BLOCKED = "blocked"
     INTERRUPTED = "interrupted"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,11 @@ def _active(
         return
     if result.outcome is Outcome.INTERRUPTED:
         _interrupted(round_, service_id, status, wanted, result.text)
+    elif result.outcome is Outcome.REFUSED:
+        stopped = replace(
+            status, state=ServiceState.STOPPED, node="", target="", uid="", reason=result.text
+        )
+        round_.set_service(service_id, stopped)
     elif result.outcome is Outcome.BLOCKED:
         _fail(round_, service_id, status, result.text, node=status.node)
     elif status.state is ServiceState.REQUEST_START:
@@ -284,7 +289,8 @@ def _try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: 
 
 
 def _fail(round_: Round, service_id: str, status: ServiceStatus, text: str, *, node: str) -> None:
-    round_.say("error", text, service=service_id, node=status.node)
+    if text != status.reason:
+        round_.say("error", text, service=service_id, node=status.node)
     round_.set_service(
         service_id, replace(status, state=ServiceState.ERROR, node=node, target="", reason=text)
     )

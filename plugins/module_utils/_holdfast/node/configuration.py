@@ -8,7 +8,10 @@ its ``node`` and ``folder``.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -85,8 +88,12 @@ class NodeConfiguration:
 
     @property
     def run_directory(self) -> Path:
-        """Return where agents keep their state; it is empty after the node was off."""
-        return self.folder / "run"
+        """Return where agents keep their state; it is empty after the node was off.
+
+        Agents in shell, the distribution's among them, do not quote this path: for a
+        folder with a blank in its path it is one of its own in the temporary folder.
+        """
+        return run_directory(self.folder.resolve())
 
     def boot(self) -> str:
         """Return what changes whenever the node is started anew."""
@@ -102,6 +109,14 @@ class NodeConfiguration:
     def host_ids(self) -> dict[str, int]:
         """Return the host id of each member."""
         return {name: member.host_id for name, member in self.members.items()}
+
+
+def run_directory(folder: Path) -> Path:
+    """Return the run directory that belongs to a node's own *folder*."""
+    if not any(character.isspace() for character in str(folder)):
+        return folder / "run"
+    digest = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"holdfast-run-{os.geteuid()}-{digest}"
 
 
 def load(path: Path) -> NodeConfiguration:

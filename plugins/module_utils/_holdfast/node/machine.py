@@ -15,6 +15,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -64,12 +65,11 @@ class Machine:
         self._configuration = configuration
         self._folder = configuration.folder
         os.environ[power.MARK] = str(self._folder.resolve())
-        self._network = Network(
-            configuration.cluster,
-            configuration.node,
-            configuration.me.address,
-            configuration.me.port,
-        )
+        me = configuration.me
+        for port in me.ports():
+            # The daemons need theirs too: better said now than by daemons that die again.
+            Network(configuration.cluster, configuration.node, me.address, port).close()
+        self._network = Network(configuration.cluster, configuration.node, me.address, me.port)
         self._leases = EmbeddedLeases(
             str(configuration.lockspace_path),
             str(configuration.leases_path),
@@ -163,7 +163,7 @@ class Machine:
 
     def _write_files(self) -> None:
         """Begin as after a power-on: an empty run folder, a new boot, our process id."""
-        self._configuration.run_directory.mkdir(parents=True, exist_ok=True)
+        make_private(self._configuration.run_directory)
         (self._folder / "boot").write_text(f"{uuid.uuid4().hex}\n", encoding="ascii")
         (self._folder / "machine.pid").write_text(f"{os.getpid()}\n", encoding="ascii")
 
@@ -181,6 +181,17 @@ class Machine:
 
     def _on_term(self, *_arguments: object) -> None:
         self._stop = True
+
+
+def make_private(directory: Path) -> None:
+    """Make a folder for this user alone; raises ``StorageError`` if it is somebody else's."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = directory.lstat()
+    except OSError as error:
+        raise StorageError(f"{directory} cannot be made: {error.strerror}.") from error
+    if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode):
+        raise StorageError(f"{directory} belongs to somebody else; remove it, and start again.")
 
 
 def _hear(daemon: Daemon) -> None:

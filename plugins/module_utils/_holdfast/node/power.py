@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import FenceError, InputError
+from .configuration import run_directory
 
 MARK = "HOLDFAST_MACHINE"
 POLL = 0.02
@@ -64,7 +65,7 @@ def power_off(folder: Path, name: str, deadline: float) -> None:
         _signal(alive, signal.SIGSTOP)
         _signal(processes(machine), signal.SIGKILL)
         time.sleep(POLL)
-    shutil.rmtree(machine / "run", ignore_errors=True)
+    shutil.rmtree(run_directory(machine), ignore_errors=True)
 
 
 def power_on(folder: Path, name: str, deadline: float) -> None:

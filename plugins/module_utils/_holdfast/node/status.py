@@ -23,6 +23,9 @@ from .configuration import NodeConfiguration
 
 EVENTS_SHOWN = 50
 
+UNHELD = "unheld"
+"""How a host lease is shown that nobody holds any more and that was not given back."""
+
 _UNDER_WAY = {
     ServiceState.PROBE.value: "being looked for on all nodes",
     ServiceState.REQUEST_START.value: "being started",
@@ -196,7 +199,7 @@ def _host_lease(view: HostLeaseView | None) -> dict[str, Any]:
     # One look cannot see a lease change; that nobody holds it any more is visible at once.
     unheld = view.active is False and view.state is not HostState.FREE
     return {
-        "state": "unheld" if unheld else view.state.value,
+        "state": UNHELD if unheld else view.state.value,
         "generation": view.generation,
         "timestamp": view.timestamp,
     }

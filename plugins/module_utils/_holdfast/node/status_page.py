@@ -70,9 +70,11 @@ def _header(status: dict[str, Any]) -> Html:
             '<p class="banner" role="status"><strong>Global maintenance.</strong>'
             f" {escaped(words.GLOBAL_MAINTENANCE)}</p>"
         )
-    if status["problems"]:
-        problems = "\n".join(f"<li>{escaped(one)}</li>" for one in status["problems"])
-        parts.append(f'<ul class="problems" aria-label="Problems">\n{problems}\n</ul>')
+    for kind, label in (("problems", "Problems"), ("under_way", "Under way")):
+        if status[kind]:
+            sentences = "\n".join(f"<li>{escaped(one)}</li>" for one in status[kind])
+            name = kind.replace("_", "-")
+            parts.append(f'<ul class="{name}" aria-label="{label}">\n{sentences}\n</ul>')
     if status["backend"] == "embedded":
         parts.append(f'<p class="note">{escaped(words.EMBEDDED)}</p>')
     parts.append("</header>")

@@ -80,9 +80,10 @@ def _headline(status: dict[str, Any], colour: bool, width: int) -> list[str]:
     if status["global_maintenance"]:
         loud = _painted("*** GLOBAL MAINTENANCE ***", Tone.WARN, colour)
         lines += ["", loud, *textwrap.wrap(words.GLOBAL_MAINTENANCE, max(width, 40))]
-    if status["problems"]:
+    told = [*status["problems"], *status["under_way"]]
+    if told:
         lines.append("")
-        for problem in status["problems"]:
+        for problem in told:
             lines += _wrapped(clean(problem), width, "  ! ", "    ")
     return lines
 

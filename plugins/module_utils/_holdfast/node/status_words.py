@@ -14,6 +14,7 @@ from typing import Any
 
 from ..lease.interface import HostState
 from ..manager.state import NodeState, ServiceState
+from .status import UNHELD
 
 UNTOLD = "-"
 """Stands where there is nothing to tell."""
@@ -53,6 +54,7 @@ _LEASE_TONES = {
     HostState.LIVE.value: Tone.GOOD,
     HostState.FAIL.value: Tone.WARN,
     HostState.DEAD.value: Tone.BAD,
+    UNHELD: Tone.WARN,
 }
 
 
@@ -98,6 +100,8 @@ def verdict(status: dict[str, Any]) -> tuple[Tone, str]:
         return Tone.BAD, "1 problem" if count == 1 else f"{count} problems"
     if status["global_maintenance"]:
         return Tone.WARN, "held by global maintenance"
+    if status["under_way"]:
+        return Tone.WARN, "changes are under way"
     return Tone.GOOD, "all is well"
 
 

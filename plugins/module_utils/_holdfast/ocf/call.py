@@ -101,7 +101,9 @@ class OcfResult:
 
     def __str__(self) -> str:
         text = f"{self.action}: {self.code} ({self.meaning})"
-        return f"{text}: {self.reason}" if self.reason else text
+        lines = self.stderr.strip().splitlines()
+        told = self.reason or (lines[-1] if lines and not self.succeeded else "")
+        return f"{text}: {told}" if told else text
 
 
 def call(
