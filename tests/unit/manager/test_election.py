@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who fences a silent manager, and when."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.election import consider
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    Answer,
+    LeaseSight,
+    NodeSeen,
+    Timing,
+)
+
+IDS = {"n1": 1, "n2": 2, "n3": 3, "n4": 4}
+FRESH = NodeSeen(0.5)
+
+
+def candidacy(own, age, *, holder="n1", trouble="", held="", others=None, **changes):
+    nodes = dict.fromkeys(IDS, FRESH)
+    nodes[holder] = NodeSeen(age, **{"answer": Answer.NO, **changes})
+    nodes.update(others or {})
+    return consider(own, holder, nodes, IDS, trouble, held, Timing())
+
+
+@pytest.mark.parametrize(("own", "acts_at"), [("n2", 3.0), ("n3", 5.0), ("n4", 7.0)])
+def test_each_further_candidate_waits_two_seconds_longer(own, acts_at) -> None:
+    assert not candidacy(own, acts_at - 0.1).fence
+    assert candidacy(own, acts_at).fence
+
+
+@pytest.mark.parametrize(("own", "acts_at"), [("n2", 33.0), ("n3", 35.0), ("n4", 37.0)])
+def test_candidates_take_turns_also_for_a_manager_whose_lrm_is_gone(own, acts_at) -> None:
+    answers = {"answer": Answer.YES, "lease": LeaseSight.RENEWED}
+    assert not candidacy(own, acts_at - 0.1, **answers).fence
+    assert candidacy(own, acts_at, **answers).fence
+
+
+def test_a_silent_candidate_is_not_waited_for() -> None:
+    assert candidacy("n3", 3.0, others={"n2": NodeSeen(9.0)}).fence
+
+
+def test_nobody_fences_itself_nor_a_node_that_is_not_configured() -> None:
+    assert not candidacy("n1", 90.0).fence
+    assert not consider("n1", "gone", {"n1": FRESH}, IDS, "", "", Timing()).fence
+    assert not consider("n1", "", {"n1": FRESH}, IDS, "", "", Timing()).fence
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"trouble": "slow storage"}, "slow storage"),
+        ({"held": "an update"}, "an update"),
+        ({"answer": Answer.UNKNOWN}, "asked"),
+        ({"lease": LeaseSight.STALE, "answer": Answer.YES}, "watchdog"),
+        ({"lease": LeaseSight.DEAD}, "run out"),
+    ],
+)
+def test_a_candidate_that_waits_says_why(changes, named) -> None:
+    waits = candidacy("n2", 20.0, **changes)
+    assert not waits.fence
+    assert named in waits.reason
+
+
+def test_a_healthy_manager_is_left_alone() -> None:
+    assert candidacy("n2", 2.9) == consider("n2", "n2", {}, IDS, "", "", Timing())

@@ -1,0 +1,354 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node's own steps: accept before acting, never twice, and nothing without a fresh lease."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import (
+    Job,
+    JobEnd,
+    JobKind,
+    Purpose,
+    Sight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local import (
+    LocalSeen,
+    resume,
+    step,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
+    Memory,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    LocalService,
+    LocalState,
+    Outcome,
+    Report,
+    report_document,
+    report_from_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
+    service,
+    started,
+    state,
+    wanted,
+)
+
+WEB = service()
+FRAIL = service(max_restart=0)
+CHANGED = replace(WEB, resources=(replace(WEB.resources[0], parameters={"x": "2"}),))
+NOTHING = Memory()
+
+
+def look(status=None, wanted_=None, *, ends=(), busy=(), **changes):
+    """Return what the LRM of n1 sees; *status* is what the manager has of web."""
+    record = state({"web": status} if status else {}, **changes.pop("record", {}))
+    return LocalSeen(
+        now=changes.pop("now", 50.0),
+        wall=1000.0,
+        state=record,
+        wanted=wanted_ or wanted(WEB),
+        ended=tuple(ends),
+        busy=frozenset(busy),
+        **changes,
+    )
+
+
+def has(local_state, *, one=WEB, uid="7.1", accepted=True, resolved=False, **changes):
+    """Return the report of n1 that has web in a local state."""
+    report = Report("n1", "boot1", services={"web": LocalService(one, local_state, uid, **changes)})
+    if accepted:
+        report = replace(report, accepted={uid: "web"})
+    if resolved:
+        report = replace(report, results={uid: RESULT})
+    return report
+
+
+def command(service_state, one=WEB, node="n1", uid="7.1"):
+    return started(node, one, state=service_state, uid=uid)
+
+
+def end(kind, *, outcome=Outcome.OK, sight=Sight.STOPPED, one=WEB, purpose=Purpose.COMMAND):
+    return JobEnd(Job(kind, one, "7.1", purpose, "why"), outcome, sight, "text", 999.0, 1.0)
+
+
+START = command(ServiceState.REQUEST_START)
+STOP = command(ServiceState.REQUEST_STOP)
+STARTED_END = step(has(LocalState.STARTING), NOTHING, look(START, ends=[end(JobKind.START)]))
+RESULT = STARTED_END.report.results["7.1"]
+
+
+def jobs(taken):
+    return [(job.kind, job.service.id) for job in taken.jobs]
+
+
+def local(taken):
+    return taken.report.services["web"]
+
+
+@pytest.mark.parametrize(
+    ("status", "report", "kind", "local_state"),
+    [
+        (START, Report("n1"), JobKind.START, LocalState.STARTING),
+        (STOP, has(LocalState.RUNNING, uid="7.0"), JobKind.STOP, LocalState.STOPPING),
+        (STOP, Report("n1"), JobKind.STOP, LocalState.STOPPING),
+        (
+            command(ServiceState.RELOCATE),
+            has(LocalState.RUNNING, uid="7.0"),
+            JobKind.STOP,
+            LocalState.STOPPING,
+        ),
+    ],
+)
+def test_a_command_stands_in_the_report_as_accepted_with_the_job_it_begins(
+    status, report, kind, local_state
+) -> None:
+    taken = step(report, NOTHING, look(status))
+    assert jobs(taken) == [(kind, "web")]
+    assert taken.report.accepted == {"7.1": "web"}
+    assert (local(taken).state, local(taken).uid) == (local_state, "7.1")
+    assert not step(taken.report, taken.memory, look(status, busy=["web"])).jobs
+
+
+@pytest.mark.parametrize("resolved", [True, False])
+@pytest.mark.parametrize("status", [START, STOP, command(ServiceState.RELOCATE)])
+def test_a_uid_is_never_begun_twice(status, resolved) -> None:
+    report = has(LocalState.STOPPED, resolved=resolved)
+    assert not step(report, NOTHING, look(status)).jobs
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "outcome", "after"),
+    [
+        (JobKind.START, LocalState.STARTING, Outcome.OK, LocalState.RUNNING),
+        (JobKind.START, LocalState.STARTING, Outcome.FAILED, LocalState.FAILED),
+        (JobKind.START, LocalState.STARTING, Outcome.BLOCKED, LocalState.BLOCKED),
+        (JobKind.STOP, LocalState.STOPPING, Outcome.OK, LocalState.STOPPED),
+        (JobKind.STOP, LocalState.STOPPING, Outcome.BLOCKED, LocalState.BLOCKED),
+    ],
+)
+def test_the_end_of_a_job_is_published_as_the_commands_result(kind, before, outcome, after) -> None:
+    status = START if kind is JobKind.START else STOP
+    taken = step(has(before), NOTHING, look(status, ends=[end(kind, outcome=outcome)]))
+    assert taken.report.results["7.1"].outcome is outcome
+    assert local(taken).state is after
+    assert not taken.jobs
+
+
+def test_a_stop_uses_the_definition_that_was_started() -> None:
+    taken = step(has(LocalState.RUNNING, uid="7.0"), NOTHING, look(STOP, wanted(CHANGED)))
+    assert taken.jobs[0].service == WEB
+
+
+def test_a_stop_of_what_nobody_knows_is_not_called_done() -> None:
+    unknown = replace(wanted(), version=1)
+    taken = step(Report("n1"), NOTHING, look(STOP, unknown))
+    assert taken.report.results["7.1"].outcome is Outcome.BLOCKED
+
+
+@pytest.mark.parametrize("wanted_", [wanted(CHANGED), wanted()])
+def test_a_start_of_an_outdated_definition_is_given_back_and_never_begun(wanted_) -> None:
+    taken = step(Report("n1"), NOTHING, look(START, wanted_))
+    assert taken.report.results["7.1"].outcome is Outcome.REFUSED
+    assert not step(taken.report, taken.memory, look(START)).jobs
+
+
+def test_a_start_waits_for_the_configuration_it_was_made_from() -> None:
+    older = replace(wanted(CHANGED), version=0)
+    for not_yet in (look(START, older), replace(look(START), wanted=None)):
+        taken = step(Report("n1"), NOTHING, not_yet)
+        assert not taken.jobs
+        assert not taken.report.results
+
+
+@pytest.mark.parametrize(
+    ("epoch", "commands"), [(6, 99), (7, 8)], ids=["older epoch", "older commands"]
+)
+def test_a_stale_record_of_a_manager_is_refused(epoch, commands) -> None:
+    report = Report("n1", epoch=7, commands=9)
+    stale = replace(look(START), state=replace(look(START).state, epoch=epoch, commands=commands))
+    assert not step(report, NOTHING, stale).jobs
+    assert step(report, NOTHING, look(START)).jobs
+
+
+RESUMED = [
+    # what it was doing, a command without result, what is found; then state, result, job
+    (LocalState.STARTING, False, Sight.STOPPED, LocalState.STOPPED, Outcome.INTERRUPTED, None),
+    (LocalState.STARTING, False, Sight.RUNNING, LocalState.RUNNING, Outcome.OK, None),
+    (LocalState.STARTING, False, Sight.PARTLY, LocalState.STOPPING, None, JobKind.STOP),
+    (LocalState.STARTING, True, Sight.STOPPED, LocalState.STOPPED, Outcome.OK, None),
+    (LocalState.STOPPING, False, Sight.STOPPED, LocalState.STOPPED, Outcome.INTERRUPTED, None),
+    (LocalState.STOPPING, False, Sight.RUNNING, LocalState.RUNNING, Outcome.INTERRUPTED, None),
+    (LocalState.STOPPING, False, Sight.PARTLY, LocalState.RUNNING, Outcome.INTERRUPTED, None),
+    (LocalState.RUNNING, True, Sight.RUNNING, LocalState.RUNNING, Outcome.OK, None),
+    (LocalState.RUNNING, True, Sight.STOPPED, LocalState.STOPPED, Outcome.OK, None),
+    (LocalState.RUNNING, True, Sight.PARTLY, LocalState.STARTING, Outcome.OK, JobKind.RESTART),
+    (LocalState.UNKNOWN, True, Sight.RUNNING, LocalState.RUNNING, Outcome.OK, None),
+    (LocalState.BLOCKED, True, Sight.STOPPED, LocalState.STOPPED, Outcome.OK, None),
+    (LocalState.BLOCKED, True, Sight.RUNNING, LocalState.BLOCKED, Outcome.OK, None),
+]
+
+
+@pytest.mark.parametrize(("before", "resolved", "sight", "after", "outcome", "job"), RESUMED)
+def test_a_new_daemon_looks_before_it_concludes(
+    before, resolved, sight, after, outcome, job
+) -> None:
+    report, memory = resume(has(before, resolved=resolved), "n1", "boot1")
+    status = START if before is not LocalState.STOPPING else STOP
+    probing = step(report, memory, look(status))
+    assert jobs(probing) == [(JobKind.PROBE, "web")]
+    ended = look(status, ends=[end(JobKind.PROBE, sight=sight)])
+    taken = step(probing.report, probing.memory, ended)
+    assert local(taken).state is after
+    result = taken.report.results.get("7.1")
+    assert (result and result.outcome) == outcome
+    assert [one.kind for one in taken.jobs] == ([job] if job else [])
+
+
+@pytest.mark.parametrize("local_state", [LocalState.STOPPED, LocalState.FAILED])
+def test_a_new_daemon_does_not_doubt_what_is_gone(local_state) -> None:
+    report, memory = resume(has(local_state), "n1", "boot2")
+    assert not memory.doubtful
+    assert report.boot == "boot2"
+
+
+def test_the_first_daemon_of_all_begins_with_nothing() -> None:
+    assert resume(None, "n1", "boot1") == (Report("n1", "boot1"), NOTHING)
+
+
+@pytest.mark.parametrize(
+    "local_state", [LocalState.RUNNING, LocalState.STARTING, LocalState.UNKNOWN]
+)
+def test_without_a_fresh_lease_everything_is_stopped(local_state) -> None:
+    taken = step(has(local_state), NOTHING, look(START, lease_trouble="was not renewed"))
+    assert taken.report.lease_lost
+    assert [(job.kind, job.purpose) for job in taken.jobs] == [(JobKind.STOP, Purpose.AWAY)]
+
+
+def test_without_a_fresh_lease_nothing_is_started() -> None:
+    taken = step(Report("n1"), NOTHING, look(START, lease_trouble="was not renewed"))
+    assert not taken.jobs
+    assert not taken.report.accepted
+
+
+@pytest.mark.parametrize("kind", [JobKind.MONITOR, JobKind.PROBE])
+def test_without_a_fresh_lease_a_failed_service_is_not_restarted(kind) -> None:
+    memory = Memory(doubtful=frozenset({"web"})) if kind is JobKind.PROBE else NOTHING
+    ended = look(
+        started("n1"), ends=[end(kind, sight=Sight.PARTLY)], lease_trouble="was not renewed"
+    )
+    taken = step(has(LocalState.RUNNING), memory, ended)
+    assert [job.kind for job in taken.jobs] == [JobKind.STOP]
+
+
+def test_what_was_stopped_for_the_lease_is_not_started_again_by_itself() -> None:
+    report = has(LocalState.STOPPING, resolved=True)
+    ended = look(started("n1"), ends=[end(JobKind.STOP, purpose=Purpose.AWAY)])
+    taken = step(report, NOTHING, ended)
+    assert local(taken).state is LocalState.STOPPED
+    assert taken.report.results["7.1"] == RESULT
+    assert not taken.jobs
+    assert not taken.report.lease_lost
+
+
+def test_a_service_that_fails_is_restarted_here_and_then_cleaned_up_for_the_manager() -> None:
+    failed = look(started("n1"), ends=[end(JobKind.MONITOR, sight=Sight.PARTLY)])
+    first = step(has(LocalState.RUNNING, resolved=True), NOTHING, failed)
+    assert (jobs(first), local(first).restarts) == ([(JobKind.RESTART, "web")], 1)
+    again = look(started("n1"), ends=[end(JobKind.RESTART)])
+    up = step(first.report, first.memory, again)
+    assert local(up).state is LocalState.RUNNING
+    second = step(up.report, up.memory, failed)
+    assert [(job.kind, job.purpose) for job in second.jobs] == [(JobKind.STOP, Purpose.CLEAN_UP)]
+    ended = look(started("n1"), ends=[end(JobKind.STOP, purpose=Purpose.CLEAN_UP)])
+    assert local(step(second.report, second.memory, ended)).state is LocalState.FAILED
+
+
+def test_a_service_that_ran_well_for_a_minute_has_its_restarts_back() -> None:
+    running = has(LocalState.RUNNING, resolved=True, restarts=1)
+    first = step(running, NOTHING, look(started("n1"), now=50.0))
+    assert not local(first).settled
+    busy = look(started("n1"), now=109.9, busy=["web"])
+    assert not local(step(first.report, first.memory, busy)).settled
+    later = step(first.report, first.memory, look(started("n1"), now=110.0))
+    assert (local(later).settled, local(later).restarts) == (True, 0)
+
+
+def test_a_running_service_is_monitored_at_its_interval() -> None:
+    running = has(LocalState.RUNNING, resolved=True)
+    first = step(running, NOTHING, look(started("n1"), now=50.0))
+    assert not first.jobs
+    assert not step(first.report, first.memory, look(started("n1"), now=59.9)).jobs
+    due = step(first.report, first.memory, look(started("n1"), now=60.0))
+    assert jobs(due) == [(JobKind.MONITOR, "web")]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        started("n2", uid="7.2"),
+        ServiceStatus(ServiceState.STOPPED),
+        started("n1", state=ServiceState.RECOVERY, uid=""),
+    ],
+)
+def test_what_the_manager_has_elsewhere_is_stopped_here(status) -> None:
+    taken = step(has(LocalState.RUNNING), NOTHING, look(status))
+    assert [(job.kind, job.purpose) for job in taken.jobs] == [(JobKind.STOP, Purpose.AWAY)]
+    gone = step(has(LocalState.STOPPED), NOTHING, look(status))
+    assert not gone.jobs
+    assert not gone.report.services
+
+
+def test_what_the_manager_takes_to_run_here_is_looked_at() -> None:
+    adopt = started("n1", uid="7.5")
+    first = step(Report("n1"), NOTHING, look(adopt))
+    assert jobs(first) == [(JobKind.PROBE, "web")]
+    job = end(JobKind.PROBE, sight=Sight.STOPPED)
+    taken = step(first.report, first.memory, look(adopt, ends=[job]))
+    assert (local(taken).state, local(taken).uid) == (LocalState.STOPPED, "7.5")
+
+
+@pytest.mark.parametrize(("sight", "found"), [(Sight.STOPPED, False), (Sight.PARTLY, True)])
+def test_a_probe_is_answered_and_what_runs_is_looked_at_again_later(sight, found) -> None:
+    asked = ServiceStatus(ServiceState.PROBE)
+    record = {"record": {"probes": ("web",)}}
+    first = step(Report("n1"), NOTHING, look(asked, **record))
+    assert jobs(first) == [(JobKind.PROBE, "web")]
+    ended = look(asked, ends=[end(JobKind.PROBE, sight=sight)], record={"probes": ("web",)})
+    taken = step(first.report, first.memory, ended)
+    assert taken.report.found == {"web": found}
+    assert not taken.jobs
+    later = look(asked, now=60.0, record={"probes": ("web",)})
+    assert bool(step(taken.report, taken.memory, later).jobs) == found
+
+
+def test_uids_that_the_manager_no_longer_names_are_forgotten() -> None:
+    taken = step(has(LocalState.RUNNING, resolved=True), NOTHING, look(started("n1", uid="7.9")))
+    assert not taken.report.accepted
+    assert not taken.report.results
+
+
+def test_nothing_is_forgotten_while_the_managers_record_cannot_be_read() -> None:
+    report = has(LocalState.RUNNING, resolved=True)
+    blind = replace(look(), state=None)
+    assert step(report, NOTHING, blind).report == report
+
+
+def test_when_nothing_changes_the_report_stays_the_same_object() -> None:
+    first = step(has(LocalState.RUNNING, resolved=True), NOTHING, look(started("n1")))
+    again = step(first.report, first.memory, look(started("n1"), now=51.0))
+    assert again.report is first.report
+
+
+@pytest.mark.parametrize("local_state", list(LocalState))
+def test_a_report_comes_back_from_its_record_whatever_a_newer_version_adds(local_state) -> None:
+    report = has(local_state, resolved=True, restarts=2, settled=True)
+    document = {**report_document(report), "from the future": 1}
+    assert report_from_document(document) == report

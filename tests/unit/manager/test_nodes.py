@@ -1,0 +1,287 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node's way from suspicion over fence and proof back to life, and the brakes on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
+    step as plain_step,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    Answer,
+    FenceReport,
+    LeaseSight,
+    PowerReport,
+    Timing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ACTIVE,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
+    kinds,
+    node_seen,
+    seen,
+    service,
+    started,
+    state,
+    step,
+    wanted,
+)
+
+SILENT = node_seen("n1", heartbeat_age=5.0, answer=Answer.NO, lease=LeaseSight.STALE)
+ASKED = replace(SILENT, answer=Answer.UNKNOWN)
+WANTED = wanted(service())
+IN_FENCE = NodeStatus(NodeState.FENCE, reason="silent", boot="n1-boot1")
+OFF = NodeStatus(NodeState.OFF, reason="fenced", proof="fenced", boot="n1-boot1", fenced=(995.0,))
+NEW_BOOT = node_seen("n1", report=Report("n1", boot="n1-boot2"))
+
+
+def n1(taken) -> NodeStatus:
+    return taken.state.nodes["n1"]
+
+
+def web(taken):
+    return taken.state.services["web"]
+
+
+def run(status, look, *, at_stake=True, wanted_=WANTED, **changes):
+    """Return the step with n1 in a status and as seen; web runs there if it is at stake."""
+    before = state({"web": started("n1")} if at_stake else {}, {"n1": status} if status else {})
+    return step(before, seen(wanted_ if at_stake else wanted(), {"n1": look}, **changes))
+
+
+def fence_report(**changes):
+    return replace(FenceReport("n1", True, "device says off", 998.0, 999.0), **changes)
+
+
+def test_a_node_is_suspected_while_it_is_asked_and_fenced_when_it_does_not_answer() -> None:
+    asked = run(None, ASKED)
+    assert n1(asked).state is NodeState.SUSPECT
+    assert not asked.fences
+    silent = step(asked.state, seen(WANTED, {"n1": SILENT}))
+    assert n1(silent).state is NodeState.FENCE
+    assert [order.node for order in silent.fences] == ["n1"]
+    assert silent.fences[0].reason == n1(silent).reason != ""
+    assert silent.state.open_failover("n1").services == ("web",)
+
+
+def test_a_service_of_a_silent_node_is_left_alone_without_proof() -> None:
+    taken = run(None, SILENT)
+    again = step(taken.state, seen(WANTED, {"n1": SILENT}, fencing=frozenset({"n1"})))
+    assert web(again) == started("n1")
+    assert again.state == taken.state
+
+
+@pytest.mark.parametrize("service_state", sorted(ACTIVE))
+def test_a_proof_recovers_what_was_or_may_be_active_on_the_node(service_state) -> None:
+    before = state({"web": started("n1", state=service_state)}, {"n1": IN_FENCE})
+    look = seen(WANTED, {"n1": SILENT}, fences=(fence_report(),))
+    taken = step(before, look)
+    assert n1(taken).state is NodeState.OFF
+    assert web(taken).state is ServiceState.REQUEST_START
+    assert web(taken).node == "n2"
+
+
+@pytest.mark.parametrize(
+    ("ended", "reason"),
+    [
+        (fence_report(confirmed=False, text="timed out"), "timed out"),
+        (fence_report(quiet=False), "went on writing"),
+    ],
+)
+def test_a_fence_that_proves_nothing_is_tried_again_later_and_later(ended, reason) -> None:
+    taken, wait = run(IN_FENCE, SILENT, fences=(ended,)), 5.0
+    for attempt in range(1, 7):
+        assert n1(taken).attempt == attempt
+        assert reason in n1(taken).reason
+        assert web(taken) == started("n1")
+        assert not taken.fences
+        due = replace(seen(WANTED, {"n1": SILENT}), now=100.0 + wait - 0.1)
+        assert not step(taken.state, due).fences
+        assert step(taken.state, replace(due, now=100.0 + wait)).fences
+        taken = step(taken.state, seen(WANTED, {"n1": SILENT}, fences=(ended,)))
+        wait = min(wait * 2, 60.0)
+
+
+def test_a_fence_is_cancelled_when_the_heartbeat_returns_before_it_is_sent() -> None:
+    taken = run(IN_FENCE, node_seen("n1"))
+    assert n1(taken).state is NodeState.ONLINE
+    assert not taken.fences
+    assert "fence_cancelled" in kinds(taken.state)
+    assert web(taken) == started("n1")
+
+
+def test_a_fence_under_way_is_waited_for_although_the_heartbeat_returns() -> None:
+    taken = run(IN_FENCE, node_seen("n1"), fencing=frozenset({"n1"}))
+    assert n1(taken).state is NodeState.FENCE
+
+
+def test_a_fence_inherited_from_the_last_manager_waits_for_an_own_look() -> None:
+    unwatched = node_seen("n1", heartbeat_age=1.0, beats=False)
+    assert not run(IN_FENCE, unwatched).fences
+    assert run(IN_FENCE, SILENT).fences
+
+
+def test_a_run_out_host_lease_proves_a_death_even_while_a_fence_is_under_way() -> None:
+    dead = replace(SILENT, lease=LeaseSight.DEAD)
+    taken = run(replace(IN_FENCE, fence_sent=998.0), dead, fencing=frozenset({"n1"}))
+    assert n1(taken).state is NodeState.OFF
+    assert web(taken).state is ServiceState.REQUEST_START
+    assert not taken.powers
+    later = seen(WANTED, {"n1": dead}, fences=(fence_report(),))
+    ended = step(taken.state, later)
+    assert ended.powers == ("n1",)
+    assert n1(ended).fenced == (998.0,)
+
+
+@pytest.mark.parametrize(
+    ("status", "look", "expected"),
+    [
+        (None, SILENT, NodeState.OFFLINE),
+        (None, ASKED, NodeState.OFFLINE),
+        (NodeStatus(NodeState.UNKNOWN), SILENT, NodeState.UNKNOWN),
+        (NodeStatus(NodeState.ONLINE, fence_sent=900.0), SILENT, NodeState.FENCE),
+        (NodeStatus(NodeState.ONLINE, fence_sent=800.0), SILENT, NodeState.OFFLINE),
+    ],
+)
+def test_an_idle_node_is_fenced_only_if_an_earlier_fence_may_have_hit_it(
+    status, look, expected
+) -> None:
+    assert n1(run(status, look, at_stake=False)).state is expected
+
+
+@pytest.mark.parametrize(
+    ("look", "expected"),
+    [
+        (NEW_BOOT, NodeState.ONLINE),
+        (node_seen("n1"), NodeState.OFF),
+        (replace(NEW_BOOT, report=None), NodeState.OFF),
+        (replace(NEW_BOOT, heartbeat_age=9.0), NodeState.OFF),
+        (replace(NEW_BOOT, beats=False), NodeState.OFF),
+    ],
+)
+def test_a_dead_node_is_back_only_with_another_boot(look, expected) -> None:
+    taken = run(OFF, look, at_stake=False)
+    assert n1(taken).state is expected
+
+
+def test_a_dead_node_that_goes_on_writing_is_reported_once() -> None:
+    taken = run(OFF, node_seen("n1"), at_stake=False)
+    again = step(taken.state, seen(wanted(), {"n1": node_seen("n1")}))
+    assert kinds(again.state).count("contradiction") == 1
+    assert "fence device" in n1(again).reason
+
+
+def test_a_fenced_node_is_switched_on_after_its_services_were_recovered() -> None:
+    taken = run(IN_FENCE, SILENT, fences=(fence_report(),))
+    assert web(taken).state is ServiceState.REQUEST_START
+    assert taken.powers == ("n1",)
+    assert n1(taken).power == "sent"
+    assert not step(taken.state, seen(WANTED, {"n1": SILENT})).powers
+
+
+@pytest.mark.parametrize(
+    ("status", "changes"),
+    [
+        (replace(OFF, fenced=()), {}),
+        (replace(OFF, power="on"), {}),
+        (replace(OFF, retry_after=101.0), {}),
+        (OFF, {"held": "an update"}),
+        (OFF, {"fencing": frozenset({"n1"})}),
+        (OFF, {"wanted_": wanted(service(), maintenance={"n1": Maintenance()})}),
+        (replace(OFF, fenced=(200.0, 600.0, 900.0)), {}),
+    ],
+)
+def test_a_node_is_not_switched_on_without_need_or_in_a_loop(status, changes) -> None:
+    look = seen(changes.pop("wanted_", wanted()), {"n1": SILENT}, **changes)
+    assert not step(state({}, {"n1": status}), look).powers
+
+
+def test_a_node_that_was_fenced_too_often_says_why_it_stays_off() -> None:
+    taken = run(replace(OFF, fenced=(200.0, 600.0, 900.0)), SILENT, at_stake=False)
+    assert n1(taken).power == "left off"
+    assert "3 times" in n1(taken).reason
+
+
+def test_switching_on_is_tried_five_times_and_then_left_to_the_operator() -> None:
+    status = OFF
+    for attempt in range(1, 6):
+        failed = (PowerReport("n1", False, "no answer"),)
+        taken = run(status, SILENT, at_stake=False, powers=failed)
+        assert n1(taken).attempt == attempt
+        status = replace(n1(taken), retry_after=0.0)
+    assert n1(taken).power == "given up"
+    assert not run(status, SILENT, at_stake=False).powers
+
+
+@pytest.mark.parametrize("look", [SILENT, ASKED, replace(SILENT, lease=LeaseSight.DEAD)])
+def test_global_maintenance_holds_back_fence_and_recovery(look) -> None:
+    taken = run(None, look, held="an update")
+    assert n1(taken).state is NodeState.SUSPECT
+    assert "an update" in n1(taken).reason
+    assert not taken.fences
+    assert web(taken) == started("n1")
+    assert not run(IN_FENCE, SILENT, held="an update").fences
+
+
+def test_an_ill_manager_fences_nobody() -> None:
+    assert not run(None, SILENT, storage_trouble="slow").fences
+    assert not run(IN_FENCE, SILENT, storage_trouble="slow").fences
+    assert n1(run(None, SILENT, storage_trouble="slow")).state is NodeState.SUSPECT
+
+
+def test_a_storm_of_deaths_is_fenced_two_at_a_time() -> None:
+    names = [f"n{number}" for number in range(1, 6)]
+    services = {name: started(name) for name in names}
+    nodes = dict.fromkeys(names, NodeStatus(NodeState.FENCE, reason="silent"))
+    looks = dict.fromkeys(names, SILENT)
+    before = replace(state(services, nodes), manager="n9")
+    assert len(plain_step(before, seen(wanted(), looks), Timing()).fences) == 2
+    busy = seen(wanted(), looks, fencing=frozenset({"n1"}))
+    assert [one.node for one in plain_step(before, busy, Timing()).fences] == ["n2"]
+
+
+def test_a_manager_neither_declares_its_own_node_dead_nor_fences_it() -> None:
+    before = state({"web": started("n3")}, {"n3": NodeStatus(NodeState.FENCE, reason="inherited")})
+    for lease in LeaseSight:
+        silent = node_seen("n3", heartbeat_age=99.0, answer=Answer.NO, lease=lease)
+        taken = step(before, seen(WANTED, {"n3": silent}))
+        assert not taken.fences
+        assert web(taken) == started("n3")
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        ASKED,
+        SILENT,
+        replace(SILENT, answer=Answer.YES, lease=LeaseSight.RENEWED),
+        replace(SILENT, answer=Answer.YES),
+    ],
+)
+@pytest.mark.parametrize("trouble", ["", "reads take 2.1 s"])
+@pytest.mark.parametrize("held", ["", "an update"])
+def test_a_long_wait_writes_nothing_new(look, trouble, held) -> None:
+    fencing = frozenset({"n1"})
+    first = seen(WANTED, {"n1": look}, storage_trouble=trouble, held=held, fencing=fencing)
+    taken = step(state({"web": started("n1")}), first, rounds=2)
+    older = replace(look, heartbeat_age=look.heartbeat_age + 1.0)
+    second = replace(first, now=101.0, wall=1001.0, nodes={**first.nodes, "n1": older})
+    assert step(taken.state, second).state == taken.state
+
+
+def test_another_reason_to_wait_is_written() -> None:
+    grace = replace(SILENT, answer=Answer.YES, lease=LeaseSight.RENEWED)
+    taken = run(None, grace)
+    ill = step(taken.state, seen(WANTED, {"n1": grace}, storage_trouble="its reads are slow"))
+    assert "its reads are slow" in n1(ill).reason

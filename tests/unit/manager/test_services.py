@@ -1,0 +1,334 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each state of a service: what it waits for, and where it goes from there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    LocalState,
+    Outcome,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import LeaseSight
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    Failover,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Maintenance,
+    NodeRule,
+)
+from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
+    kinds,
+    node_seen,
+    report,
+    says,
+    seen,
+    service,
+    started,
+    state,
+    step,
+    wanted,
+)
+
+WEB = service()
+STOPPED_WEB = service(state="stopped")
+NEW_WEB = replace(WEB, resources=(replace(WEB.resources[0], parameters={"x": "2"}),))
+STARTING = started("n1", state=ServiceState.REQUEST_START)
+STOPPING = started("n1", state=ServiceState.REQUEST_STOP)
+MOVING = started("n1", state=ServiceState.RELOCATE, target="n2")
+
+
+def web(taken) -> ServiceStatus:
+    return taken.state.services["web"]
+
+
+def run(status, look=None, wanted_=None, nodes=None, statuses=None, **changes):
+    """Return the step with web in a status and n1 as seen."""
+    services = {"web": status} if status is not None else {}
+    look = {"n1": look, **(nodes or {})} if look is not None else nodes
+    return step(state(services, statuses), seen(wanted_ or wanted(WEB), look, **changes))
+
+
+def found(**answers):
+    return {
+        node: node_seen(node, report=report(node, found={"web": answer}))
+        for node, answer in answers.items()
+    }
+
+
+def test_a_new_service_is_asked_for_on_all_nodes_before_it_is_started() -> None:
+    taken = run(None)
+    assert web(taken).state is ServiceState.PROBE
+    assert taken.state.probes == ("web",)
+    for node in ("n1", "n2", "n3"):
+        assert node in web(taken).reason
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected", "node"),
+    [
+        ({"n1": False, "n2": False, "n3": False}, ServiceState.REQUEST_START, "n1"),
+        ({"n1": False, "n2": True, "n3": False}, ServiceState.STARTED, "n2"),
+        ({"n1": False, "n2": False}, ServiceState.PROBE, ""),
+        ({"n1": True, "n2": True, "n3": False}, ServiceState.PROBE, ""),
+    ],
+)
+def test_a_probe_adopts_starts_or_waits(answers, expected, node) -> None:
+    taken = run(ServiceStatus(ServiceState.PROBE), nodes=found(**answers))
+    assert (web(taken).state, web(taken).node) == (expected, node)
+
+
+def test_a_service_that_runs_twice_is_started_nowhere_until_one_is_stopped_by_hand() -> None:
+    twice = run(ServiceStatus(ServiceState.PROBE), nodes=found(n1=True, n2=True, n3=False))
+    assert "n1 and n2" in web(twice).reason
+    once = step(twice.state, seen(wanted(WEB), found(n1=False, n2=True, n3=False)))
+    assert (web(once).state, web(once).node) == (ServiceState.STARTED, "n2")
+
+
+@pytest.mark.parametrize(
+    ("status", "look", "waits"),
+    [
+        (NodeState.OFF, {"heartbeat_age": 9.0}, False),
+        (NodeState.UNKNOWN, {"heartbeat_age": 1.0, "beats": False}, True),
+        (NodeState.OFFLINE, {"heartbeat_age": 9.0}, True),
+        (NodeState.OFFLINE, {"heartbeat_age": 9.0, "lease": LeaseSight.FREE}, False),
+        (NodeState.UNKNOWN, {"heartbeat_age": 33.0}, False),
+    ],
+)
+def test_a_probe_waits_for_a_node_that_may_yet_answer(status, look, waits) -> None:
+    nodes = {**found(n1=False, n2=False), "n3": node_seen("n3", report=None, **look)}
+    before = state({"web": ServiceStatus(ServiceState.PROBE)}, {"n3": NodeStatus(status)})
+    before = replace(before, manager="n1")
+    taken = step(before, seen(wanted(WEB), nodes))
+    assert (web(taken).state is ServiceState.PROBE) == waits
+
+
+@pytest.mark.parametrize(
+    ("status", "look", "expected"),
+    [
+        (STARTING, says("n1"), ServiceState.REQUEST_START),
+        (STARTING, says("n1", Outcome.OK, LocalState.RUNNING), ServiceState.STARTED),
+        (STARTING, says("n1", Outcome.OK, uid="7.0"), ServiceState.REQUEST_START),
+        (STARTING, says("n1", Outcome.BLOCKED), ServiceState.ERROR),
+        (STARTING, says("n1", Outcome.INTERRUPTED), ServiceState.REQUEST_START),
+        (STOPPING, says("n1", Outcome.BLOCKED), ServiceState.ERROR),
+        (STOPPING, says("n1", Outcome.INTERRUPTED), ServiceState.REQUEST_STOP),
+        (MOVING, says("n1"), ServiceState.RELOCATE),
+        (MOVING, says("n1", Outcome.INTERRUPTED), ServiceState.RELOCATE),
+        (MOVING, says("n1", Outcome.BLOCKED), ServiceState.ERROR),
+        (started("n1"), says("n1", local=LocalState.RUNNING), ServiceState.STARTED),
+        (started("n1"), says("n1", local=LocalState.STARTING), ServiceState.STARTED),
+        (started("n1"), says("n1", local=LocalState.BLOCKED), ServiceState.ERROR),
+        (started("n1"), says("n1", local=LocalState.STOPPED, uid="7.0"), ServiceState.STARTED),
+    ],
+)
+def test_a_result_moves_a_service_on_its_own_node(status, look, expected) -> None:
+    taken = run(status, look)
+    assert (web(taken).state, web(taken).node) == (expected, "n1")
+
+
+@pytest.mark.parametrize(
+    ("status", "look"),
+    [
+        (STARTING, says("n1", Outcome.FAILED)),
+        (started("n1"), says("n1", local=LocalState.FAILED)),
+    ],
+)
+def test_a_failed_service_is_tried_elsewhere_and_then_is_in_error(status, look) -> None:
+    second = run(status, look)
+    assert (web(second).state, web(second).node) == (ServiceState.REQUEST_START, "n2")
+    assert web(second).failed_nodes == ("n1",)
+    third = step(
+        second.state, seen(wanted(WEB), {"n2": says("n2", Outcome.FAILED, uid=web(second).uid)})
+    )
+    assert (web(third).state, web(third).node) == (ServiceState.ERROR, "")
+    assert "n1, n2" in web(third).reason
+
+
+def test_a_service_that_is_no_longer_there_is_started_again() -> None:
+    taken = run(started("n1"), says("n1", local=LocalState.STOPPED))
+    assert web(taken).state is ServiceState.REQUEST_START
+    assert "lost" in kinds(taken.state)
+
+
+def test_a_command_that_was_interrupted_gets_a_new_uid() -> None:
+    for status in (STARTING, STOPPING, MOVING):
+        taken = run(status, says("n1", Outcome.INTERRUPTED))
+        assert web(taken).uid != status.uid
+
+
+@pytest.mark.parametrize(
+    ("wanted_", "expected"),
+    [
+        (wanted(NEW_WEB), ServiceState.REQUEST_START),
+        (wanted(STOPPED_WEB), ServiceState.REQUEST_STOP),
+        (wanted(), ServiceState.REQUEST_STOP),
+        (wanted(WEB, maintenance={"n1": Maintenance()}), ServiceState.REQUEST_STOP),
+    ],
+)
+def test_an_interrupted_start_follows_what_is_wanted_by_now(wanted_, expected) -> None:
+    taken = run(STARTING, says("n1", Outcome.INTERRUPTED), wanted_)
+    assert (web(taken).state, web(taken).node) == (expected, "n1")
+    if expected is ServiceState.REQUEST_START:
+        assert web(taken).digest == NEW_WEB.digest()
+
+
+@pytest.mark.parametrize(
+    ("wanted_", "expected"),
+    [
+        (wanted(NEW_WEB), ServiceState.REQUEST_START),
+        (wanted(STOPPED_WEB), ServiceState.STOPPED),
+        (wanted(), None),
+    ],
+)
+def test_a_start_that_was_out_of_date_never_began_and_needs_no_stop(wanted_, expected) -> None:
+    taken = run(STARTING, says("n1", Outcome.REFUSED), wanted_)
+    status = taken.state.services.get("web")
+    assert (status and status.state) == expected
+
+
+@pytest.mark.parametrize("wanted_", [wanted(NEW_WEB), wanted(STOPPED_WEB), wanted()])
+def test_a_running_service_that_is_wanted_otherwise_is_stopped_first(wanted_) -> None:
+    taken = run(started("n1"), says("n1", local=LocalState.RUNNING), wanted_)
+    assert (web(taken).state, web(taken).node) == (ServiceState.REQUEST_STOP, "n1")
+
+
+def test_a_changed_definition_is_started_after_the_old_one_was_stopped() -> None:
+    taken = run(STOPPING, says("n1", Outcome.OK), wanted(NEW_WEB))
+    assert web(taken).state is ServiceState.REQUEST_START
+    assert web(taken).digest == NEW_WEB.digest()
+
+
+def test_a_service_that_is_stopped_while_it_moves_stays_stopped() -> None:
+    taken = run(MOVING, says("n1", Outcome.OK), wanted(STOPPED_WEB))
+    assert (web(taken).state, web(taken).node, web(taken).uid) == (ServiceState.STOPPED, "", "")
+
+
+def test_a_service_whose_target_died_during_the_stop_goes_to_another_node() -> None:
+    dead = {"n2": NodeStatus(NodeState.OFF)}
+    nodes = {"n2": node_seen("n2", heartbeat_age=9.0)}
+    taken = run(MOVING, says("n1", Outcome.OK), nodes=nodes, statuses=dead)
+    assert web(taken).state is ServiceState.REQUEST_START
+    assert web(taken).node in ("n1", "n3")
+
+
+def test_a_removed_service_is_stopped_and_then_forgotten() -> None:
+    stopping = run(started("n1"), says("n1", local=LocalState.RUNNING), wanted())
+    uid = web(stopping).uid
+    gone = step(stopping.state, seen(wanted(), {"n1": says("n1", Outcome.OK, uid=uid)}))
+    assert "web" not in gone.state.services
+    assert "forgotten" in kinds(gone.state)
+
+
+def test_a_drain_moves_a_service_and_names_what_blocks_it() -> None:
+    one = wanted(WEB, maintenance={"n1": Maintenance()})
+    taken = run(started("n1"), says("n1", local=LocalState.RUNNING), one)
+    assert (web(taken).state, web(taken).target) == (ServiceState.RELOCATE, "n2")
+    every = wanted(WEB, maintenance={node: Maintenance() for node in ("n1", "n2", "n3")})
+    stuck = run(started("n1"), says("n1", local=LocalState.RUNNING), every)
+    assert web(stuck).state is ServiceState.STARTED
+    assert "should leave n1" in web(stuck).reason
+    free = step(stuck.state, seen(wanted(WEB), {"n1": says("n1", local=LocalState.RUNNING)}))
+    assert "should leave" not in web(free).reason
+
+
+def test_a_service_fails_back_but_not_to_where_its_start_failed() -> None:
+    rules = {"where": NodeRule("where", ("web",), {"n2": 1})}
+    one = wanted(WEB, node_rules=rules)
+    running = says("n1", local=LocalState.RUNNING, settled=True)
+    assert web(run(started("n1"), running, one)).target == "n2"
+    failed = run(started("n1", failed_nodes=("n2",)), running, one)
+    assert web(failed).state is ServiceState.STARTED
+    assert (web(failed).failed_nodes, web(failed).no_failback) == ((), ("n2",))
+    assert step(failed.state, seen(one, {"n1": running})).state == failed.state
+
+
+def test_declaring_a_service_stopped_forgets_where_it_failed() -> None:
+    status = ServiceStatus(ServiceState.STOPPED, failed_nodes=("n1",), no_failback=("n2",))
+    taken = run(status, wanted_=wanted(STOPPED_WEB))
+    assert (web(taken).failed_nodes, web(taken).no_failback) == ((), ())
+
+
+def test_a_new_definition_is_tried_where_the_old_one_failed() -> None:
+    failed = ServiceStatus(
+        ServiceState.STOPPED, digest=WEB.digest(), failed_nodes=("n1", "n2", "n3")
+    )
+    assert web(run(failed)).state is ServiceState.STOPPED
+    assert web(run(failed, wanted_=wanted(NEW_WEB))).state is ServiceState.REQUEST_START
+
+
+@pytest.mark.parametrize(
+    ("wanted_", "left"),
+    [(wanted(WEB), False), (wanted(STOPPED_WEB), True), (wanted(NEW_WEB), True), (wanted(), True)],
+)
+def test_out_of_an_error_only_by_another_declaration(wanted_, left) -> None:
+    blocked = started("n1", state=ServiceState.ERROR)
+    taken = run(blocked, says("n1", local=LocalState.BLOCKED), wanted_)
+    assert (web(taken).state is ServiceState.REQUEST_STOP) == left
+    failed = started("", state=ServiceState.ERROR)
+    taken = run(failed, wanted_=wanted_)
+    status = taken.state.services.get("web")
+    assert (status is None or status.state is not ServiceState.ERROR) == left
+
+
+def test_a_stop_that_fails_again_and_again_is_not_tried_each_round() -> None:
+    blocked = started("n1", state=ServiceState.ERROR)
+    look = says("n1", local=LocalState.BLOCKED)
+    first = run(blocked, look, wanted(STOPPED_WEB))
+    answer = says("n1", Outcome.BLOCKED, uid=web(first).uid)
+    again = step(first.state, seen(wanted(STOPPED_WEB), {"n1": answer}), rounds=3)
+    assert web(again).state is ServiceState.ERROR
+    later = replace(seen(wanted(STOPPED_WEB), {"n1": answer}), wall=1031.0)
+    assert web(step(again.state, later)).state is ServiceState.REQUEST_STOP
+
+
+def test_an_error_ends_with_the_death_of_its_node() -> None:
+    dead = {"n1": node_seen("n1", heartbeat_age=20.0, lease=LeaseSight.DEAD)}
+    taken = run(started("n1", state=ServiceState.ERROR), nodes=dead)
+    assert (web(taken).state, web(taken).node) == (ServiceState.REQUEST_START, "n2")
+
+
+def test_a_recovery_without_a_node_says_so_and_is_stable() -> None:
+    away = {node: Maintenance() for node in ("n1", "n2", "n3")}
+    look = seen(wanted(WEB, maintenance=away))
+    taken = step(state({"web": started("n1", state=ServiceState.RECOVERY)}), look)
+    assert web(taken).state is ServiceState.RECOVERY
+    assert "n2: it is in maintenance" in web(taken).reason
+    assert step(taken.state, look).state == taken.state
+
+
+def test_a_service_on_a_node_that_is_no_longer_configured_says_so() -> None:
+    gone = {"n9": NodeStatus(NodeState.FENCE)}
+    before = state({"web": started("n9")}, gone)
+    look = seen(wanted(WEB))
+    taken = step(before, look)
+    assert web(taken).node == "n9"
+    assert "n9" in web(taken).reason
+    assert "configuration" in web(taken).reason
+    assert not taken.fences
+    assert step(taken.state, look).state == taken.state
+
+
+def test_nothing_is_started_moved_or_stopped_in_global_maintenance() -> None:
+    for status in (ServiceStatus(ServiceState.STOPPED), started("n1", state=ServiceState.RECOVERY)):
+        taken = run(status, held="an update")
+        assert web(taken) == status
+    taken = run(started("n1"), says("n1", local=LocalState.RUNNING), wanted(), held="an update")
+    assert web(taken) == started("n1")
+
+
+def test_a_failover_ends_when_its_services_run_again() -> None:
+    failover = Failover("n1", confirmed=990.0, services=("web",))
+    before = state({"web": started("n2", state=ServiceState.REQUEST_START)})
+    before = replace(before, failovers=(failover,))
+    waits = step(before, seen(wanted(WEB)))
+    assert not waits.state.failovers[0].finished
+    done = step(before, seen(wanted(WEB), {"n2": says("n2", Outcome.OK)}))
+    assert done.state.failovers[0].finished
+    assert done.state.failovers[0].started["web"][0] == "n2"

@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each row of the design's table of verdicts."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    Answer,
+    LeaseSight,
+    NodeSeen,
+    Timing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.verdict import (
+    Verdict,
+    judge,
+)
+
+YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
+LEASES = list(LeaseSight)
+ALIVE = [LeaseSight.RENEWED, LeaseSight.STALE, LeaseSight.FAILED, LeaseSight.FREE]
+
+
+def verdict(seen: NodeSeen, trouble: str = "") -> Verdict:
+    judgement = judge(seen, trouble, Timing())
+    assert judgement.reason
+    return judgement.verdict
+
+
+@pytest.mark.parametrize("answer", [YES, NO, UNKNOWN])
+@pytest.mark.parametrize("lease", LEASES)
+def test_a_fresh_heartbeat_is_health_whatever_else_is_seen(answer, lease) -> None:
+    assert verdict(NodeSeen(2.9, answer, lease)) is Verdict.HEALTHY
+    assert verdict(NodeSeen(2.9, answer, lease), "slow") is Verdict.HEALTHY
+
+
+@pytest.mark.parametrize("lease", LEASES)
+def test_a_node_that_was_never_seen_to_beat_is_watched_first(lease) -> None:
+    assert verdict(NodeSeen(2.9, NO, lease, beats=False)) is Verdict.WATCH
+    assert verdict(NodeSeen(3.0, NO, lease, beats=False)) is not Verdict.HEALTHY
+
+
+@pytest.mark.parametrize("answer", [YES, NO, UNKNOWN])
+@pytest.mark.parametrize("lease", LEASES)
+def test_an_ill_observer_judges_nobody(answer, lease) -> None:
+    judgement = judge(NodeSeen(900.0, answer, lease), "its reads take 4.0 s", Timing())
+    assert judgement.verdict is Verdict.WAIT
+    assert "its reads take 4.0 s" in judgement.reason
+
+
+@pytest.mark.parametrize("answer", [YES, NO, UNKNOWN])
+def test_a_host_lease_that_ran_out_behind_a_watchdog_is_a_proof(answer) -> None:
+    assert verdict(NodeSeen(3.0, answer, LeaseSight.DEAD)) is Verdict.DEAD
+
+
+@pytest.mark.parametrize("lease", ALIVE)
+def test_a_silent_node_that_does_not_answer_is_fenced(lease) -> None:
+    assert verdict(NodeSeen(3.0, NO, lease)) is Verdict.FENCE
+
+
+@pytest.mark.parametrize("lease", ALIVE)
+def test_a_silent_node_is_asked_before_it_is_fenced(lease) -> None:
+    assert verdict(NodeSeen(3.0, UNKNOWN, lease)) is Verdict.WAIT
+
+
+@pytest.mark.parametrize(
+    ("age", "lease", "expected"),
+    [
+        (3.0, LeaseSight.RENEWED, Verdict.WAIT),
+        (32.9, LeaseSight.RENEWED, Verdict.WAIT),
+        (33.0, LeaseSight.RENEWED, Verdict.FENCE),
+        (3.0, LeaseSight.STALE, Verdict.WAIT),
+        (90.0, LeaseSight.STALE, Verdict.WAIT),
+        (3.0, LeaseSight.FAILED, Verdict.FENCE),
+        (3.0, LeaseSight.FREE, Verdict.FENCE),
+    ],
+)
+def test_a_node_that_answers_but_is_silent_is_judged_by_its_host_lease(
+    age, lease, expected
+) -> None:
+    assert verdict(NodeSeen(age, YES, lease)) is expected

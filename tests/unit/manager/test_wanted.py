@@ -1,0 +1,176 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The wanted configuration: bad input is named, good input comes back as it was."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Maintenance,
+    NodeRule,
+    Resource,
+    Service,
+    ServiceRule,
+    Wanted,
+    node_rule_from_options,
+    service_document,
+    service_from_options,
+    service_rule_from_options,
+    wanted_document,
+    wanted_from_document,
+)
+from hypothesis import given
+from hypothesis import strategies as some
+
+RESOURCE = {"name": "ip", "agent": "ocf:heartbeat:IPaddr2"}
+SERVICE = {"name": "web", "resources": [RESOURCE]}
+NODE_RULE = {"name": "where", "services": ["web"], "nodes": {"n1": 1}}
+PAIR = {"name": "pair", "services": ["web", "db"], "affinity": "apart"}
+
+
+@pytest.mark.parametrize(
+    ("option", "change"),
+    [
+        ("name", {"name": "a b"}),
+        ("name", {"name": None}),
+        ("state", {"state": "running"}),
+        ("resources", {"resources": []}),
+        ("resources", {"resources": None}),
+        ("resources", {"resources": ["ip"]}),
+        ("resources", {"resources": [RESOURCE, RESOURCE]}),
+        ("resources.name", {"resources": [{"agent": "ocf:a:b"}]}),
+        ("resources.agent", {"resources": [{"name": "ip"}]}),
+        ("resources.agent", {"resources": [{"name": "ip", "agent": 5}]}),
+        ("resources.parameters", {"resources": [{**RESOURCE, "parameters": ["ip"]}]}),
+        ("resources.start_timeout", {"resources": [{**RESOURCE, "start_timeout": 0}]}),
+        ("resources.stop_timeout", {"resources": [{**RESOURCE, "stop_timeout": "30"}]}),
+        ("resources.monitor_interval", {"resources": [{**RESOURCE, "monitor_interval": True}]}),
+        ("max_restart", {"max_restart": -1}),
+        ("max_relocate", {"max_relocate": "2"}),
+    ],
+)
+def test_a_bad_service_is_refused_by_the_name_of_the_option(option, change) -> None:
+    with pytest.raises(InputError) as refused:
+        service_from_options({**SERVICE, **change})
+    assert refused.value.option == option
+
+
+@pytest.mark.parametrize(
+    ("option", "change"),
+    [
+        ("name", {"name": ""}),
+        ("services", {"services": []}),
+        ("nodes", {"nodes": {}}),
+        ("nodes", {"nodes": ["n1"]}),
+        ("nodes", {"nodes": {"n1": -1}}),
+        ("nodes", {"nodes": {"no name": 1}}),
+    ],
+)
+def test_a_bad_node_rule_is_refused(option, change) -> None:
+    with pytest.raises(InputError) as refused:
+        node_rule_from_options({**NODE_RULE, **change})
+    assert refused.value.option == option
+
+
+@pytest.mark.parametrize(
+    ("option", "change"),
+    [
+        ("affinity", {"affinity": "near"}),
+        ("services", {"services": ["web"]}),
+        ("services", {"services": ["web", "web"]}),
+        ("name", {"name": "../x"}),
+    ],
+)
+def test_a_bad_service_rule_is_refused(option, change) -> None:
+    with pytest.raises(InputError) as refused:
+        service_rule_from_options({**PAIR, **change})
+    assert refused.value.option == option
+
+
+def declared(*ids: str) -> Wanted:
+    services = {one: Service(one, (Resource("r", "ocf:a:b"),)) for one in ids}
+    return Wanted(services=services)
+
+
+def test_a_rule_about_an_unknown_service_is_refused() -> None:
+    with pytest.raises(InputError, match="db"):
+        declared("web").with_rule(ServiceRule("pair", ("web", "db"), "apart"))
+
+
+def test_a_service_has_one_node_rule_only() -> None:
+    wanted = declared("web").with_rule(NodeRule("one", ("web",), {"n1": 1}))
+    with pytest.raises(InputError, match="'one'"):
+        wanted.with_rule(NodeRule("two", ("web",), {"n2": 1}))
+    changed = wanted.with_rule(NodeRule("one", ("web",), {"n2": 1}))
+    assert changed.node_rules["one"].nodes == {"n2": 1}
+
+
+def test_the_same_two_services_are_not_kept_apart_and_together() -> None:
+    wanted = declared("web", "db").with_rule(ServiceRule("one", ("web", "db"), "apart"))
+    with pytest.raises(InputError, match="'one'"):
+        wanted.with_rule(ServiceRule("two", ("db", "web"), "together"))
+
+
+def test_a_service_that_a_rule_names_is_not_removed() -> None:
+    wanted = declared("web").with_rule(NodeRule("one", ("web",), {"n1": 1}))
+    with pytest.raises(InputError, match="'one'"):
+        wanted.without_service("web")
+    assert not wanted.without_rule("one").without_service("web").services
+
+
+def test_only_what_is_run_makes_the_digest() -> None:
+    plain = service_from_options(SERVICE)
+    patient = service_from_options({**SERVICE, "max_restart": 5, "state": "stopped"})
+    other = service_from_options({**SERVICE, "resources": [{**RESOURCE, "parameters": {"ip": 1}}]})
+    assert plain.digest() == patient.digest()
+    assert plain.digest() != other.digest()
+
+
+IDS = some.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,8}", fullmatch=True)
+NODE_NAMES = some.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True)
+SECONDS = some.floats(0.5, 86400)
+RESOURCES = some.builds(
+    Resource,
+    name=IDS,
+    agent=some.just("ocf:a:b"),
+    parameters=some.dictionaries(some.text(min_size=1, max_size=5), some.text(max_size=5)),
+    start_timeout=SECONDS,
+    stop_timeout=SECONDS,
+    monitor_timeout=SECONDS,
+    monitor_interval=SECONDS,
+)
+SERVICES = some.builds(
+    Service,
+    id=IDS,
+    resources=some.lists(RESOURCES, min_size=1, max_size=2, unique_by=lambda one: one.name).map(
+        tuple
+    ),
+    state=some.sampled_from(["started", "stopped"]),
+    max_restart=some.integers(0, 1000),
+    max_relocate=some.integers(0, 1000),
+    failback=some.booleans(),
+)
+
+
+@given(SERVICES)
+def test_every_service_comes_back_from_its_document(service) -> None:
+    assert service_from_options(service_document(service)) == service
+
+
+@given(
+    some.lists(SERVICES, max_size=3, unique_by=lambda one: one.id),
+    some.dictionaries(NODE_NAMES, some.integers(0, 1000), min_size=1),
+    some.booleans(),
+    some.dictionaries(NODE_NAMES, some.builds(Maintenance, some.text(), some.text(), SECONDS)),
+)
+def test_every_configuration_comes_back_from_its_document(
+    services, priorities, strict, maintenance
+) -> None:
+    wanted = Wanted(5, {one.id: one for one in services}, maintenance=maintenance)
+    ids = tuple(wanted.services)
+    if ids:
+        wanted = wanted.with_rule(NodeRule("where", ids, priorities, strict))
+    if len(ids) > 1:
+        wanted = wanted.with_rule(ServiceRule("pair", ids, "together"))
+    assert wanted_from_document(wanted_document(wanted)) == wanted
