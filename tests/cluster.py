@@ -261,7 +261,7 @@ class EmbeddedCluster:
             lambda status: (
                 not status["problems"]
                 and status["services"]
-                and all(one["finished"] for one in status["failovers"])
+                and not status["under_way"]
             ),
             timeout,
             "settled",

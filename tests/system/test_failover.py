@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from typing import Any
 
 import pytest
-from cluster import NODES, EmbeddedCluster, is_alive
+from cluster import NODES, EmbeddedCluster, free_ports, is_alive
 
 
 def everything_runs_once(cluster: EmbeddedCluster) -> None:
@@ -75,6 +76,28 @@ def test_a_killed_daemon_loses_no_service_and_gets_nobody_fenced(
     assert fences(cluster) == before
     assert cluster.service_processes(node) == processes
     everything_runs_once(cluster)
+
+
+def test_a_daemon_killed_in_the_middle_of_a_start_leaves_no_agent_at_work(
+    cluster: EmbeddedCluster,
+) -> None:
+    before, port = fences(cluster), free_ports(1)
+    serve = f"sh -c 'sleep 2; exec {sys.executable} -m http.server --bind 127.0.0.1 {port}'"
+    cluster.declare("slow", serve, port=port)
+    status = cluster.wait(
+        lambda status: status["services"].get("slow", {}).get("state") == "request_start",
+        10.0,
+        "being started",
+    )
+    node = status["services"]["slow"]["node"]
+    cluster.hold_still(0.7)
+    cluster.kill_daemon(node, "lrm")
+    cluster.wait_settled()
+    assert len(cluster.running()["slow"]) == 1
+    assert fences(cluster) == before
+    log = (cluster.nodes / node / "lrm.log").read_text()
+    assert "agents of the LRM before this one" in log
+    cluster.remove("slow")
 
 
 def test_both_daemons_killed_again_and_again_lose_no_service(cluster: EmbeddedCluster) -> None:

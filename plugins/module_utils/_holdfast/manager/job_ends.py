@@ -104,6 +104,8 @@ def _started(round_: LocalRound, local: LocalService, end: JobEnd) -> None:
         _runs(round_, local)
     elif end.outcome is Outcome.FAILED:
         _gone(round_, local, LocalState.FAILED, end.text)
+    elif end.outcome is Outcome.INTERRUPTED:
+        _gone(round_, local, LocalState.STOPPED, end.text)
     else:
         round_.put(replace(local, state=LocalState.BLOCKED, reason=end.text))
     if end.job.kind is JobKind.START:

@@ -33,8 +33,8 @@ class Outcome(str, enum.Enum):
     """How a command ended.
 
     ok: done; failed: not done, and nothing of it is left running; blocked: not
-    done, and something may still run; interrupted: the daemon was started
-    again half-way, and the command may be given anew; refused: not begun, as the
+    done, and something may still run; interrupted: given up half-way with nothing
+    left running, and the command may be given anew; refused: not begun, as the
     command is out of date.
     """
 

@@ -18,6 +18,7 @@ from ..ocf.call import OcfResult, call
 from ..ocf.environment import SEARCH_PATH
 from ..ocf.locate import locate, parse_agent
 from .configuration import NodeConfiguration
+from .leftovers import CALLER
 from .power import MARK
 
 RETRY_WAIT = 1.0
@@ -33,12 +34,18 @@ class AgentWork:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         wait: Callable[[float], None] = time.sleep,
+        forbidden: Callable[[], str] = str,
     ) -> None:
-        """Remember the node; *clock* is monotonic seconds, *wall* seconds since 1970."""
+        """Remember the node; *clock* is monotonic seconds, *wall* seconds since 1970.
+
+        *forbidden* is asked just before each start: a job may have waited for long.
+        It returns why nothing may be started here now, or nothing.
+        """
         self._configuration = configuration
         self._clock = clock
         self._wall = wall
         self._wait = wait
+        self._forbidden = forbidden
 
     def carry_out(self, job: Job) -> JobEnd:
         """Do a job to its end and return how it ended; never raises what an agent causes."""
@@ -62,7 +69,13 @@ class AgentWork:
         return self._start(job.service, tries=1 + job.service.max_restart)
 
     def _start(self, service: Service, tries: int) -> tuple[Outcome, Sight, str]:
-        """Start all resources in order; after a failure leave nothing of them running."""
+        """Start all resources in order; after a failure leave nothing of them running.
+
+        Without all of its agents a service is not begun: it could not be stopped either.
+        """
+        missing = self._missing_agents(service)
+        if missing:
+            return Outcome.FAILED, Sight.STOPPED, missing
         for attempt in range(1, tries + 1):
             failure = self._start_once(service)
             if not failure:
@@ -70,13 +83,27 @@ class AgentWork:
             outcome, sight, text = self._stop(service)
             if outcome is not Outcome.OK:
                 return outcome, sight, f"{failure}; and then it could not be stopped: {text}"
+            if self._forbidden():
+                return Outcome.INTERRUPTED, Sight.STOPPED, failure
             if attempt < tries:
                 self._wait(RETRY_WAIT)
         times = f" ({tries} tries)" if tries > 1 else ""
         return Outcome.FAILED, Sight.STOPPED, f"{failure}{times}"
 
+    def _missing_agents(self, service: Service) -> str:
+        """Return why the first agent that is not here cannot be called, or nothing."""
+        for resource in service.resources:
+            try:
+                locate(parse_agent(resource.agent), self._configuration.agent_directories)
+            except HoldfastError as error:
+                return f"{resource.name}: {error}"
+        return ""
+
     def _start_once(self, service: Service) -> str:
         for resource in service.resources:
+            reason = self._forbidden()
+            if reason:
+                return f"not started: {reason}"
             result = self._call(service, resource, "start", resource.start_timeout)
             if not result.succeeded:
                 return f"{resource.name}: {result}"
@@ -134,7 +161,7 @@ class AgentWork:
             interval=interval,
             node_name=self._configuration.node,
             run_directory=str(self._configuration.run_directory),
-            extra_environment=agent_extras(self._configuration.node),
+            extra_environment=agent_extras(self._configuration),
         )
 
     def _locate(self, agent: str) -> str:
@@ -145,9 +172,13 @@ class AgentWork:
             return f"/{agent}"
 
 
-def agent_extras(node: str) -> dict[str, str]:
-    """Return what agents get beyond OCF's environment: node, this Python, the machine's mark."""
-    extras = {"PATH": f"{SEARCH_PATH}:{Path(sys.executable).parent}", "HOLDFAST_NODE": node}
+def agent_extras(configuration: NodeConfiguration) -> dict[str, str]:
+    """Return what agents get beyond OCF's environment: this Python, and whose they are."""
+    extras = {
+        "PATH": f"{SEARCH_PATH}:{Path(sys.executable).parent}",
+        "HOLDFAST_NODE": configuration.node,
+        CALLER: str(configuration.folder.resolve()),
+    }
     if MARK in os.environ:
         extras[MARK] = os.environ[MARK]
     return extras

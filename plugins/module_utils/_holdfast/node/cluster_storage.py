@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, TypeVar
 
-from ..errors import FormatError
+from ..errors import FormatError, InputError
 from ..lease.embedded import EmbeddedLeases
 from ..lease.interface import Leases
+from ..manager.cluster import Intent
 from ..manager.report import Report, report_document, report_from_document
-from ..manager.state import ClusterState, state_document, state_from_document
+from ..manager.state import ClusterState, known, state_document, state_from_document
 from ..manager.wanted import Wanted, wanted_document, wanted_from_document
 from ..storage.records import Kind, Record, RecordFile
 from ..storage.whiteboard import Whiteboard
@@ -46,7 +48,7 @@ class ClusterStorage:
             clock,
         )
         self._known: dict[tuple[Kind, int], Record] = {}
-        self._parsed: dict[tuple[Kind, int], tuple[Record, Any]] = {}
+        self._parsed: dict[tuple[Kind, int, Any], tuple[Record, Any]] = {}
 
     def adopt_host_lease(self) -> int:
         """Work under the host lease that this node's machine, or sanlock, holds."""
@@ -67,11 +69,11 @@ class ClusterStorage:
         read; all slots are, while a new manager has not written yet.
         """
         holder = self.leases.holder(MANAGER_LEASE)
-        if holder.host_id in self._configuration.host_ids().values():
+        if holder.host_id in self._host_ids():
             state = self._read_state(holder.host_id)
             if state is not None and state.epoch == holder.version:
                 return state
-        states = [self._read_state(one) for one in self._configuration.host_ids().values()]
+        states = [self._read_state(one) for one in self._host_ids()]
         written = [state for state in states if state is not None and state.epoch > 0]
         return max(written, key=lambda state: state.epoch, default=None)
 
@@ -79,7 +81,13 @@ class ClusterStorage:
         """Write the manager's record into this node's slot."""
         self._write(Kind.CRM, state.epoch, state_document(state))
 
-    def write_intent(self, intent: dict[str, Any]) -> None:
+    def newest_intent(self) -> Intent | None:
+        """Return what a candidate last meant to do: of the highest epoch, then the latest."""
+        intents = [self._read(Kind.CRM, one, _parse_intent) for one in self._host_ids()]
+        found = [intent for intent in intents if intent is not None]
+        return max(found, key=lambda intent: (intent.epoch, intent.recorded), default=None)
+
+    def write_intent(self, intent: Intent) -> None:
         """Record what this node is about to do as a candidate, beside its last state.
 
         The state is kept under its own, older epoch: it may be the newest there is.
@@ -87,13 +95,13 @@ class ClusterStorage:
         own = self._configuration.me.host_id
         record = self._records.read(Kind.CRM, own)
         document = json.loads(record.payload) if record is not None else {}
-        document["intent"] = intent
+        document["intent"] = asdict(intent)
         self._write(Kind.CRM, record.epoch if record is not None else 0, document)
 
     def read_wanted(self) -> tuple[Wanted, int]:
         """Return the newest wanted configuration and the host id in whose slot it stands."""
         newest, slot = Wanted(), 0
-        for host_id in sorted(self._configuration.host_ids().values()):
+        for host_id in self._host_ids():
             wanted = self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
             if wanted is not None and wanted.version > newest.version:
                 newest, slot = wanted, host_id
@@ -113,23 +121,26 @@ class ClusterStorage:
         self._records.close()
         self.leases.close()
 
+    def _host_ids(self) -> list[int]:
+        return sorted(self._configuration.host_ids().values())
+
     def _read_state(self, host_id: int) -> ClusterState | None:
         return self._read(Kind.CRM, host_id, state_from_document)
 
     def _read(self, kind: Kind, host_id: int, parse: Callable[[Any], T]) -> T | None:
         """Return a record's content; what did not change since the last read is not parsed anew."""
-        key = (kind, host_id)
-        record = self._records.read_if_newer(kind, host_id, self._known.get(key))
+        record = self._records.read_if_newer(kind, host_id, self._known.get((kind, host_id)))
         if record is None:
             return None
-        self._known[key] = record
-        known = self._parsed.get(key)
-        if known is not None and known[0] is record:
-            same: T = known[1]
+        self._known[(kind, host_id)] = record
+        key = (kind, host_id, parse)
+        parsed = self._parsed.get(key)
+        if parsed is not None and parsed[0] is record:
+            same: T = parsed[1]
             return same
         try:
             content = parse(json.loads(record.payload))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (InputError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise FormatError(
                 f"The {kind.name} record of host id {host_id} in"
                 f" {self._configuration.state_path} is whole but cannot be understood: {error!r}."
@@ -140,3 +151,9 @@ class ClusterStorage:
     def _write(self, kind: Kind, epoch: int, document: dict[str, Any]) -> None:
         payload = json.dumps(document, separators=(",", ":")).encode()
         self._records.write(kind, self._configuration.me.host_id, epoch, payload)
+
+
+def _parse_intent(document: dict[str, Any]) -> Intent | None:
+    """Return the intent in a CRM's record, None if it has none."""
+    row = document.get("intent")
+    return Intent(**known(Intent, row)) if row else None

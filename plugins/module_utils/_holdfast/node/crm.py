@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import signal
 import time
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 from ..errors import HoldfastError, LeaseError, StorageError
 from ..manager import cluster, election
@@ -34,25 +35,38 @@ LATE = 1.5
 class ClusterDaemon:
     """The CRM of one node: the manager, or a candidate."""
 
-    def __init__(self, configuration: NodeConfiguration) -> None:
-        """Listen on the node's CRM port; nobody is judged before it was watched for a while."""
+    def __init__(
+        self,
+        configuration: NodeConfiguration,
+        *,
+        network: Network | None = None,
+        storage: ClusterStorage | None = None,
+        observer: Observer | None = None,
+        orders: Orders | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Listen on the node's CRM port; nobody is judged before it was watched for a while.
+
+        What is not given is made here, as the node needs it.
+        """
         self._configuration = configuration
         self._me = configuration.me
-        self._network = Network(
+        self._clock = clock
+        self._network = network or Network(
             configuration.cluster, configuration.node, self._me.address, self._me.port + 2
         )
-        self._storage = ClusterStorage(configuration)
+        self._storage = storage or ClusterStorage(configuration, clock)
         self._storage.adopt_host_lease()
-        self._observer = Observer(configuration, self._storage, self._network)
-        self._orders = Orders(configuration, self._wake)
+        self._observer = observer or Observer(configuration, self._storage, self._network, clock)
+        self._orders = orders or Orders(configuration, self._wake)
         self._state: ClusterState | None = None
         self._written: ClusterState | None = None
-        self._intent: Intent | None = None
         self._generations: dict[str, int] = {}
         self._held_back: list[FenceEnd] = []
         self._fences: list[FenceReport] = []
         self._powers: list[PowerReport] = []
         self._fence_not_before = 0.0
+        self._fenced_epoch = 0
         self._trouble = ""
         self._stop = False
 
@@ -63,27 +77,27 @@ class ClusterDaemon:
         notifier.ready()
         log(f"CRM of {self._configuration.node} runs")
         while not self._stop:
-            begun = time.monotonic()
+            begun = self._clock()
             try:
                 self.round()
             except (StorageError, LeaseError) as error:
                 self._trouble = f"this node's own storage fails: {error}"
                 log(f"round without result: {error}")
             notifier.alive()
-            self._listen(ROUND - (time.monotonic() - begun))
+            self._listen(ROUND - (self._clock() - begun))
         self._storage.leases.release(MANAGER_LEASE)
         log(f"CRM of {self._configuration.node} ends")
 
     def round(self) -> None:
         """Look, decide, write, act: once."""
-        begun = time.monotonic()
+        begun = self._clock()
         observation = self._observer.look()
         self._collect()
         if self._state is not None and not self._storage.leases.held(MANAGER_LEASE):
             log("the manager lease is lost: no longer manager")
             self._state = self._written = None
         if self._state is None:
-            self._try_for_manager(observation)
+            self._try_for_manager(observation, begun)
         if self._state is not None:
             self._manage(observation, begun)
 
@@ -94,7 +108,7 @@ class ClusterDaemon:
         waiting: list[FenceEnd] = []
         for end in self._held_back:
             changed = self._observer.changed_at(end.report.node)
-            quiet_for = time.monotonic() - changed
+            quiet_for = self._clock() - changed
             if not end.report.confirmed or changed <= end.sent:
                 self._fences.append(end.report)
             elif changed > end.ended + ROUND:
@@ -105,23 +119,22 @@ class ClusterDaemon:
                 waiting.append(end)
         self._held_back = waiting
 
-    def _try_for_manager(self, observation: Observation) -> None:
+    def _try_for_manager(self, observation: Observation, begun: float) -> None:
         """Take the manager lease if it is free; fence its holder if that is silent."""
         epoch = self._storage.leases.acquire(MANAGER_LEASE)
         if epoch is None:
-            self._watch_holder(observation)
+            self._watch_holder(observation, begun)
             return
         last = self._storage.read_manager() or ClusterState()
-        self._state = cluster.take_over(
-            last, epoch, self._configuration.node, time.time(), self._intent
-        )
-        self._intent = None
+        intent = self._storage.newest_intent()
+        self._state = cluster.take_over(last, epoch, self._configuration.node, time.time(), intent)
         log(f"manager with epoch {epoch}")
 
-    def _watch_holder(self, observation: Observation) -> None:
+    def _watch_holder(self, observation: Observation, begun: float) -> None:
         """As a candidate: fence the manager's node when it is silent and it is our turn."""
         ids = {host_id: name for name, host_id in self._configuration.host_ids().items()}
-        holder = ids.get(self._storage.leases.holder(MANAGER_LEASE).host_id, "")
+        lease = self._storage.leases.holder(MANAGER_LEASE)
+        holder = ids.get(lease.host_id, "")
         candidacy = election.consider(
             self._configuration.node,
             holder,
@@ -132,23 +145,35 @@ class ClusterDaemon:
             self._configuration.timing,
         )
         self._trouble = ""
-        self._note_failed_fences()
-        now = time.monotonic()
+        self._sort_own_fences(lease.version)
+        now = self._clock()
         if not candidacy.fence or now < self._fence_not_before or self._is_fencing(holder):
+            return
+        if self._is_late(begun):
             return
         self._fence_not_before = now + self._configuration.timing.fence_retry
         wall = time.time()
         age = observation.nodes[holder].heartbeat_age
-        self._intent = Intent(holder, candidacy.reason, wall - age, wall)
-        self._storage.write_intent(asdict(self._intent))
+        intent = Intent(holder, candidacy.reason, wall - age, wall, lease.version)
+        self._storage.write_intent(intent)
+        self._fenced_epoch = lease.version
         log(f"fence {holder}: {candidacy.reason}")
         self._fence(holder)
 
-    def _note_failed_fences(self) -> None:
-        """A fence that freed no manager lease proved nothing to a candidate; say so and retry."""
+    def _sort_own_fences(self, epoch: int) -> None:
+        """Of a candidate's own fences keep a proof against the holder of *epoch*; drop the rest.
+
+        It counts once the lease is had, and sets the host lease free at once: the
+        manager lease may wait for that.
+        """
+        proofs: list[FenceReport] = []
         for fence in self._fences:
-            log(f"fence of {fence.node} ended, but its manager lease is held: {fence.text}")
-        self._fences.clear()
+            if not (fence.confirmed and fence.quiet):
+                log(f"fence of {fence.node} failed: {fence.text}")
+            elif epoch == self._fenced_epoch:
+                proofs.append(fence)
+        self._fences = proofs
+        self._free_proved(tuple(proofs))
 
     def _is_fencing(self, node: str) -> bool:
         held_back = {end.report.node for end in self._held_back}
@@ -159,7 +184,7 @@ class ClusterDaemon:
         if state is None:
             return
         wanted, slot = self._storage.read_wanted()
-        now = time.monotonic()
+        now = self._clock()
         seen = Seen(
             now=now,
             wall=time.time(),
@@ -174,12 +199,10 @@ class ClusterDaemon:
         )
         self._trouble = ""
         step = cluster.step(state, seen, self._configuration.timing)
-        if time.monotonic() - begun > LATE:
-            self._trouble = "this node was held up in the middle of a round"
-            log(f"{self._trouble}; the round is thrown away")
+        if self._is_late(begun):
             return
         if step.state != self._written:
-            self._storage.write_manager(step.state)
+            self._write(step.state)
             self._log_events(state, step.state)
             self._written = step.state
             self._network.hint(
@@ -195,6 +218,26 @@ class ClusterDaemon:
             self._fence(order.node)
         for node in step.powers:
             self._orders.power_on(node)
+
+    def _is_late(self, begun: float) -> bool:
+        """Return whether this round took so long that what it saw may be no longer so."""
+        if self._clock() - begun <= LATE:
+            return False
+        self._trouble = "this node was held up in the middle of a round"
+        log(f"{self._trouble}; the round is thrown away")
+        return True
+
+    def _write(self, state: ClusterState) -> None:
+        """Write the record; if that fails, what stands there is not known and is read anew.
+
+        It may have been written all the same, with command uids that must not be
+        given out a second time for something else.
+        """
+        try:
+            self._storage.write_manager(state)
+        except (StorageError, LeaseError):
+            self._state = self._written = None
+            raise
 
     def _fence(self, node: str) -> None:
         """Send a fence, remembering which host lease it is to prove dead."""

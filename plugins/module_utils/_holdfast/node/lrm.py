@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 
 from ..errors import HoldfastError, LeaseError, StorageError
 from ..lease.interface import HostState
@@ -23,6 +24,7 @@ from ..storage.whiteboard import HostBlock
 from .agent_work import AgentWork
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
+from .leftovers import end_leftover_agents
 from .log import log
 from .network import Network
 from .notify import Notifier
@@ -37,25 +39,43 @@ FULL_SCORE = 3400
 class LocalDaemon:
     """The LRM of one node."""
 
-    def __init__(self, configuration: NodeConfiguration) -> None:
-        """Listen on the node's LRM port and take up what a predecessor left."""
+    def __init__(
+        self,
+        configuration: NodeConfiguration,
+        *,
+        network: Network | None = None,
+        storage: ClusterStorage | None = None,
+        workers: Workers | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Listen on the node's LRM port and take up what a predecessor left.
+
+        What is not given is made here, as the node needs it.
+        """
         self._configuration = configuration
         self._me = configuration.me
-        self._network = Network(
+        self._clock = clock
+        self._network = network or Network(
             configuration.cluster, configuration.node, self._me.address, self._me.port + 1
         )
-        self._storage = ClusterStorage(configuration)
+        self._storage = storage or ClusterStorage(configuration, clock)
         self._generation = self._storage.adopt_host_lease()
+        leftovers = end_leftover_agents(configuration)
+        if leftovers:
+            log(f"ended {leftovers} agents of the LRM before this one")
         last = self._storage.read_report(self._me.host_id)
         self._report, self._memory = local.resume(last, configuration.node, configuration.boot())
         self._written: Report | None = None
         self._pending: list[JobEnd] = []
-        self._lease_good_at = time.monotonic()
+        self._lease_good_at = self._clock()
         self._next_heartbeat = 0.0
         self._state: ClusterState | None = None
         self._wanted: Wanted | None = None
+        self._trouble = ""
         self._stop = False
-        self._workers = Workers(AgentWork(configuration).carry_out, self._wake)
+        self._workers = workers or Workers(
+            AgentWork(configuration, forbidden=self._forbidden).carry_out, self._wake
+        )
 
     def run(self) -> None:
         """Go round until SIGTERM; services are left as they are."""
@@ -71,8 +91,8 @@ class LocalDaemon:
 
     def round(self) -> None:
         """Look, decide, write, act: once."""
-        now = time.monotonic()
-        trouble = self._lease_trouble(now)
+        now = self._clock()
+        trouble = self._trouble = self._lease_trouble(now)
         self._heartbeat(now)
         self._read()
         self._pending.extend(self._workers.take_ended())
@@ -119,7 +139,7 @@ class LocalDaemon:
         running = len(self._report.running())
         block = HostBlock(
             host_id=self._me.host_id,
-            timestamp=int(time.monotonic()),
+            timestamp=int(now),
             score=0 if drained else FULL_SCORE,
             health={
                 "vm": "up" if running else "down",
@@ -161,6 +181,15 @@ class LocalDaemon:
             manager = self._configuration.members[self._state.manager]
             self._network.hint([(manager.address, manager.port + 2)])
         return True
+
+    def _forbidden(self) -> str:
+        """Return why nothing may be started here at this moment; asked by the workers."""
+        silent = self._clock() - self._lease_good_at
+        if self._trouble:
+            return f"this node's host lease {self._trouble}"
+        if silent >= self._storage.leases.fail_seconds:
+            return f"this node's host lease was not seen to be good for {silent:.0f} s"
+        return ""
 
     def _wake(self) -> None:
         """End the loop's wait; called from the workers."""

@@ -70,7 +70,7 @@ def problems(status: dict[str, Any]) -> list[str]:
 def under_way(status: dict[str, Any]) -> list[str]:
     """Return, one sentence each, what is being changed just now and needs nobody's help."""
     found = [
-        f"Service {name} is {_UNDER_WAY[service['state']]}: {service['reason']}."
+        f"Service {name} is {_UNDER_WAY[service['state']]}: {service['reason'] or 'just declared'}."
         for name, service in status["services"].items()
         if service["state"] in _UNDER_WAY
     ]

@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Agents that outlived the LRM which called them.
+
+A resource agent has a session of its own, so it goes on when its LRM is killed.  A
+start that is half done may then finish after the next LRM has found the service
+stopped, and after the manager has started it elsewhere.  So the next LRM ends its
+predecessor's agents, and all that is in their sessions, before it probes anything.
+Services that an agent left behind in sessions of their own are not touched.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from ..errors import StorageError
+from ..process_table import process_table
+from .configuration import NodeConfiguration
+
+CALLER = "HOLDFAST_CALLER"
+"""Environment variable that names the node folder for which an agent was called."""
+
+DEADLINE = 10.0
+
+
+def end_leftover_agents(configuration: NodeConfiguration) -> int:
+    """Kill every agent that still runs for this node; return how many there were.
+
+    Raises ``StorageError`` when one will not die within ``DEADLINE`` seconds: then
+    nothing on this node can be said to be stopped.
+    """
+    mark = os.fsencode(f"{CALLER}={configuration.folder.resolve()}")
+    until = time.monotonic() + DEADLINE
+    ended: set[int] = set()
+    while True:
+        agents = [pid for pid in process_table() if _is_agent(pid, mark, configuration)]
+        if not agents:
+            return len(ended)
+        if time.monotonic() > until:
+            raise StorageError(
+                f"An agent of the LRM before this one does not end (process {agents[0]}); what it"
+                " does to its service is not known, so restart the node."
+            )
+        for pid in agents:
+            ended.add(pid)
+            _kill_session(pid)
+        time.sleep(0.02)
+
+
+def _is_agent(pid: int, mark: bytes, configuration: NodeConfiguration) -> bool:
+    """Return whether a process is an agent at work: called by us, and still the agent itself.
+
+    What an agent started inherits the mark too, but not the agent's command line.
+    """
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+        if len(words) < 2 or not _is_agent_file(os.fsdecode(words[-2]), configuration):
+            return False
+        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def _is_agent_file(path: str, configuration: NodeConfiguration) -> bool:
+    folders = (f"{directory}/resource.d/" for directory in configuration.agent_directories)
+    return path.startswith(tuple(folders))
+
+
+def _kill_session(leader: int) -> None:
+    """Kill the agent and all that is in its session."""
+    try:
+        session = os.getsid(leader)
+    except ProcessLookupError:
+        return
+    for pid in process_table():
+        try:
+            if pid == leader or (session == leader and os.getsid(pid) == session):
+                os.kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
