@@ -8,7 +8,6 @@ own agents as the roles install them.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -30,6 +29,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (  # noqa: E402
     load,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.package import (  # noqa: E402
+    library_archive,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.probe import (  # noqa: E402
     probe_services,
@@ -285,9 +287,8 @@ class EmbeddedCluster:
             (self.folder / name).mkdir(parents=True)
         install_command(self.folder / "ocf")
         install_fence_agent(self.folder / "bin")
-        package = _node_package()
         library = self.folder / "lib" / "holdfast.pyz"
-        library.write_bytes(package.archive(package.LIBRARY))
+        library.write_bytes(library_archive())
 
     def _create_storage(self) -> None:
         paths = cluster_paths(str(self.folder / "storage"), NAME)
@@ -360,12 +361,3 @@ def _command_line(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
     except OSError:
         return []
-
-
-def _node_package() -> Any:
-    """Return the code that packs the library, without the Ansible that its action needs."""
-    path = CHECKOUT / "plugins" / "action" / "node_package.py"
-    specification = importlib.util.spec_from_file_location("node_package", path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module

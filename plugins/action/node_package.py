@@ -4,39 +4,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Install the library of this collection on a node as one file.
 
-The archive is the same, byte for byte, for the same sources, so that the copy
-action behind it can tell whether anything changed, show it in check mode, and
-replace the file as a whole.
+The copy action behind it tells from the content whether anything changed, shows it in
+check mode, and replaces the file as a whole.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import tempfile
-import zipfile
 from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-PACKAGE = "holdfast"
-LIBRARY = Path(__file__).resolve().parent.parent / "module_utils" / "_holdfast"
-FIXED_DATE = (2026, 1, 1, 0, 0, 0)
-
-
-def archive(library: Path) -> bytes:
-    """Return the library as a zip archive in which it is the package ``holdfast``."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted(library.rglob("*.py")):
-            name = f"{PACKAGE}/{path.relative_to(library).as_posix()}"
-            entry = zipfile.ZipInfo(name, FIXED_DATE)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            file.writestr(entry, path.read_bytes())
-    return buffer.getvalue()
+from ..module_utils._holdfast.errors import InputError
+from ..module_utils._holdfast.names import absolute_path
+from ..module_utils._holdfast.node.package import library_archive
 
 
 class ActionModule(ActionBase):
@@ -49,11 +33,11 @@ class ActionModule(ActionBase):
         """Install the package and return the copy action's result with the hash of its content."""
         result = super().run(tmp, task_vars)
         dest = self._task.args.get("dest")
-        if not dest:
-            raise AnsibleActionFail(
-                "dest: a path is needed, such as /usr/lib/holdfast/holdfast.pyz."
-            )
-        content = archive(LIBRARY)
+        try:
+            absolute_path(dest, "dest")
+        except InputError as error:
+            raise AnsibleActionFail(str(error)) from None
+        content = library_archive()
         descriptor, source = tempfile.mkstemp(suffix=".pyz")
         try:
             with os.fdopen(descriptor, "wb") as file:
