@@ -15,7 +15,6 @@ import os
 import tempfile
 from pathlib import Path
 
-from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._holdfast.errors import InputError
@@ -36,7 +35,8 @@ class ActionModule(ActionBase):
         try:
             absolute_path(dest, "dest")
         except InputError as error:
-            raise AnsibleActionFail(str(error)) from None
+            # Returned, not raised: before ansible-core 2.19 a task could not expect it otherwise.
+            return {**result, "failed": True, "msg": str(error)}
         content = library_archive()
         descriptor, source = tempfile.mkstemp(suffix=".pyz")
         try:

@@ -19,6 +19,10 @@ description:
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.node
+attributes:
+  check_mode:
+    support: full
+    description: The cluster is changed in no mode; O(page) is not written in check mode.
 options:
   probe:
     description:

@@ -184,7 +184,7 @@ from ..module_utils._holdfast.fence.apply import (
     plan_power,
     single_device,
 )
-from ..module_utils._holdfast.fence.prove import power_status
+from ..module_utils._holdfast.fence.prove import check_fence_agents, power_status
 from ..module_utils._holdfast.fence.topology import (
     DEFAULT_TIMEOUT,
     FenceConfiguration,
@@ -224,6 +224,9 @@ def act(options: Mapping[str, Any], check: bool) -> Result:
     if action == "status":
         found = power_status(configuration, node)
         return Result(values={"before": found.power, "after": found.power, **described(found)})
+    if check and options["agent"] is not None:
+        # A mistake in the call would only look like a machine whose state is unknown.
+        check_fence_agents(configuration)
     plan = plan_power(configuration, node, options["state"] or action)
     proof = plan.expected() if check else apply_power(configuration, plan)
     return Result(

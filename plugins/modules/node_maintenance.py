@@ -84,7 +84,7 @@ maintenance:
     since: 1790000000.0
 moved:
   description: Where each service went that was on the node when the task began.
-  returned: when O(state=drained)
+  returned: when O(state=drained) and O(wait=true), and not in check mode
   type: dict
   sample:
     web: n3

@@ -57,6 +57,7 @@ options:
       parameters:
         description:
           - The parameters of the agent. They are checked against its metadata.
+          - Passwords among them appear in no log, result or diff.
         type: dict
         default: {}
       start_timeout:
@@ -155,8 +156,10 @@ status:
     reason: the only node that can take it
 """
 
+from ansible.module_utils.basic import AnsibleModule
+
 from ..module_utils._holdfast.node.declare import declare_service
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, Options, hide_agent_secrets, run
 
 RESOURCE = {
     "name": {"type": "str", "required": True},
@@ -188,9 +191,14 @@ OPTIONS = NODE_OPTIONS.merge(
 )
 
 
+def _hide(module: AnsibleModule) -> None:
+    for row in module.params["resources"] or ():
+        hide_agent_secrets(module, row.get("parameters"))
+
+
 def main() -> None:
     """Run the module."""
-    run(OPTIONS, declare_service)
+    run(OPTIONS, declare_service, prepare=_hide)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ class InputError(HoldfastError):
         self.option = option
         self.value = value
         self.expected = expected
-        super().__init__(f"{option}: {value!r} is not accepted; expected {expected}.")
+        end = "" if expected.endswith("?") else "."
+        super().__init__(f"{option}: {value!r} is not accepted; expected {expected}{end}")
 
 
 class StorageError(HoldfastError):

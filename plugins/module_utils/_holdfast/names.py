@@ -9,6 +9,7 @@ naming the option when it is not.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from .errors import InputError
 
@@ -17,6 +18,8 @@ MAX_HOST_ID = 2000
 
 MAX_CLUSTER_NAME = 40
 """sanlock names a lockspace in 48 bytes; the rest is left for a suffix and the NUL."""
+
+MAX_PORT = 65535
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*\Z")
@@ -67,6 +70,13 @@ def host_id(value: object, option: str = "host_id") -> int:
 
 def port(value: object, option: str = "port") -> int:
     """Return *value* as an unprivileged port number."""
-    if isinstance(value, int) and not isinstance(value, bool) and 1024 <= value <= 65535:
+    if isinstance(value, int) and not isinstance(value, bool) and 1024 <= value <= MAX_PORT:
         return value
-    raise InputError(option, value, "a port number from 1024 to 65535")
+    raise InputError(option, value, f"a port number from 1024 to {MAX_PORT}")
+
+
+def absolute_path(value: object, option: str = "path") -> Path:
+    """Return *value* as a path that does not depend on where a process runs."""
+    if isinstance(value, str) and value.startswith("/"):
+        return Path(value)
+    raise InputError(option, value, "an absolute path")

@@ -55,6 +55,16 @@ def hide(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
+def without_secrets(value: object) -> object:
+    """Return plain data as it may be shown: what is under the name of a secret is hidden."""
+    if isinstance(value, Mapping):
+        return {
+            key: HIDDEN if is_secret_name(str(key)) else without_secrets(one)
+            for key, one in value.items()
+        }
+    return [without_secrets(one) for one in value] if isinstance(value, list) else value
+
+
 def shown(name: str, value: object) -> object:
     """Return *value* for an error message, or a placeholder when *name* holds a secret."""
     return HIDDEN if is_secret_name(name) else value

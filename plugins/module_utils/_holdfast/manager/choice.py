@@ -16,6 +16,10 @@ SHOULD_LEAVE = "should leave "
 """How the reason begins when a service cannot move although its place is wrong."""
 
 
+SHOWN = 8
+"""A reason names at most so many nodes."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """The node chosen, empty if none fits; *rejected* gives each other node's reason."""
@@ -173,11 +177,14 @@ def _best(
     preferred = [node for node in fit if _priority(rule, node) == top]
     node = spread.rank(preferred, load)[0]
     count = load.get(node, 0)
-    reason = f"of {', '.join(preferred)} it has the fewest services ({count})"
+    reason = f"of {_some(preferred)} it has the fewest services ({count})"
     if rule is not None and node in rule.nodes:
-        reason = f"preferred by rule {rule.name!r}; {reason}"
+        most = "" if len(preferred) == 1 else f"; {reason}"
+        reason = f"preferred by rule {rule.name!r}{most}"
     if len(fit) == 1:
         reason = "the only node that can take it"
+        if rejected:
+            reason = f"{reason} ({_list(rejected)})"
     return Choice(node, reason, rejected)
 
 
@@ -187,4 +194,11 @@ def _priority(rule: NodeRule | None, node: str) -> int:
 
 
 def _list(rejected: Mapping[str, str]) -> str:
-    return "; ".join(f"{node}: {reason}" for node, reason in rejected.items())
+    return _some([f"{node}: {reason}" for node, reason in rejected.items()], "; ")
+
+
+def _some(parts: list[str], between: str = ", ") -> str:
+    """Return the first few of many: a reason is read by people."""
+    more = len(parts) - SHOWN
+    text = between.join(parts[:SHOWN])
+    return f"{text}{between}and {more} more" if more > 0 else text

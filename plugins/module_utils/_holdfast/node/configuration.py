@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Mapping
@@ -99,10 +100,11 @@ class NodeConfiguration:
         """Return what changes whenever the node is started anew."""
         path = self.folder / "boot"
         try:
-            return path.read_text(encoding="ascii").strip()
-        except OSError as error:
+            return path.read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
             raise StorageError(
-                f"{path} cannot be read ({error.strerror}); it is written when the node's machine"
+                f"{path} cannot be read ({why}); it is written when the node's machine"
                 " starts, so start the machine."
             ) from error
 
@@ -128,6 +130,8 @@ def load(path: Path) -> NodeConfiguration:
         raise InputError("config", str(path), text) from error
     except ValueError as error:
         raise InputError("config", str(path), f"a file of valid JSON ({error})") from error
+    if not isinstance(document, dict):
+        raise InputError("config", str(path), "a file that holds one JSON object")
     return from_document(document)
 
 
@@ -143,12 +147,12 @@ def from_document(document: Mapping[str, Any]) -> NodeConfiguration:
     return NodeConfiguration(
         cluster=names.cluster_name(document.get("cluster"), "cluster"),
         node=node,
-        storage=_absolute(document.get("storage"), "storage"),
-        folder=_absolute(document.get("folder"), "folder"),
+        storage=names.absolute_path(document.get("storage"), "storage"),
+        folder=names.absolute_path(document.get("folder"), "folder"),
         members=members,
         backend=backend,
-        agent_directories=tuple(document.get("agent_directories") or ("/usr/lib/ocf",)),
-        fence_configuration=_absolute(
+        agent_directories=_directories(document.get("agent_directories") or ["/usr/lib/ocf"]),
+        fence_configuration=names.absolute_path(
             document.get("fence_configuration") or "/etc/holdfast/fence.json",
             "fence_configuration",
         ),
@@ -178,12 +182,7 @@ def _members(rows: object) -> dict[str, Member]:
     taken: dict[tuple[str, int], str] = {}
     ids: dict[int, str] = {}
     for row in rows:
-        member = Member(
-            name=names.node_name(row.get("name"), "members.name"),
-            host_id=names.host_id(row.get("host_id"), "members.host_id"),
-            address=str(row.get("address") or "127.0.0.1"),
-            port=names.port(row.get("port"), "members.port"),
-        )
+        member = _member(row)
         if member.name in members:
             raise InputError("members.name", member.name, "a name that no other node has")
         if member.host_id in ids:
@@ -207,22 +206,53 @@ def _members(rows: object) -> dict[str, Member]:
     return members
 
 
-def _timing(values: Mapping[str, Any]) -> Timing:
+def _member(row: object) -> Member:
+    if not isinstance(row, Mapping):
+        raise InputError("members", row, "a dictionary with name, host_id, address and port")
+    port = names.port(row.get("port"), "members.port")
+    last = names.MAX_PORT - PORTS_PER_NODE + 1
+    if port > last:
+        expected = f"a port of at most {last}, as the next {PORTS_PER_NODE - 1} are the node's too"
+        raise InputError("members.port", port, expected)
+    return Member(
+        name=names.node_name(row.get("name"), "members.name"),
+        host_id=names.host_id(row.get("host_id"), "members.host_id"),
+        address=str(row.get("address") or "127.0.0.1"),
+        port=port,
+    )
+
+
+def _timing(values: object) -> Timing:
     known = {item.name: type(getattr(Timing(), item.name)) for item in fields(Timing)}
+    if not isinstance(values, Mapping):
+        raise InputError("timing", values, f"a dictionary of {', '.join(sorted(known))}")
     checked: dict[str, Any] = {}
     for name, value in values.items():
         if name not in known:
             raise InputError("timing", name, f"one of {', '.join(sorted(known))}")
-        if known[name] is bool:
-            checked[name] = bool(value)
-            continue
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or value <= 0:
-            raise InputError(f"timing.{name}", value, "a number above 0")
-        checked[name] = known[name](value)
+        checked[name] = _time_or_limit(name, value, known[name])
     return Timing(**checked)
 
 
-def _absolute(value: object, option: str) -> Path:
-    if isinstance(value, str) and value.startswith("/"):
-        return Path(value)
-    raise InputError(option, value, "an absolute path")
+def _time_or_limit(name: str, value: object, kind: type) -> Any:
+    """Return one value of the timing as the *kind* that it must have."""
+    if kind is bool:
+        if isinstance(value, bool):
+            return value
+        raise InputError(f"timing.{name}", value, "true or false")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not math.isfinite(value)
+        or value <= 0
+    ):
+        raise InputError(f"timing.{name}", value, "a number above 0")
+    if kind is int and value != int(value):
+        raise InputError(f"timing.{name}", value, "a whole number above 0")
+    return kind(value)
+
+
+def _directories(value: object) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise InputError("agent_directories", value, "a list of absolute paths")
+    return tuple(str(names.absolute_path(one, "agent_directories")) for one in value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -32,6 +33,7 @@ from ..manager.wanted import (
 from ..ocf.locate import locate, parse_agent
 from ..ocf.metadata import check_parameters, load_metadata
 from ..result import Result
+from ..secrets import without_secrets
 from ..storage.whole_file import write_text
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration, from_document, load, to_document
@@ -100,7 +102,7 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
             return wanted.without_maintenance(node)
         before = wanted.maintenance.get(node)
         since = before.since if before is not None else time.time()
-        owner = options["owner"] or (before.owner if before is not None else getpass.getuser())
+        owner = options["owner"] or (before.owner if before is not None else _user())
         return wanted.with_maintenance(node, Maintenance(options["reason"], owner, since))
 
     change = change_wanted(configuration, plan, check=check)
@@ -124,7 +126,7 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
 
 def declare_node(options: Mapping[str, Any], check: bool) -> Result:
     """Write a node's configuration file as the module ``node_config`` was told to."""
-    path = Path(options["config"])
+    path = names.absolute_path(options["config"], "config")
     configuration = from_document(options)
     after = to_document(configuration)
     before = _read_document(path)
@@ -181,9 +183,10 @@ def _numbers(nodes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _service(wanted: Wanted, name: str) -> dict[str, Any] | None:
+def _service(wanted: Wanted, name: str) -> object:
+    """Return a service as it may be shown."""
     service = wanted.services.get(name)
-    return service_document(service) if service is not None else None
+    return without_secrets(service_document(service)) if service is not None else None
 
 
 def _rule(wanted: Wanted, name: str) -> dict[str, Any] | None:
@@ -200,6 +203,14 @@ def _maintenance(change: Change, node: str) -> tuple[dict[str, Any] | None, dict
         row = {"reason": one.reason, "owner": one.owner, "since": one.since} if one else None
         rows.append(row)
     return rows[0], rows[1]
+
+
+def _user() -> str:
+    """Return who runs this; a container's user may have a number only."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return f"user id {os.geteuid()}"
 
 
 def _services_on(configuration: NodeConfiguration, node: str) -> list[str]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,15 @@ from typing import Any
 from ..errors import StorageError
 from ..fence.prove import check_fence_agents
 from ..fence.topology import parse_fence_configuration
+from ..names import absolute_path
 from ..result import Result
-from ..secrets import HIDDEN, is_secret_name
+from ..secrets import without_secrets
 from ..storage.whole_file import write_text
 
 
 def declare_fence(options: Mapping[str, Any], check: bool) -> Result:
     """Check the whole fence configuration and write it into a file for its owner only."""
-    path = Path(options["path"])
+    path = absolute_path(options["path"], "path")
     document = {"devices": dict(options["devices"]), "nodes": dict(options["nodes"])}
     configuration = parse_fence_configuration(document)
     if not check:
@@ -33,22 +35,15 @@ def declare_fence(options: Mapping[str, Any], check: bool) -> Result:
         except OSError as error:
             raise StorageError(f"{path.parent} cannot be made: {error.strerror}.") from error
         write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", mode=0o600)
-    return Result(changed, {"path": str(path)}, _shown(before), _shown(document))
+    values = {"path": str(path)}
+    return Result(changed, values, without_secrets(before), without_secrets(document))
 
 
 def _present(path: Path) -> tuple[Any, bool]:
-    """Return what the file says now, None if nothing, and whether only its owner can read it."""
+    """Return what the file says now, None if nothing, and whether it is for us alone."""
     try:
-        private = not path.stat().st_mode & 0o077
+        found = path.stat()
+        private = not found.st_mode & 0o077 and found.st_uid in (0, os.geteuid())
         return json.loads(path.read_text(encoding="utf-8")), private
     except (OSError, ValueError):
         return None, False
-
-
-def _shown(value: Any) -> Any:
-    """Return the document for a diff: a secret is as hidden as everywhere else."""
-    if isinstance(value, Mapping):
-        return {
-            key: HIDDEN if is_secret_name(str(key)) else _shown(one) for key, one in value.items()
-        }
-    return [_shown(one) for one in value] if isinstance(value, list) else value

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import HoldfastError
+from ..errors import HoldfastError, InputError
+from ..names import absolute_path
 from ..result import Result
 from ..storage.whole_file import write_text
 from .configuration import NodeConfiguration, load
@@ -24,6 +25,7 @@ POLL = 0.25
 def inform(options: Mapping[str, Any], check: bool) -> Result:
     """Return the cluster's state; raises ``HoldfastError`` when a wait ends without it."""
     configuration = load(Path(options["config"]))
+    _check(options, configuration)
     status = _wait(configuration, options)
     values = dict(status)
     values["text"] = render_text(status, colour=False).splitlines()
@@ -33,6 +35,16 @@ def inform(options: Mapping[str, Any], check: bool) -> Result:
     if options["page"] and not check:
         write_text(Path(options["page"]), render_page(status))
     return Result(values=values)
+
+
+def _check(options: Mapping[str, Any], configuration: NodeConfiguration) -> None:
+    """Refuse, before any wait, what could not be answered after it."""
+    node = options["failover_of"]
+    if node and node not in configuration.members:
+        known = ", ".join(sorted(configuration.members))
+        raise InputError("failover_of", node, f"one of the cluster's nodes ({known})")
+    if options["page"]:
+        absolute_path(options["page"], "page")
 
 
 def _wait(configuration: NodeConfiguration, options: Mapping[str, Any]) -> dict[str, Any]:

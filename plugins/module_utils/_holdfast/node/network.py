@@ -63,19 +63,20 @@ class Network:
     def listen(self, seconds: float) -> tuple[bool, set[str]]:
         """Wait up to *seconds*; answer questions meanwhile.
 
-        Returns as soon as a hint came, or when the time is over: whether there
-        was a hint, and the nodes that answered.
+        Returns as soon as a hint came, or when the time is over, whatever else still
+        comes in: whether there was a hint, and the nodes that answered.
         """
         hinted, answered = False, set[str]()
         deadline = time.monotonic() + seconds
+        left = seconds
         while not hinted:
-            left = max(deadline - time.monotonic(), 0.0)
-            ready, _writable, _failed = select.select([self._socket], [], [], left)
-            if not ready:
+            ready, _writable, _failed = select.select([self._socket], [], [], max(left, 0.0))
+            if ready:
+                hinted, new_answers = self.drain()
+                answered |= new_answers
+            left = deadline - time.monotonic()
+            if left <= 0:
                 break
-            new_hint, new_answers = self.drain()
-            hinted = hinted or new_hint
-            answered |= new_answers
         return hinted, answered
 
     def drain(self) -> tuple[bool, set[str]]:

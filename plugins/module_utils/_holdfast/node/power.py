@@ -78,7 +78,6 @@ def power_on(folder: Path, name: str, deadline: float) -> None:
     if processes(machine):
         return
     ready = machine / "ready"
-    ready.unlink(missing_ok=True)
     package = Path(__file__).resolve().parent.parent
     environment = {
         MARK: str(machine),
@@ -87,16 +86,20 @@ def power_on(folder: Path, name: str, deadline: float) -> None:
         "LC_ALL": "C.UTF-8",
         "PYTHONPATH": str(package.parent),
     }
-    with (machine / "console.log").open("ab") as console:
-        child = subprocess.Popen(
-            [sys.executable, "-m", package.name, "machine", "run", str(machine / "node.json")],
-            stdin=subprocess.DEVNULL,
-            stdout=console,
-            stderr=console,
-            env=environment,
-            cwd="/",
-            start_new_session=True,
-        )
+    try:
+        ready.unlink(missing_ok=True)
+        with (machine / "console.log").open("ab") as console:
+            child = subprocess.Popen(
+                [sys.executable, "-m", package.name, "machine", "run", str(machine / "node.json")],
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=console,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise FenceError(f"Machine {name!r} cannot be started: {error}.") from error
     until = time.monotonic() + deadline
     while not ready.exists():
         if child.poll() is not None or time.monotonic() > until:

@@ -31,7 +31,11 @@ class Change:
 
 
 def change_wanted(
-    configuration: NodeConfiguration, plan: Callable[[Wanted], Wanted], *, check: bool
+    configuration: NodeConfiguration,
+    plan: Callable[[Wanted], Wanted],
+    *,
+    check: bool,
+    wait: float = WAIT,
 ) -> Change:
     """Apply *plan* to the newest wanted configuration and return what it changed.
 
@@ -39,8 +43,8 @@ def change_wanted(
     the lease is taken, the newest configuration read again, *plan* applied to
     that, and the result written into this node's slot with the lease's version.
 
-    Raises ``LeaseError`` when the lease cannot be had in time, or was lost before
-    the change stood: then it is not applied.
+    Raises ``LeaseError`` when the lease cannot be had within *wait* seconds, or was
+    lost before the change stood: then it is not applied.
     """
     storage = ClusterStorage(configuration)
     try:
@@ -49,11 +53,12 @@ def change_wanted(
         if check or not change.changed:
             return change
         storage.adopt_host_lease()
-        version = _acquire(storage)
+        version = _acquire(storage, wait)
         try:
             before, _slot = storage.read_wanted()
-            change = Change(before, replace(plan(before), version=version))
+            change = Change(before, plan(before))
             if change.changed:
+                change = Change(before, replace(change.after, version=version))
                 storage.write_wanted(change.after)
                 _verify(storage, change.after)
         finally:
@@ -63,8 +68,8 @@ def change_wanted(
         storage.close()
 
 
-def _acquire(storage: ClusterStorage) -> int:
-    until = time.monotonic() + WAIT
+def _acquire(storage: ClusterStorage, wait: float) -> int:
+    until = time.monotonic() + wait
     while True:
         version = storage.leases.acquire(CONFIGURATION_LEASE)
         if version is not None:
@@ -73,7 +78,7 @@ def _acquire(storage: ClusterStorage) -> int:
             holder = storage.leases.holder(CONFIGURATION_LEASE)
             raise LeaseError(
                 f"The configuration lease is still held by host id {holder.host_id} after"
-                f" {WAIT:.0f} s; nothing was changed, try again."
+                f" {wait:g} s; nothing was changed, try again."
             )
         time.sleep(0.05)
 
