@@ -58,9 +58,10 @@ def _parser() -> argparse.ArgumentParser:
     probe.set_defaults(act=_probe)
 
     machine = commands.add_parser(
-        "machine", help="of an embedded cluster: run, cut, freeze or thaw a node's machine"
+        "machine",
+        help="of an embedded cluster: run, restart (its daemons), cut, freeze or thaw a machine",
     )
-    machine.add_argument("what", choices=("run", "cut", "freeze", "thaw"))
+    machine.add_argument("what", choices=("run", "restart", "cut", "freeze", "thaw"))
     machine.add_argument("config", help="the node's configuration file")
     machine.set_defaults(act=_machine)
 
@@ -110,6 +111,8 @@ def _machine(options: argparse.Namespace) -> int:
     base, name = configuration.folder.parent, configuration.folder.name
     if options.what == "cut":
         power.power_off(base, name, 10.0)
+    elif options.what == "restart":
+        power.restart_daemons(base, name)
     elif options.what == "freeze":
         power.freeze(base, name)
     elif options.what == "thaw":

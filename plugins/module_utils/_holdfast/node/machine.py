@@ -86,6 +86,7 @@ class Machine:
         """Serve until SIGTERM, then switch everything of this machine off and leave."""
         ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
         signal.signal(signal.SIGTERM, self._on_term)
+        signal.signal(signal.SIGHUP, self._on_hangup)
         self._write_files()
         begun = time.monotonic()
         announced = False
@@ -178,6 +179,12 @@ class Machine:
         channel.bind("\0" + address)
         channel.setblocking(False)
         return Daemon(name, address, channel, log=self._folder / f"{name}.log")
+
+    def _on_hangup(self, *_arguments: object) -> None:
+        """End both daemons; they are started again like any that ended."""
+        for daemon in self._daemons:
+            if daemon.child is not None and daemon.child.returncode is None:
+                daemon.child.terminate()
 
     def _on_term(self, *_arguments: object) -> None:
         self._stop = True

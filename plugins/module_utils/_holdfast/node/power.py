@@ -117,6 +117,20 @@ def thaw(folder: Path, name: str) -> None:
     _signal(processes(_machine(folder, name)), signal.SIGCONT)
 
 
+def restart_daemons(folder: Path, name: str) -> None:
+    """Have a machine that is on start its daemons anew, with the code and files as they are now.
+
+    Services are left as they are.  A machine that is off is left alone.
+    """
+    machine = _machine(folder, name)
+    try:
+        pid = int((machine / "machine.pid").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return
+    if pid in processes(machine):
+        _signal([pid], signal.SIGHUP)
+
+
 def die_with_parent() -> None:
     """Make this process die when the machine that started it is killed (prctl(2)).
 
