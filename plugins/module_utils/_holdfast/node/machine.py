@@ -23,7 +23,7 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import HoldfastError, StorageError
+from ..errors import HoldfastError, LeaseError, StorageError
 from ..lease.embedded import EmbeddedLeases
 from . import power
 from .configuration import NodeConfiguration
@@ -159,7 +159,8 @@ class Machine:
         self._next_renewal = now + RENEWAL
         try:
             self._leases.renew()
-        except StorageError as error:
+        except (StorageError, LeaseError) as error:
+            # The LRM sees it too, and stops the services: it must not die with this process.
             log(f"host lease not renewed: {error}")
 
     def _write_files(self) -> None:

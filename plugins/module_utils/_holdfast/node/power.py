@@ -120,8 +120,11 @@ def thaw(folder: Path, name: str) -> None:
 def restart_daemons(folder: Path, name: str) -> None:
     """Have a machine that is on start its daemons anew, with the code and files as they are now.
 
-    Services are left as they are.  A machine that is off is left alone.
+    Services are left as they are.  A machine that is off is left alone, and so is a node
+    that is no machine, whose configuration is not in its folder.
     """
+    if name not in machines(folder):
+        return
     machine = _machine(folder, name)
     try:
         pid = int((machine / "machine.pid").read_text(encoding="ascii"))
