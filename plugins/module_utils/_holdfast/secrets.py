@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
 HIDDEN = "********"
@@ -33,11 +33,12 @@ def is_secret_name(name: str) -> bool:
 
 
 def secret_values(parameters: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the values in *parameters* that must never be shown."""
+    """Return the values in *parameters* that must never be shown.
+
+    A secret that was given as a list or mapping by mistake is one in all its parts.
+    """
     return tuple(
-        str(value)
-        for name, value in parameters.items()
-        if is_secret_name(name) and value is not None and not isinstance(value, bool) and str(value)
+        text for name, value in parameters.items() if is_secret_name(name) for text in _texts(value)
     )
 
 
@@ -68,3 +69,13 @@ def without_secrets(value: object) -> object:
 def shown(name: str, value: object) -> object:
     """Return *value* for an error message, or a placeholder when *name* holds a secret."""
     return HIDDEN if is_secret_name(name) else value
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _texts(one)
+    elif value is not None and not isinstance(value, bool) and str(value):
+        yield str(value)

@@ -149,3 +149,15 @@ def test_a_wrong_file_mode_is_said(config, tmp_path):
     (tmp_path / "fence.json").chmod(0o644)
     message = run_failing("fence", {"config": config, "node": "n1", "state": "off"})
     assert "make it 0600" in message
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"agent": "fence_nothing"}, "fence_nothing is not installed"),
+        ({"parameters": {"ip": "x", "paswword": "y"}}, "did you mean password?"),
+    ],
+)
+def test_a_mistake_in_the_call_is_one_in_check_mode_too(agent, change, says, check):
+    assert says in run_failing("fence", {**options(agent, state="off"), **change}, check)

@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module node_config: check mode tells exactly what a run then does, and once is enough."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_ok
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import document
+
+
+@pytest.fixture
+def options(tmp_path):
+    return document(tmp_path, config=str(tmp_path / "etc" / "node.json"))
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"node": "n9"}, "node: 'n9' is not accepted; expected one of the members (n1, n2, n3)"),
+        ({"cluster": "a b"}, "cluster: 'a b' is not accepted"),
+        ({"members": []}, "members: [] is not accepted"),
+        ({"timing": {"suspect_after": -1}}, "timing.suspect_after: -1 is not accepted"),
+        ({"members": [{"name": "n1", "port": 7410}]}, "host_id"),
+        ({"backend": "magic"}, "backend"),
+        ({"storage": None}, "storage"),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
+def test_what_is_wrong_fails_the_task_and_writes_nothing(options, change, part, check):
+    assert part in run_failing("node_config", {**options, **change}, check)
+    assert not Path(options["config"]).exists()
+
+
+def test_check_then_apply_then_again(options):
+    path = Path(options["config"])
+    told = run_ok("node_config", options, check=True, diff=True)
+    assert (told["changed"], path.exists()) == (True, False)
+    done = run_ok("node_config", options, diff=True)
+    assert done == told
+    assert json.loads(path.read_text()) == done["configuration"]
+    assert done["diff"] == {"before": "", "after": path.read_text()}
+    for check in (True, False):
+        again = run_ok("node_config", options, check, diff=True)
+        assert not again["changed"]
+        assert again["diff"]["before"] == again["diff"]["after"]
+
+
+def test_the_diff_is_what_changes_in_the_file(options):
+    run_ok("node_config", options)
+    path = Path(options["config"])
+    before = path.read_text()
+    changed = {**options, "timing": {"suspect_after": 5}}
+    told = run_ok("node_config", changed, check=True, diff=True)
+    assert (told["diff"]["before"], path.read_text()) == (before, before)
+    run_ok("node_config", changed)
+    assert told["diff"]["after"] == path.read_text()
+    lines = set(told["diff"]["after"].splitlines()) - set(before.splitlines())
+    assert [line.strip() for line in lines] == ['"suspect_after": 5.0']
+
+
+def test_the_folder_of_the_node_is_made(options):
+    assert run_ok("node_config", options)["changed"]
+    assert Path(options["folder"]).is_dir()

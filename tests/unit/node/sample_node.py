@@ -1,0 +1,112 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Three nodes in a folder: their configuration, their storage, and stand-ins for what is slow."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import replace
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedded import (
+    EmbeddedLeases,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
+    NodeConfiguration,
+    from_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (
+    cluster_paths,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision_lockspace import (  # noqa: E501
+    LockspaceWanted,
+    apply_lockspace,
+    look_lockspace,
+    plan_lockspace,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision_metadata import (  # noqa: E501
+    MetadataWanted,
+    apply_metadata,
+    look_metadata,
+    plan_metadata,
+)
+
+CLUSTER = "c1"
+NODES = ("n1", "n2", "n3")
+
+
+class Clock:
+    """Seconds that pass only when a test says so."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def go(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def document(base, node="n1", first_port=None, **changes):
+    """Return a node's configuration as it stands in its file."""
+    first = first_port or 21000
+    values = {
+        "cluster": CLUSTER,
+        "node": node,
+        "storage": str(base / "storage"),
+        "folder": str(base / "nodes" / node),
+        "members": [
+            {"name": name, "host_id": number, "address": "127.0.0.1", "port": first + 3 * number}
+            for number, name in enumerate(NODES, start=1)
+        ],
+        "agent_directories": [str(base / "ocf")],
+        "fence_configuration": str(base / "fence.json"),
+    }
+    return {**values, **changes}
+
+
+def configuration(folder, node="n1", first_port=None, **timing) -> NodeConfiguration:
+    """Return a node's configuration, with folders and a boot as its machine leaves them."""
+    found = from_document(document(folder, node, first_port))
+    found.folder.mkdir(parents=True, exist_ok=True)
+    (found.folder / "boot").write_text(f"{node}-boot1\n")
+    return replace(found, timing=replace(found.timing, **timing))
+
+
+def create_storage(folder) -> None:
+    """Create the cluster's four files."""
+    (folder / "storage").mkdir(exist_ok=True)
+    paths = cluster_paths(str(folder / "storage"), CLUSTER)
+    lockspace = LockspaceWanted(CLUSTER)
+    apply_lockspace(plan_lockspace(lockspace, look_lockspace(paths), paths), lockspace, paths)
+    metadata = MetadataWanted(CLUSTER, max_hosts=4)
+    apply_metadata(plan_metadata(metadata, look_metadata(paths), paths), metadata, paths)
+
+
+def join(configuration_: NodeConfiguration) -> EmbeddedLeases:
+    """Hold a node's host lease, as its machine does."""
+    leases = EmbeddedLeases(
+        str(configuration_.lockspace_path),
+        str(configuration_.leases_path),
+        configuration_.me.host_id,
+    )
+    leases.join(configuration_.node)
+    return leases
+
+
+def free_ports(number: int = 12) -> int:
+    """Return the first of *number* UDP ports in a row that are free on loopback just now."""
+    for first in range(30000 + os.getpid() % 20000, 60000, number):
+        if all(_is_free(port) for port in range(first, first + number)):
+            return first
+    raise RuntimeError("no free ports")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

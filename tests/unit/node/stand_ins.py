@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Stand-ins for what a daemon works with: they do what a test says, and note what was asked.
+
+Whatever is put in place of a value as an exception is raised instead of returned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
+    HostLeaseView,
+    HostState,
+    LeaseHolder,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import Board
+
+
+def given(value: Any) -> Any:
+    """Return a value, or raise it if it is an error."""
+    if isinstance(value, Exception):
+        raise value
+    return value
+
+
+def lease_view(host_id: int, **changes: Any) -> HostLeaseView:
+    """Return a host lease that was renewed just now."""
+    view = HostLeaseView(host_id, f"n{host_id}", 4, 77, HostState.LIVE, 0.5, True)
+    return replace(view, **changes)
+
+
+@dataclass
+class LeasesStandIn:
+    """Host leases by host id, and one manager lease; *log* is what was done, in order."""
+
+    log: list[Any]
+    views: dict[int, Any] = field(default_factory=dict)
+    manager: LeaseHolder = field(default_factory=lambda: LeaseHolder(0, 0, 0, False))
+    epoch: Any = None
+    held_answers: list[Any] = field(default_factory=list)
+    fail_seconds: float = 16.0
+    free_error: Exception | None = None
+
+    def host(self, host_id: int) -> HostLeaseView:
+        return given(self.views.get(host_id) or lease_view(host_id))
+
+    def holder(self, lease_name: str) -> LeaseHolder:
+        return given(self.manager)
+
+    def acquire(self, lease_name: str) -> int | None:
+        return given(self.epoch)
+
+    def held(self, lease_name: str) -> bool:
+        """Return the answers that were laid out one after the other, then that it is held."""
+        return given(self.held_answers.pop(0) if self.held_answers else True)
+
+    def release(self, lease_name: str) -> None:
+        self.log.append(("release", lease_name))
+
+    def free_host(self, host_id: int, generation: int) -> None:
+        self.log.append(("free", host_id, generation))
+        given(self.free_error)
+
+
+@dataclass
+class BoardStandIn:
+    """The whiteboard: what a read returns, and the blocks that were written."""
+
+    log: list[Any]
+    board: Any = field(default_factory=lambda: Board(4))
+    error: Exception | None = None
+    on_read: Any = None
+
+    def read(self) -> Board:
+        if self.on_read is not None:
+            self.on_read()
+        return given(self.board)
+
+    def write_host(self, block: Any) -> None:
+        given(self.error)
+        self.log.append(("block", block))
+
+
+class StorageStandIn:
+    """The cluster's storage, in memory."""
+
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+        self.leases = LeasesStandIn(self.log)
+        self.board = BoardStandIn(self.log)
+        self.reports: dict[int, Any] = {}
+        self.state: Any = None
+        self.intent: Intent | None = None
+        self.wanted: Any = Wanted()
+        self.write_error: Exception | None = None
+        self.on_write: Any = None
+
+    def adopt_host_lease(self) -> int:
+        return 4
+
+    def read_report(self, host_id: int) -> Report | None:
+        return given(self.reports.get(host_id))
+
+    def write_report(self, report: Report) -> None:
+        self._write("report", report)
+
+    def read_manager(self) -> ClusterState | None:
+        return given(self.state)
+
+    def write_manager(self, state: ClusterState) -> None:
+        self._write("state", state)
+
+    def newest_intent(self) -> Intent | None:
+        return self.intent
+
+    def write_intent(self, intent: Intent) -> None:
+        self._write("intent", intent)
+
+    def read_wanted(self) -> tuple[Wanted, int]:
+        return given(self.wanted), 1
+
+    def read_wanted_from(self, host_id: int) -> Wanted | None:
+        return given(self.wanted)
+
+    def _write(self, what: str, content: Any) -> None:
+        given(self.write_error)
+        self.log.append((what, content))
+        if self.on_write is not None:
+            self.on_write()
+
+
+class NetworkStandIn:
+    """Notes who was asked and hinted; nobody answers."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.hints: list[tuple[str, int]] = []
+
+    def ask(self, member: Any) -> None:
+        self.asked.append(member.name)
+
+    def hint(self, targets: Any) -> None:
+        self.hints.extend(targets)
+
+    def listen(self, seconds: float) -> tuple[bool, set[str]]:
+        return False, set()

@@ -1,0 +1,145 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the cluster keeps on its storage: whose record counts, and what an intent leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    FormatError,
+    LeaseError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    LocalService,
+    LocalState,
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Resource,
+    Service,
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
+    MANAGER_LEASE,
+    ClusterStorage,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    Kind,
+    RecordFile,
+)
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    NODES,
+    configuration,
+    create_storage,
+    join,
+)
+
+WEB = Service("web", (Resource("r", "ocf:test:thing"),))
+
+
+@pytest.fixture
+def storages(tmp_path):
+    """The storage as each of three nodes uses it; all of them are on."""
+    create_storage(tmp_path)
+    nodes = [configuration(tmp_path, name) for name in NODES]
+    leases = [join(node) for node in nodes]
+    found = [ClusterStorage(node) for node in nodes]
+    for storage in found:
+        storage.adopt_host_lease()
+    yield found
+    for one in (*found, *leases):
+        one.close()
+
+
+def spoil(tmp_path, kind, host_id, payload=b"{", epoch=99):
+    with RecordFile(str(configuration(tmp_path).state_path)) as records:
+        records.write(kind, host_id, epoch, payload)
+
+
+def test_a_storage_nobody_wrote_on_has_no_manager_no_reports_and_nothing_wanted(storages):
+    first = storages[0]
+    assert (first.read_manager(), first.newest_intent()) == (None, None)
+    assert first.read_report(2) is None
+    assert first.read_wanted() == (Wanted(), 0)
+
+
+def test_the_record_of_the_highest_epoch_counts_while_the_new_manager_has_not_written(storages):
+    first, second, third = storages
+    for storage, epoch in ((first, 5), (second, 7), (third, 6)):
+        storage.write_manager(ClusterState(epoch=epoch, manager=f"by {epoch}"))
+    assert third.leases.acquire(MANAGER_LEASE) == 1
+    assert [storage.read_manager().epoch for storage in storages] == [7, 7, 7]
+
+
+def test_the_lease_holders_record_is_the_managers_whatever_the_others_slots_hold(
+    storages, tmp_path
+):
+    first, second, _third = storages
+    epoch = second.leases.acquire(MANAGER_LEASE)
+    second.write_manager(ClusterState(epoch=epoch, manager="n2"))
+    spoil(tmp_path, Kind.CRM, 3)
+    assert first.read_manager().manager == "n2"
+
+
+def test_a_record_that_may_be_the_managers_and_makes_no_sense_is_an_error(storages, tmp_path):
+    spoil(tmp_path, Kind.CRM, 3, b'{"services": {"web": {"state": "dancing"}}}')
+    with pytest.raises(FormatError, match=r"The CRM record of host id 3 .* cannot be understood"):
+        storages[0].read_manager()
+
+
+def test_an_intent_leaves_the_nodes_last_state_and_its_epoch_as_they_are(storages):
+    first, second, _third = storages
+    state = ClusterState(epoch=5, manager="n1", commands=41)
+    first.write_manager(state)
+    first.write_intent(Intent("n2", "it is silent", 10.0, 14.0, 7))
+    assert second.read_manager() == state
+    assert second.newest_intent() == Intent("n2", "it is silent", 10.0, 14.0, 7)
+
+
+def test_an_intent_of_a_node_that_never_was_manager_makes_no_manager(storages):
+    storages[0].write_intent(Intent("n2", "it is silent", 10.0, 14.0, 7))
+    assert storages[1].read_manager() is None
+    assert storages[1].newest_intent().node == "n2"
+
+
+def test_of_several_intents_that_for_the_latest_manager_counts_and_then_the_latest(storages):
+    first, second, third = storages
+    first.write_intent(Intent("n2", "old", 0.0, 99.0, 6))
+    second.write_intent(Intent("n1", "early", 0.0, 10.0, 7))
+    third.write_intent(Intent("n1", "late", 0.0, 12.0, 7))
+    assert first.newest_intent().reason == "late"
+
+
+def test_a_managers_record_ends_its_own_intent(storages):
+    first = storages[0]
+    first.write_intent(Intent("n2", "it is silent", 10.0, 14.0, 7))
+    first.write_manager(ClusterState(epoch=8, manager="n1"))
+    assert storages[1].newest_intent() is None
+
+
+def test_a_manager_of_an_earlier_epoch_cannot_write_over_a_later_one(storages):
+    storages[0].write_manager(ClusterState(epoch=8))
+    with pytest.raises(LeaseError, match="a write of the older epoch 7 is refused"):
+        storages[0].write_manager(ClusterState(epoch=7))
+
+
+def test_of_the_wanted_configurations_the_highest_version_counts_with_its_slot(storages):
+    first, second, third = storages
+    for storage, version in ((first, 3), (second, 5), (third, 4)):
+        storage.write_wanted(Wanted(version, {"web": WEB}))
+    assert first.read_wanted() == (Wanted(5, {"web": WEB}), 2)
+    assert third.read_wanted_from(1).version == 3
+
+
+def test_a_report_is_read_as_it_was_written_and_again_when_it_changed(storages):
+    first, second, _third = storages
+    report = Report("n1", "boot1", services={"web": LocalService(WEB, LocalState.RUNNING, "7.1")})
+    first.write_report(report)
+    assert second.read_report(1) == report
+    assert second.read_report(1) is second.read_report(1)
+    first.write_report(Report("n1", "boot2"))
+    assert second.read_report(1) == Report("n1", "boot2")

@@ -1,0 +1,212 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command ``holdfast``: its exit status, and which stream says what."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast import __version__
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+    NodeState,
+    NodeStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Resource,
+    Service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import machine, power
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
+    MANAGER_LEASE,
+    ClusterStorage,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import (
+    NO_ANSWER,
+    NOT_AS_WANTED,
+    WELL,
+    main,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
+    change_wanted,
+)
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    NODES,
+    configuration,
+    create_storage,
+    document,
+    join,
+)
+from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import SWITCH, write_agent
+
+
+@pytest.fixture
+def config(tmp_path):
+    """The path of the configuration of n1, whose storage is there."""
+    create_storage(tmp_path)
+    node = configuration(tmp_path)
+    path = node.folder / "node.json"
+    path.write_text(json.dumps(document(tmp_path)))
+    return path
+
+
+@pytest.fixture
+def cluster(config, tmp_path):
+    """A cluster whose manager n1 has all nodes online; returns the manager's storage."""
+    node = configuration(tmp_path)
+    leases = join(node)
+    storage = ClusterStorage(node)
+    storage.adopt_host_lease()
+    epoch = storage.leases.acquire(MANAGER_LEASE)
+    nodes = {name: NodeStatus(NodeState.ONLINE) for name in NODES}
+    storage.write_manager(ClusterState(epoch=epoch, manager="n1", nodes=nodes))
+    yield storage
+    storage.close()
+    leases.close()
+
+
+def test_a_configuration_that_is_not_there_is_one_sentence_on_standard_error(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.delenv(power.MARK, raising=False)
+    path = tmp_path / "node.json"
+    for words in (["status", "--config"], ["probe", "--config"], ["machine", "cut"], ["lrm"]):
+        assert main([*words, str(path)]) == NO_ANSWER
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err == (
+            f"holdfast: config: '{path}' is not accepted; expected the readable configuration of"
+            " a node (No such file or directory).\n"
+        )
+
+
+def test_a_storage_that_is_gone_is_no_answer(config, tmp_path, capsys):
+    (tmp_path / "storage" / "c1.metadata").unlink()
+    assert main(["status", "--config", str(config)]) == NO_ANSWER
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("holdfast: ") and "c1.metadata" in said.err
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [[], ["dance"], ["status", "--dance"], ["machine", "dance", "x"]])
+def test_a_command_that_is_none_is_no_answer_either(words, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == NO_ANSWER
+    assert "usage: holdfast" in capsys.readouterr().err
+
+
+def test_a_cluster_without_a_manager_is_shown_and_is_not_as_wanted(config, capsys):
+    assert main(["status", "--config", str(config), "--json"]) == NOT_AS_WANTED
+    said = capsys.readouterr()
+    status = json.loads(said.out)
+    assert status["problems"][0].startswith("No node holds the manager lease")
+    assert said.err == ""
+    assert main(["status", "--config", str(config)]) == NOT_AS_WANTED
+    assert "No node holds the manager lease" in capsys.readouterr().out
+
+
+def test_a_cluster_in_which_all_is_well_is_exit_status_0(config, cluster, capsys):
+    assert main(["status", "--config", str(config), "--json"]) == WELL
+    status = json.loads(capsys.readouterr().out)
+    assert (status["cluster"], status["problems"]) == ("c1", [])
+    assert status["manager"] == {"node": "n1", "epoch": 1, "active": True}
+
+
+def test_the_configuration_may_be_named_in_the_environment(config, cluster, capsys, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_CONFIG", str(config))
+    assert main(["status"]) == WELL
+    assert "\x1b" not in capsys.readouterr().out, "no colours but on a terminal"
+
+
+def test_a_page_is_written_beside_the_text(config, cluster, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert main(["status", "--config", str(config), "--html", str(page)]) == WELL
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert "n1" in capsys.readouterr().out
+    nowhere = tmp_path / "nowhere" / "page.html"
+    assert main(["status", "--config", str(config), "--html", str(nowhere)]) == NO_ANSWER
+    assert f"{nowhere} cannot be created" in capsys.readouterr().err
+
+
+def test_a_reader_that_went_away_is_no_crash(config, cluster, monkeypatch):
+    def broken(_text):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(sys.stdout, "write", broken)
+    assert main(["status", "--config", str(config)]) == NO_ANSWER
+
+
+def test_a_probe_tells_what_the_agents_find_whatever_the_records_say(
+    config, cluster, tmp_path, capsys
+):
+    write_agent(tmp_path / "ocf", SWITCH)
+    node = configuration(tmp_path)
+    for name in ("up", "down"):
+        one = Service(name, (Resource("r", "ocf:test:thing"),))
+        change_wanted(node, lambda wanted, one=one: wanted.with_service(one), check=False)
+    node.run_directory.mkdir()
+    (node.run_directory / "thing-up.r").write_text("0")
+    assert main(["probe", "--config", str(config)]) == WELL
+    assert json.loads(capsys.readouterr().out) == {"down": "stopped", "up": "running"}
+
+
+@pytest.mark.parametrize(
+    ("word", "function"),
+    [
+        ("cut", "power_off"),
+        ("freeze", "freeze"),
+        ("thaw", "thaw"),
+        ("restart", "restart_daemons"),
+    ],
+)
+def test_the_power_switch_works_on_the_machine_of_the_configuration(
+    config, monkeypatch, capsys, word, function
+):
+    acted = []
+
+    def act(*arguments):
+        acted.append(arguments[:2])
+        if len(acted) == 2:
+            raise FenceError("Machine 'n1' cannot be switched off.")
+
+    monkeypatch.setattr(power, function, act)
+    assert main(["machine", word, str(config)]) == WELL
+    assert acted == [(config.parent.parent, "n1")]
+    assert main(["machine", word, str(config)]) == NO_ANSWER
+    assert capsys.readouterr().err == "holdfast: Machine 'n1' cannot be switched off.\n"
+
+
+def test_a_machine_runs_only_in_a_process_that_its_power_switch_finds(config, monkeypatch):
+    executed = []
+
+    class Executed(Exception):
+        """The process was replaced."""
+
+    def execve(*arguments):
+        executed.append(arguments)
+        raise Executed
+
+    def unmarked(_configuration):
+        raise RuntimeError("it runs in a process that its power switch does not find")
+
+    monkeypatch.setattr(os, "execve", execve)
+    monkeypatch.setattr(machine, "Machine", unmarked)
+    monkeypatch.setenv(power.MARK, "/some/other/machine")
+    with pytest.raises(Executed):
+        main(["machine", "run", str(config)])
+    (program, words, environment) = executed[0]
+    assert (program, words[-3:]) == (sys.executable, ["machine", "run", str(config)])
+    assert environment[power.MARK] == str(config.parent.resolve())
+
+
+def test_the_version_is_that_of_the_library(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == WELL
+    assert capsys.readouterr().out == f"holdfast {__version__}\n"

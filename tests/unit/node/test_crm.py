@@ -1,0 +1,512 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The CRM daemon: nothing is ordered that is not written, and nothing by who lost the lease.
+
+What it decides is tested with ``manager/``; here it is what the daemon does around that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    LeaseError,
+    StorageError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
+    LeaseHolder,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    Answer,
+    FenceReport,
+    NodeSeen,
+    PowerReport,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Resource,
+    Service,
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.crm import (
+    LATE,
+    ROUND,
+    ClusterDaemon,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.observer import Observation
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.orders import FenceEnd
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import NODES, Clock, configuration
+from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
+    NetworkStandIn,
+    StorageStandIn,
+    given,
+    lease_view,
+)
+
+WEB = Service("web", (Resource("r", "ocf:test:thing"),))
+EPOCH = 8
+
+
+class ObserverStandIn:
+    """Says of the nodes what a test says."""
+
+    def __init__(self):
+        self.nodes = {name: seen(name) for name in NODES}
+        self.trouble = self.held = ""
+        self.error = None
+        self.changed = dict.fromkeys(NODES, 0.0)
+
+    def look(self):
+        given(self.error)
+        return Observation(dict(self.nodes), self.held, self.trouble, 0.0)
+
+    def answered(self, nodes):
+        return None
+
+    def changed_at(self, node):
+        return self.changed[node]
+
+
+class OrdersStandIn:
+    """Notes the orders in the storage's log, beside what was written."""
+
+    def __init__(self, log):
+        self.log = log
+        self.under_way = set()
+        self.ended = []
+        self.powered = []
+
+    def fence(self, node):
+        self.log.append(("fence", node))
+        self.under_way.add(node)
+
+    def power_on(self, node):
+        self.log.append(("power on", node))
+
+    def fencing(self):
+        return frozenset(self.under_way)
+
+    def take_fences(self):
+        ended, self.ended = self.ended, []
+        self.under_way -= {end.report.node for end in ended}
+        return ended
+
+    def take_powers(self):
+        powered, self.powered = self.powered, []
+        return powered
+
+
+def seen(name, age=0.5, **changes):
+    return NodeSeen(age, report=Report(name, boot=f"{name}-boot1"), **changes)
+
+
+def silent(name, age=4.0):
+    return seen(name, age, answer=Answer.NO)
+
+
+class Daemon:
+    """A CRM on n1 that has the manager lease, and a service that runs on n3."""
+
+    def __init__(self, folder):
+        self.clock = Clock()
+        self.storage = StorageStandIn()
+        self.storage.leases.epoch = EPOCH
+        self.storage.wanted = Wanted(3, {"web": WEB})
+        self.storage.state = ClusterState(
+            epoch=EPOCH - 1,
+            manager="n2",
+            config_version=3,
+            config_slot=1,
+            services={
+                "web": ServiceStatus(ServiceState.STARTED, "n3", uid="7.1", digest=WEB.digest())
+            },
+            nodes={name: NodeStatus(NodeState.ONLINE, boot=f"{name}-boot1") for name in NODES},
+        )
+        self.observer = ObserverStandIn()
+        self.orders = OrdersStandIn(self.storage.log)
+        self.network = NetworkStandIn()
+        self.daemon = ClusterDaemon(
+            configuration(folder),
+            network=self.network,
+            storage=self.storage,
+            observer=self.observer,
+            orders=self.orders,
+            clock=self.clock,
+        )
+
+    def round(self, seconds=ROUND):
+        """Let some time pass, go round once, and return what was done."""
+        self.clock.go(seconds)
+        del self.storage.log[:]
+        self.daemon.round()
+        return list(self.storage.log)
+
+    def failing_round(self, error):
+        """Go round once as ``run`` does when that ends in an error."""
+        with pytest.raises(error):
+            self.round()
+        return list(self.storage.log)
+
+    def end_fence(self, node="n3", confirmed=True, took=1.0):
+        """Let a fence end that was sent *took* seconds ago."""
+        report = FenceReport(node, confirmed, "its own status", 0.0, 0.0)
+        self.orders.ended.append(FenceEnd(report, self.clock.now - took, self.clock.now))
+
+    def written(self):
+        """Return the last state that was written."""
+        return [row[1] for row in self.storage.log if row[0] == "state"][-1]
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    return Daemon(tmp_path)
+
+
+@pytest.fixture
+def manager(daemon):
+    """A manager that has just written its first record."""
+    assert kinds(daemon.round()) == ["state"]
+    return daemon
+
+
+def kinds(log):
+    return [row[0] for row in log]
+
+
+def test_no_fence_is_sent_whose_reason_could_not_be_written(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.storage.write_error = StorageError("the storage is full")
+    assert manager.failing_round(StorageError) == []
+    manager.storage.write_error = None
+    log = manager.round()
+    assert kinds(log) == ["state", "fence"]
+    assert log[0][1].nodes["n3"].state is NodeState.FENCE
+    assert log[0][1].nodes["n3"].reason
+
+
+def test_after_a_write_that_failed_the_record_is_read_anew(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.storage.write_error = StorageError("no answer")
+    manager.failing_round(StorageError)
+    manager.storage.write_error = None
+    known = replace(manager.storage.state, epoch=EPOCH, manager="n1", commands=41)
+    manager.storage.state = known
+    manager.round()
+    assert manager.written().commands >= 41
+
+
+def test_no_order_is_given_by_who_lost_the_lease_while_it_wrote(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.storage.leases.held_answers = [True, False]
+    assert kinds(manager.failing_round(LeaseError)) == ["state"]
+    manager.storage.leases.held_answers = [True, StorageError("unreadable")]
+    assert "fence" not in kinds(manager.failing_round(StorageError))
+
+
+def test_who_lost_the_lease_writes_nothing_and_orders_nothing(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.storage.leases.held_answers = [False]
+    manager.storage.leases.epoch = None
+    manager.storage.leases.manager = LeaseHolder(2, 4, EPOCH + 1, True)
+    assert manager.round() == []
+    assert manager.round() == []
+
+
+@pytest.mark.parametrize("took", [LATE, LATE + 0.1])
+def test_a_round_that_was_held_up_is_thrown_away(manager, took):
+    manager.observer.nodes["n3"] = silent("n3")
+    read_wanted = manager.storage.read_wanted
+
+    def slow():
+        manager.clock.go(took)
+        return read_wanted()
+
+    manager.storage.read_wanted = slow
+    assert kinds(manager.round()) == ([] if took > LATE else ["state", "fence"])
+    manager.storage.read_wanted = read_wanted
+    if took > LATE:
+        assert "fence" not in kinds(manager.round()), "who was held up judges nobody yet"
+        assert "fence" in kinds(manager.round())
+
+
+def test_a_fence_that_ended_in_a_round_that_was_held_up_is_not_forgotten(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.end_fence()
+    read_wanted = manager.storage.read_wanted
+    manager.storage.read_wanted = lambda: (manager.clock.go(LATE + 1), read_wanted())[1]
+    assert manager.round() == []
+    manager.storage.read_wanted = read_wanted
+    manager.round()
+    assert manager.written().nodes["n3"].proof
+
+
+def test_after_a_look_that_failed_nobody_is_judged_once(manager, monkeypatch):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.observer.error = StorageError("no answer")
+    turns = []
+
+    def listen(seconds):
+        turns.append(list(manager.storage.log))
+        manager.observer.error = None
+        manager.clock.go(ROUND)
+        manager.daemon._stop = len(turns) == 3
+        return False, set()
+
+    monkeypatch.setattr("signal.signal", lambda *_rest: None)
+    del manager.storage.log[:]
+    manager.network.listen = listen
+    manager.daemon.run()
+    assert [("fence", "n3") in log for log in turns] == [False, False, True]
+    assert manager.storage.log[-1] == ("release", "manager")
+
+
+def test_nothing_is_written_while_nothing_changes(manager):
+    assert [manager.round() for _turn in range(3)] == [[], [], []]
+
+
+def test_every_lrm_is_told_of_a_new_record(manager):
+    assert sorted(port for _address, port in manager.network.hints) == [21004, 21007, 21010]
+
+
+def test_the_last_managers_record_is_the_next_ones_beginning(daemon):
+    daemon.round()
+    state = daemon.written()
+    assert (state.epoch, state.manager) == (EPOCH, "n1")
+    assert state.services == daemon.storage.state.services
+
+
+def test_a_record_that_cannot_be_read_makes_no_manager_with_an_empty_one(daemon):
+    last = daemon.storage.state
+    daemon.storage.state = StorageError("unreadable")
+    assert daemon.failing_round(StorageError) == []
+    daemon.storage.state = last
+    daemon.round()
+    assert daemon.written().services == last.services
+
+
+@pytest.mark.parametrize(
+    ("wrote_after_sent", "silent_for", "proved"),
+    [
+        (None, 0.0, True),
+        (0.5, 2.9, None),
+        (0.5, 3.0, True),
+        (1.0 + ROUND, 0.0, None),
+        (1.1 + ROUND, 0.0, False),
+    ],
+    ids=["wrote nothing", "silent too short", "silent long enough", "just at its end", "goes on"],
+)
+def test_the_proof_of_a_node_that_wrote_after_the_fence_waits_until_it_is_quiet(
+    manager, wrote_after_sent, silent_for, proved
+):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    sent = manager.clock.now
+    manager.clock.go(1.0)
+    manager.end_fence(took=1.0)
+    if wrote_after_sent is not None:
+        manager.observer.changed["n3"] = sent + wrote_after_sent
+        manager.clock.now = max(manager.clock.now, sent + wrote_after_sent + silent_for)
+    log = manager.round(0.0)
+    if proved is None:
+        assert not [row for row in log if row[0] in ("fence", "free")]
+        assert manager.daemon._held_back
+        return
+    state = manager.written()
+    assert (state.nodes["n3"].state is NodeState.OFF) == proved
+    assert (state.services["web"].state is ServiceState.STARTED) == (not proved)
+    assert ("free", 3, 4) in log if proved else "free" not in kinds(log)
+    assert proved or "it went on writing" in state.nodes["n3"].reason
+
+
+def test_a_proof_that_is_held_back_counts_as_a_fence_under_way(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.clock.go(1.0)
+    manager.end_fence()
+    manager.observer.changed["n3"] = manager.clock.now
+    manager.observer.nodes["n3"] = seen("n3")
+    for _turn in range(5):
+        assert "fence" not in kinds(manager.round())
+        assert manager.daemon._state.nodes["n3"].state is NodeState.FENCE
+    manager.observer.nodes["n3"] = silent("n3", 3.0)
+    assert ("free", 3, 4) in manager.round()
+    assert manager.written().nodes["n3"].state is NodeState.OFF
+
+
+@pytest.mark.parametrize(("confirmed", "freed"), [(False, []), (True, [("free", 3, 4)])])
+def test_a_host_lease_is_set_free_only_after_a_proof_and_of_the_fenced_generation(
+    manager, confirmed, freed
+):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.storage.leases.views[3] = lease_view(3, generation=5)
+    manager.end_fence(confirmed=confirmed)
+    log = manager.round()
+    assert [row for row in log if row[0] == "free"] == freed
+    assert kinds(log)[0] == "state", "the proof stands in the record first"
+
+
+def test_a_proof_that_could_not_be_written_sets_nothing_free_until_it_is(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.end_fence()
+    manager.storage.write_error = StorageError("no answer")
+    assert manager.failing_round(StorageError) == []
+    manager.storage.write_error = None
+    manager.storage.state = replace(
+        manager.storage.state,
+        epoch=EPOCH,
+        nodes={
+            **manager.storage.state.nodes,
+            "n3": NodeStatus(NodeState.FENCE, fence_sent=1.0, boot="n3-boot1"),
+        },
+    )
+    log = manager.round()
+    assert ("free", 3, 4) in log
+    assert manager.written().nodes["n3"].state is NodeState.OFF
+
+
+def test_a_host_lease_that_cannot_be_set_free_does_not_end_the_recovery(manager, capsys):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.storage.leases.free_error = LeaseError("its generation is 5, not 4.")
+    manager.end_fence()
+    manager.round()
+    assert manager.written().nodes["n3"].state is NodeState.OFF
+    assert "host lease of n3 not set free: its generation is 5" in capsys.readouterr().err
+
+
+def test_a_node_is_switched_on_again_once_its_services_run_elsewhere(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.end_fence()
+    log = [row for _turn in range(3) for row in manager.round()]
+    assert log.count(("power on", "n3")) == 1
+    before = [row for row in log[: log.index(("power on", "n3"))] if row[0] == "state"]
+    assert before[-1][1].services["web"].node != "n3"
+    manager.orders.powered.append(PowerReport("n3", True, ""))
+    manager.round()
+    assert manager.written().nodes["n3"].power == "on"
+
+
+@pytest.fixture
+def candidate(daemon):
+    """A CRM that does not get the lease: n2 has it, with the lease's version 12."""
+    daemon.storage.leases.epoch = None
+    daemon.storage.leases.manager = LeaseHolder(2, 4, 12, True)
+    return daemon
+
+
+def test_a_candidate_leaves_a_manager_that_lives_alone(candidate):
+    assert [candidate.round() for _turn in range(3)] == [[], [], []]
+
+
+def test_a_candidate_writes_its_intent_before_it_fences(candidate):
+    candidate.observer.nodes["n2"] = silent("n2")
+    log = candidate.round()
+    assert kinds(log) == ["intent", "fence"]
+    intent = log[0][1]
+    assert (intent.node, intent.epoch) == ("n2", 12)
+    assert "no answer on the network" in intent.reason
+    assert intent.recorded - intent.last_heartbeat == pytest.approx(4.0)
+
+
+def test_a_candidate_that_cannot_write_its_intent_does_not_fence(candidate):
+    candidate.observer.nodes["n2"] = silent("n2")
+    candidate.storage.write_error = StorageError("no answer")
+    assert candidate.failing_round(StorageError) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"held": "set on the whiteboard"},
+        {"trouble": "this node's own reads of the storage take 1.1 s"},
+    ],
+)
+def test_a_candidate_that_may_not_judge_does_not_fence(candidate, change):
+    candidate.observer.nodes["n2"] = silent("n2")
+    for name, value in change.items():
+        setattr(candidate.observer, name, value)
+    assert candidate.round() == []
+
+
+def test_a_candidate_that_was_held_up_does_not_fence_by_what_it_saw_before(candidate):
+    candidate.observer.nodes["n2"] = silent("n2")
+    leases = candidate.storage.leases
+    holder = leases.holder
+
+    def slow(name):
+        candidate.clock.go(LATE + 0.1)
+        return holder(name)
+
+    leases.holder = slow
+    assert candidate.round() == []
+    leases.holder = holder
+    assert candidate.round() == [], "who was held up judges nobody yet"
+    assert kinds(candidate.round()) == ["intent", "fence"]
+
+
+def test_a_candidate_fences_once_and_again_only_after_the_retry_time(candidate):
+    candidate.observer.nodes["n2"] = silent("n2")
+    assert kinds(candidate.round()) == ["intent", "fence"]
+    assert candidate.round() == []
+    candidate.end_fence("n2", confirmed=False)
+    retry = candidate.daemon._configuration.timing.fence_retry
+    assert candidate.round() == []
+    assert kinds(candidate.round(retry)) == ["intent", "fence"]
+
+
+def test_a_candidates_proof_sets_the_managers_host_lease_free_and_counts_once_it_is_manager(
+    candidate,
+):
+    candidate.observer.nodes["n2"] = silent("n2")
+    intent = candidate.round()[0][1]
+    candidate.end_fence("n2")
+    assert candidate.round() == [("free", 2, 4)]
+    candidate.storage.leases.epoch = 13
+    candidate.storage.intent = intent
+    candidate.round()
+    state = candidate.written()
+    assert (state.epoch, state.nodes["n2"].state) == (13, NodeState.OFF)
+    assert state.failovers[-1].reason == intent.reason
+
+
+def test_a_fence_that_proved_nothing_about_the_holder_is_said_and_dropped(candidate, capsys):
+    candidate.observer.nodes["n2"] = silent("n2")
+    candidate.round()
+    candidate.end_fence("n2", confirmed=False)
+    assert candidate.round() == []
+    assert "fence of n2 failed" in capsys.readouterr().err
+    candidate.storage.leases.epoch = 13
+    candidate.observer.nodes["n2"] = seen("n2")
+    candidate.round()
+    assert candidate.written().nodes["n2"].state is NodeState.ONLINE
+
+
+def test_a_candidates_proof_says_nothing_of_a_node_that_is_manager_no_more(candidate):
+    candidate.observer.nodes["n2"] = silent("n2")
+    candidate.round()
+    candidate.end_fence("n2")
+    candidate.observer.nodes["n2"] = seen("n2")
+    candidate.storage.leases.manager = LeaseHolder(3, 4, 13, True)
+    assert candidate.round() == []
+    candidate.storage.leases.epoch = 14
+    candidate.round()
+    assert candidate.written().nodes["n2"].state is NodeState.ONLINE
+
+
+def test_an_intent_for_an_earlier_manager_is_not_held_against_the_node(daemon):
+    daemon.storage.intent = Intent("n2", "it was silent", 1.0, 2.0, EPOCH - 2)
+    daemon.round()
+    assert daemon.written().nodes["n2"].state is NodeState.ONLINE

@@ -1,0 +1,412 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the modules declare: nothing that is wrong, nothing that was not given, and waited for."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import time
+from dataclasses import replace
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    AgentError,
+    HoldfastError,
+    InputError,
+    StorageError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import declare
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
+    MANAGER_LEASE,
+    ClusterStorage,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_fence import (
+    declare_fence,
+)
+from ansible_collections.holdfast.ha.tests.unit.fence.device_script import write_device
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    configuration,
+    create_storage,
+    document,
+    join,
+)
+from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import write_agent
+
+RESOURCE = {"name": "r", "agent": "ocf:test:thing", "parameters": {"path": "/srv/x"}}
+
+
+class Cluster:
+    """The storage of a cluster of which n1 is on, and its manager's record."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        create_storage(folder)
+        write_agent(folder / "ocf", "exit 0")
+        self.configuration = configuration(folder)
+        self.path = self.configuration.folder / "node.json"
+        self.path.write_text(json.dumps(document(folder)))
+        self.host = join(self.configuration)
+        self.storage = ClusterStorage(self.configuration)
+        self.storage.adopt_host_lease()
+        self.epoch = self.storage.leases.acquire(MANAGER_LEASE)
+
+    def manager_says(self, version, services=None, nodes=None):
+        """Write the manager's record."""
+        state = ClusterState(self.epoch, "n1", version, 1, 1, services or {}, nodes or {})
+        self.storage.write_manager(state)
+
+    def wanted(self):
+        return self.storage.read_wanted()[0]
+
+    def service(self, name="web", check=False, **changes):
+        options = {
+            "config": str(self.path),
+            "name": name,
+            "state": "started",
+            "resources": None,
+            "max_restart": None,
+            "max_relocate": None,
+            "failback": None,
+            "wait": False,
+            "timeout": 0.3,
+        }
+        return declare.declare_service({**options, **changes}, check)
+
+    def rule(self, name="sides", check=False, **changes):
+        options = {
+            "config": str(self.path),
+            "name": name,
+            "state": "present",
+            "services": ["web"],
+            "nodes": None,
+            "strict": False,
+            "affinity": None,
+        }
+        return declare.declare_rule({**options, **changes}, check)
+
+    def maintenance(self, state="drained", check=False, **changes):
+        options = {
+            "config": str(self.path),
+            "node": "n2",
+            "state": state,
+            "reason": "disks",
+            "owner": "ada",
+            "wait": False,
+            "timeout": 0.3,
+        }
+        return declare.declare_maintenance({**options, **changes}, check)
+
+    def close(self):
+        self.storage.close()
+        self.host.close()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    found = Cluster(tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "part"),
+    [
+        ({}, InputError, "at least one resource for service 'web'"),
+        ({"name": "a b", "resources": [RESOURCE]}, InputError, "a service id of letters"),
+        ({"resources": [{**RESOURCE, "agent": "ocf:test:absent"}]}, AgentError, "not installed"),
+        ({"resources": [{**RESOURCE, "agent": "thing"}]}, InputError, "resources.agent: 'thing'"),
+        ({"resources": [{**RESOURCE, "parameters": {}}]}, InputError, "resources.parameters"),
+        (
+            {"resources": [{**RESOURCE, "parameters": {"path": "/x", "speed": 3}}]},
+            InputError,
+            "resources.parameters",
+        ),
+        ({"resources": [RESOURCE, RESOURCE]}, InputError, "a resource name used once"),
+        ({"resources": [{**RESOURCE, "stop_timeout": -1}]}, InputError, "resources.stop_timeout"),
+        ({"resources": [RESOURCE], "max_restart": -1}, InputError, "max_restart: -1"),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
+def test_a_service_that_cannot_run_is_refused_in_check_mode_too(
+    cluster, changes, error, part, check
+):
+    with pytest.raises(error) as caught:
+        cluster.service(check=check, **changes)
+    assert part in str(caught.value)
+    assert cluster.wanted().version == 0
+
+
+def test_what_is_not_given_is_kept(cluster):
+    cluster.service(resources=[RESOURCE], max_restart=3, max_relocate=2, failback=False)
+    before = cluster.wanted().services["web"]
+    cases = [
+        ({"state": "stopped"}, {"state": "stopped"}),
+        ({"max_restart": 0}, {"state": "started", "max_restart": 0}),
+        ({"failback": True}, {"failback": True}),
+    ]
+    for given, changed in cases:
+        assert cluster.service(**given).changed
+        before = replace(before, **changed)
+        assert cluster.wanted().services["web"] == before
+    other = {**RESOURCE, "parameters": {"path": "/srv/y"}}
+    cluster.service(resources=[other])
+    after = cluster.wanted().services["web"]
+    assert after.resources[0].parameters == {"path": "/srv/y"}
+    assert (after.max_restart, after.max_relocate, after.failback) == (0, 2, True)
+
+
+def test_an_agent_that_was_removed_does_not_keep_a_service_from_being_stopped(cluster):
+    cluster.service(resources=[RESOURCE])
+    (cluster.folder / "ocf" / "resource.d" / "test" / "thing").unlink()
+    assert cluster.service(state="stopped").changed
+    assert cluster.service(state="absent").changed
+    assert cluster.wanted().services == {}
+
+
+def test_a_service_that_a_rule_names_is_not_removed(cluster):
+    cluster.service(resources=[RESOURCE])
+    cluster.rule(nodes={"n1": 1})
+    with pytest.raises(InputError, match="a service that no rule names; rule 'sides' does"):
+        cluster.service(state="absent")
+    cluster.rule(state="absent")
+    assert cluster.service(state="absent").values["service"] is None
+
+
+def test_a_service_that_is_not_there_can_be_absent(cluster):
+    result = cluster.service(state="absent")
+    assert (result.changed, result.before, result.after) == (False, None, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (None, "Service 'web' is not taken up by the manager after 0.3 s; see holdfast status."),
+        (
+            ServiceStatus(ServiceState.ERROR, "n1", reason="it failed on all nodes"),
+            "Service 'web' is error: it failed on all nodes after 0.3 s; see holdfast status.",
+        ),
+        (
+            ServiceStatus(ServiceState.REQUEST_START, "n1", reason="the only node"),
+            "Service 'web' is request_start: the only node after 0.3 s; see holdfast status.",
+        ),
+    ],
+)
+def test_a_wait_that_is_in_vain_says_what_the_service_is(cluster, monkeypatch, status, message):
+    monkeypatch.setattr(declare, "POLL", 0.02)
+    cluster.manager_says(1, {"web": status} if status else {})
+    with pytest.raises(HoldfastError) as caught:
+        cluster.service(resources=[RESOURCE], wait=True)
+    assert str(caught.value) == message
+    assert "web" in cluster.wanted().services, "what was declared stays declared"
+
+
+def test_a_state_from_before_the_change_ends_no_wait(cluster, monkeypatch):
+    monkeypatch.setattr(declare, "POLL", 0.02)
+    cluster.manager_says(0, {"web": ServiceStatus(ServiceState.STARTED, "n1")})
+    message = "The manager has not taken up the change after 0.3 s; see holdfast status."
+    with pytest.raises(HoldfastError) as caught:
+        cluster.service(resources=[RESOURCE], wait=True)
+    assert str(caught.value) == message
+
+
+def test_a_wait_ends_with_where_the_service_is(cluster):
+    cluster.manager_says(1, {"web": ServiceStatus(ServiceState.STARTED, "n2", reason="free")})
+    result = cluster.service(resources=[RESOURCE], wait=True)
+    assert result.values["status"] == {"state": "started", "node": "n2", "reason": "free"}
+    cluster.manager_says(2)
+    result = cluster.service(state="absent", wait=True)
+    assert result.values["status"] == {"state": "absent", "node": "", "reason": ""}
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"services": ["web", "mail"], "affinity": "apart"}, "services: 'mail' is not accepted"),
+        ({"services": ["web"], "affinity": "apart"}, "at least 2 different service ids"),
+        ({"nodes": {"n1": 1, "n9": 2}}, "nodes: 'n9' is not accepted; expected one of"),
+        ({"nodes": {}}, "a dictionary of node names"),
+        ({"nodes": {"n1": "high"}}, "a whole number from 0 to 1000"),
+        ({"nodes": {"n1": -1}}, "a whole number from 0 to 1000"),
+        ({"nodes": {"n1": 1}, "name": "a b"}, "name: 'a b'"),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
+def test_a_rule_that_makes_no_sense_is_refused(cluster, changes, part, check):
+    cluster.service(resources=[RESOURCE])
+    with pytest.raises(InputError) as caught:
+        cluster.rule(check=check, **changes)
+    assert part in str(caught.value)
+    assert cluster.wanted().rules() == []
+
+
+def test_a_priority_that_ansible_made_a_text_of_is_a_number(cluster):
+    cluster.service(resources=[RESOURCE])
+    result = cluster.rule(nodes={"n1": "2", "n2": 1})
+    assert result.values["rule"]["nodes"] == {"n1": 2, "n2": 1}
+    assert not cluster.rule(nodes={"n1": 2, "n2": 1}).changed
+
+
+def test_a_rule_can_change_its_kind_and_is_then_one_rule_still(cluster):
+    for name in ("web", "mail"):
+        cluster.service(name=name, resources=[RESOURCE])
+    cluster.rule(nodes={"n1": 1})
+    result = cluster.rule(services=["web", "mail"], affinity="apart")
+    assert (result.before["nodes"], result.after["affinity"]) == ({"n1": 1}, "apart")
+    assert [rule.name for rule in cluster.wanted().rules()] == ["sides"]
+
+
+def test_a_rule_that_is_not_there_can_be_absent(cluster):
+    result = cluster.rule(state="absent", services=None)
+    assert (result.changed, result.values["rule"]) == (False, None)
+
+
+def test_a_node_that_is_none_is_not_drained(cluster):
+    with pytest.raises(InputError, match=r"node: 'n9' .* one of the cluster's nodes \(n1, n2, n3"):
+        cluster.maintenance(node="n9")
+
+
+def test_a_drained_node_keeps_since_when_it_is_and_who_asked_for_it(cluster, monkeypatch):
+    before = time.time()
+    first = cluster.maintenance().values["maintenance"]
+    assert before <= first["since"] <= time.time()
+    monkeypatch.setattr(getpass, "getuser", lambda: "eve")
+    for owner in ("ada", ""):
+        again = cluster.maintenance(owner=owner)
+        assert (again.changed, again.values["maintenance"]) == (False, first)
+    other = cluster.maintenance(reason="memory", owner="bob")
+    assert other.changed
+    assert other.values["maintenance"] == {
+        "reason": "memory",
+        "owner": "bob",
+        "since": first["since"],
+    }
+    assert cluster.maintenance("active").after == {"n2": None}
+    assert cluster.wanted().maintenance == {}
+
+
+def test_without_an_owner_it_is_the_user_even_one_without_a_name(cluster, monkeypatch):
+    monkeypatch.setattr(getpass, "getuser", lambda: "eve")
+    assert cluster.maintenance(owner="").values["maintenance"]["owner"] == "eve"
+    cluster.maintenance("active")
+
+    def nameless():
+        raise KeyError("getpwuid(): uid not found: 12345")
+
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    owner = cluster.maintenance(owner="").values["maintenance"]["owner"]
+    assert owner == f"user id {os.geteuid()}"
+
+
+def test_the_node_is_this_one_if_none_is_named(cluster):
+    assert cluster.maintenance(node=None).values["node"] == "n1"
+
+
+def on_n2(state, reason=""):
+    return {"web": ServiceStatus(state, "n2", reason=reason)}
+
+
+def test_a_wait_for_a_drain_names_what_blocks_it(cluster, monkeypatch):
+    monkeypatch.setattr(declare, "POLL", 0.02)
+    cluster.manager_says(1, on_n2(ServiceState.STARTED, "no other node may run it"))
+    with pytest.raises(HoldfastError) as caught:
+        cluster.maintenance(wait=True)
+    assert str(caught.value) == (
+        "Node 'n2' is not drained, these are still on it: web (no other node may run it)"
+        " after 0.3 s; see holdfast status."
+    )
+
+
+def test_a_drain_tells_where_each_service_went(cluster, monkeypatch):
+    cluster.manager_says(0, on_n2(ServiceState.STARTED))
+
+    def moves(_seconds):
+        cluster.manager_says(1, {"web": ServiceStatus(ServiceState.STARTED, "n3")})
+
+    monkeypatch.setattr("time.sleep", moves)
+    assert cluster.maintenance(wait=True, timeout=20.0).values["moved"] == {"web": "n3"}
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (None, "Node 'n2' is unknown after 0.3 s; see holdfast status."),
+        (
+            NodeStatus(NodeState.OFF, reason="fenced"),
+            "Node 'n2' is off: fenced after 0.3 s; see holdfast status.",
+        ),
+    ],
+)
+def test_a_wait_for_a_node_that_is_not_online_says_what_it_is(
+    cluster, monkeypatch, status, message
+):
+    monkeypatch.setattr(declare, "POLL", 0.02)
+    cluster.manager_says(1, nodes={"n2": status} if status else {})
+    with pytest.raises(HoldfastError) as caught:
+        cluster.maintenance("active", wait=True)
+    assert str(caught.value) == message
+    cluster.manager_says(1, nodes={"n2": NodeStatus(NodeState.ONLINE)})
+    assert not cluster.maintenance("active", wait=True).changed
+
+
+def node_options(folder, **changes):
+    return document(folder, config=str(folder / "etc" / "node.json"), **changes)
+
+
+def test_a_node_configuration_that_is_wrong_writes_nothing(tmp_path):
+    with pytest.raises(InputError):
+        declare.declare_node(node_options(tmp_path, node="n9"), False)
+    assert not (tmp_path / "etc").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "etc").touch()
+    with pytest.raises(StorageError, match=r"The folder .*etc cannot be made: "):
+        declare.declare_node(node_options(tmp_path), False)
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b"[]"])
+def test_a_node_configuration_that_is_damaged_is_written_anew(tmp_path, content):
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "node.json").write_bytes(content)
+    assert declare.declare_node(node_options(tmp_path), False).changed
+    assert not declare.declare_node(node_options(tmp_path), False).changed
+
+
+def fence_options(folder, **changes):
+    device = {"agent": write_device(folder / "a"), "parameters": {"ip": "x"}, "timeout": 3}
+    options = {
+        "path": str(folder / "etc" / "fence.json"),
+        "devices": {"d": device},
+        "nodes": {"n1": {"levels": [[{"device": "d", "plug": "1"}]]}},
+    }
+    return {**options, **changes}
+
+
+def test_a_fence_configuration_whose_agent_is_missing_is_refused_but_for_in_check_mode(tmp_path):
+    options = fence_options(tmp_path)
+    (tmp_path / "a" / "fence_test").unlink()
+    with pytest.raises(AgentError):
+        declare_fence(options, False)
+    assert not (tmp_path / "etc").exists()
+    assert declare_fence(options, True).changed
+    assert not (tmp_path / "etc").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
+def test_a_fence_configuration_of_somebody_else_is_made_ours(tmp_path):
+    options = fence_options(tmp_path)
+    assert declare_fence(options, False).changed
+    os.chown(options["path"], 65534, 65534)
+    assert declare_fence(options, True).changed
+    assert declare_fence(options, False).changed
+    assert not declare_fence(options, False).changed
+    assert os.stat(options["path"]).st_uid == 0  # noqa: PTH116

@@ -1,0 +1,317 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The LRM daemon's round: what is begun stands on the storage first, whatever fails meanwhile.
+
+What it decides is tested with ``manager/``; here it is what the daemon does around that.
+"""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    FormatError,
+    LeaseError,
+    StorageError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import (
+    JobEnd,
+    JobKind,
+    Sight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    LocalService,
+    LocalState,
+    Outcome,
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Maintenance,
+    Resource,
+    Service,
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.lrm import (
+    FULL_SCORE,
+    ROUND,
+    LocalDaemon,
+)
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock, configuration
+from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
+    NetworkStandIn,
+    StorageStandIn,
+    lease_view,
+)
+
+WEB = Service("web", (Resource("r", "ocf:test:thing", monitor_interval=1000.0),))
+UNREADABLE = StorageError("the storage is gone")
+
+
+class WorkersStandIn:
+    """Notes the jobs in the storage's log, beside what was written; a test ends them."""
+
+    def __init__(self, log):
+        self.log = log
+        self.jobs = {}
+        self.ended = []
+
+    def begin(self, job):
+        self.log.append((job.kind.value, job.service.id))
+        self.jobs[job.service.id] = job
+
+    def take_ended(self):
+        ended, self.ended = self.ended, []
+        for end in ended:
+            self.jobs.pop(end.job.service.id, None)
+        return ended
+
+    def busy(self):
+        return frozenset(self.jobs)
+
+    def end(self, outcome=Outcome.OK, sight=Sight.RUNNING, text=""):
+        """Let the one job that is under way end."""
+        (job,) = self.jobs.values()
+        self.ended.append(JobEnd(job, outcome, sight, text))
+
+
+class Daemon:
+    """An LRM on n1, and a manager's record that it is to follow."""
+
+    def __init__(self, folder, last=None):
+        self.clock = Clock(1000.25)
+        self.storage = StorageStandIn()
+        self.storage.wanted = Wanted(3, {"web": WEB})
+        self.storage.reports[1] = last
+        self.workers = WorkersStandIn(self.storage.log)
+        self.network = NetworkStandIn()
+        self.configuration = configuration(folder)
+        self.daemon = LocalDaemon(
+            self.configuration,
+            network=self.network,
+            storage=self.storage,
+            workers=self.workers,
+            clock=self.clock,
+        )
+
+    def command(self, state, uid="7.1", epoch=7, commands=1):
+        """Let the manager's record say this of the service."""
+        status = ServiceStatus(state, "n1", uid=uid, digest=WEB.digest())
+        self.storage.state = ClusterState(epoch, "n2", 3, 2, commands, {"web": status})
+
+    def round(self, seconds=ROUND):
+        """Let some time pass, go round once, and return what was done but for heartbeats."""
+        self.clock.go(seconds)
+        del self.storage.log[:]
+        self.daemon.round()
+        return [row for row in self.storage.log if row[0] != "block"]
+
+    def run_web(self):
+        """Let the service be started as the manager commands."""
+        self.command(ServiceState.REQUEST_START)
+        self.round()
+        self.workers.end()
+        self.round()
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    return Daemon(tmp_path)
+
+
+def kinds(log):
+    return [row[0] for row in log]
+
+
+def reports(log):
+    return [content for kind, content in log if kind == "report"]
+
+
+@pytest.mark.parametrize("error", [StorageError("no answer"), LeaseError("a later epoch")])
+def test_nothing_is_begun_that_could_not_be_written(daemon, error):
+    daemon.command(ServiceState.REQUEST_START)
+    daemon.storage.write_error = error
+    assert [daemon.round(), daemon.round()] == [[], []]
+    daemon.storage.write_error = None
+    log = daemon.round()
+    assert kinds(log) == ["report", "start"]
+    assert log[0][1].accepted == {"7.1": "web"}
+
+
+def test_a_command_is_begun_once(daemon):
+    daemon.run_web()
+    assert daemon.workers.jobs == {}
+    assert [daemon.round() for _turn in range(3)] == [[], [], []]
+
+
+def test_the_end_of_a_job_is_not_lost_while_it_cannot_be_written(daemon):
+    daemon.command(ServiceState.REQUEST_START)
+    daemon.round()
+    daemon.workers.end(Outcome.FAILED, text="the port is taken")
+    daemon.storage.write_error = StorageError("no answer")
+    assert [daemon.round(), daemon.round()] == [[], []]
+    daemon.storage.write_error = None
+    (report,) = reports(daemon.round())
+    assert report.results["7.1"].outcome is Outcome.FAILED
+    assert report.results["7.1"].text == "the port is taken"
+
+
+def test_the_end_of_a_job_counts_once(daemon):
+    daemon.run_web()
+    daemon.command(ServiceState.REQUEST_STOP, uid="7.2", commands=2)
+    assert kinds(daemon.round()) == ["report", "stop"]
+    assert [daemon.round(), daemon.round()] == [[], []]
+    assert daemon.daemon._report.services["web"].state is LocalState.STOPPING
+
+
+LEASE_TROUBLE = [
+    (lease_view(1, state=HostState.FAIL, unchanged_for=16.0), "was not renewed for 16 s"),
+    (lease_view(1, state=HostState.DEAD, unchanged_for=30.0), "was not renewed for 30 s"),
+    (lease_view(1, state=HostState.FREE), "is no longer that of this start (generation 4)"),
+    (lease_view(1, generation=5), "is no longer that of this start (generation 4)"),
+]
+
+
+@pytest.mark.parametrize(("view", "reason"), LEASE_TROUBLE)
+@pytest.mark.parametrize("error", [None, StorageError("no answer")], ids=["writes", "cannot write"])
+def test_without_a_host_lease_services_are_stopped_even_if_that_cannot_be_written(
+    daemon, view, reason, error
+):
+    daemon.run_web()
+    daemon.storage.leases.views[1] = view
+    daemon.storage.write_error = error
+    log = daemon.round()
+    assert kinds(log) == (["stop"] if error else ["report", "stop"])
+    assert reason in daemon.workers.jobs["web"].reason
+    daemon.workers.end(Outcome.OK, Sight.STOPPED)
+    assert kinds(daemon.round()) == ([] if error else ["report"])
+    daemon.storage.write_error = None
+    daemon.round()
+    (report,) = [daemon.daemon._written]
+    assert (report.services["web"].state, report.lease_lost) == (LocalState.STOPPED, True)
+
+
+@pytest.mark.parametrize(("view", "reason"), LEASE_TROUBLE)
+def test_without_a_host_lease_nothing_is_started(daemon, view, reason):
+    daemon.storage.leases.views[1] = view
+    daemon.command(ServiceState.REQUEST_START)
+    assert not {"start"} & set(kinds(daemon.round() + daemon.round()))
+    assert reason in daemon.daemon._forbidden()
+
+
+def test_a_storage_that_cannot_be_read_stops_services_only_after_the_fail_time(daemon):
+    daemon.run_web()
+    begun = daemon.clock.now
+    daemon.storage.leases.views[1] = UNREADABLE
+    daemon.storage.state = UNREADABLE
+    daemon.storage.write_error = UNREADABLE
+    stops = []
+    while not stops:
+        stops = [row for row in daemon.round() if row[0] == "stop"]
+        seconds = daemon.clock.now - begun
+        assert bool(stops) == (seconds >= daemon.storage.leases.fail_seconds)
+    assert "cannot be read for 16 s: the storage is gone" in daemon.workers.jobs["web"].reason
+
+
+def test_a_storage_that_comes_back_in_time_stops_nothing(daemon):
+    daemon.run_web()
+    for _turn in range(3):
+        daemon.storage.leases.views[1] = UNREADABLE
+        assert daemon.round(15.0) == []
+        daemon.storage.leases.views.clear()
+        assert "stop" not in kinds(daemon.round())
+
+
+def test_workers_may_start_nothing_once_the_lease_was_not_seen_good_for_the_fail_time(daemon):
+    daemon.round()
+    assert daemon.daemon._forbidden() == ""
+    daemon.clock.go(15.9)
+    assert daemon.daemon._forbidden() == ""
+    daemon.clock.go(0.1)
+    assert "was not seen to be good for 16 s" in daemon.daemon._forbidden()
+    daemon.round(0.0)
+    assert daemon.daemon._forbidden() == ""
+
+
+def blocks(daemon):
+    return [content for kind, content in daemon.storage.log if kind == "block"]
+
+
+def test_the_heartbeat_goes_on_while_all_else_on_the_storage_fails(daemon):
+    daemon.storage.write_error = daemon.storage.state = UNREADABLE
+    daemon.storage.leases.views[1] = UNREADABLE
+    written = []
+    for _turn in range(8):
+        daemon.round()
+        written += [block.timestamp for block in blocks(daemon)]
+    assert written == [1000, 1001, 1002, 1003]
+
+
+def test_a_heartbeat_that_cannot_be_written_holds_up_nothing_and_is_tried_again(daemon, capsys):
+    daemon.command(ServiceState.REQUEST_START)
+    daemon.storage.board.error = StorageError("no answer")
+    assert kinds(daemon.round()) == ["report", "start"]
+    assert "heartbeat not written: no answer" in capsys.readouterr().err
+    daemon.storage.board.error = None
+    daemon.round(1.0)
+    assert len(blocks(daemon)) == 1
+
+
+def test_the_heartbeat_says_what_runs_here_and_whether_the_node_is_drained(daemon):
+    daemon.round()
+    (idle,) = blocks(daemon)
+    assert (idle.host_id, idle.host_name, idle.score) == (1, "n1", FULL_SCORE)
+    assert idle.health == {"vm": "down", "health": "bad", "detail": "0 services"}
+    assert (idle.maintenance, idle.stopped) == (False, False)
+    daemon.run_web()
+    daemon.storage.wanted = Wanted(4, {"web": WEB}, maintenance={"n1": Maintenance("disks")})
+    daemon.round(1.0)
+    daemon.round(1.0)
+    (busy,) = blocks(daemon)
+    assert busy.health == {"vm": "up", "health": "good", "detail": "1 services"}
+    assert (busy.score, busy.maintenance) == (0, True)
+
+
+def test_a_managers_record_that_cannot_be_read_changes_nothing_here(daemon, capsys):
+    daemon.run_web()
+    for error in (UNREADABLE, FormatError("no copy is whole")):
+        daemon.storage.state = error
+        assert daemon.round() == []
+        assert f"the manager's record cannot be read: {error}" in capsys.readouterr().err
+
+
+def test_a_configuration_older_than_the_managers_record_starts_nothing(daemon):
+    daemon.storage.wanted = Wanted(2, {"web": WEB})
+    daemon.command(ServiceState.REQUEST_START)
+    assert "start" not in kinds(daemon.round())
+    daemon.storage.wanted = Wanted(3, {"web": WEB})
+    assert "start" in kinds(daemon.round())
+
+
+def test_a_report_is_written_only_when_it_changed_and_the_manager_is_told_then(daemon):
+    daemon.command(ServiceState.REQUEST_STOP)
+    daemon.run_web()
+    manager = daemon.configuration.members["n2"]
+    assert set(daemon.network.hints) == {(manager.address, manager.port + 2)}
+    told = len(daemon.network.hints)
+    assert daemon.round() == []
+    assert len(daemon.network.hints) == told
+
+
+def test_what_a_predecessor_left_is_probed_before_anything_else_is_done_with_it(tmp_path):
+    local = LocalService(WEB, LocalState.RUNNING, "7.1")
+    last = Report("n1", "n1-boot1", 7, 1, 3, services={"web": local})
+    daemon = Daemon(tmp_path, last)
+    daemon.command(ServiceState.REQUEST_STOP, uid="7.2", commands=2)
+    assert kinds(daemon.round()) == ["report", JobKind.PROBE.value]
+    daemon.workers.end()
+    assert kinds(daemon.round()) == ["report", "stop"]
+
+
+def test_a_report_of_its_own_that_is_damaged_is_not_taken_for_an_empty_one(tmp_path):
+    with pytest.raises(FormatError, match="no copy is whole"):
+        Daemon(tmp_path, FormatError("no copy is whole"))

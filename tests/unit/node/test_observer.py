@@ -1,0 +1,245 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an observer says of other nodes: by its own clock, and only what it saw itself."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    FormatError,
+    StorageError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    Answer,
+    LeaseSight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.observer import Observer
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
+    Board,
+    GlobalBlock,
+    HostBlock,
+)
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock, configuration
+from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
+    NetworkStandIn,
+    StorageStandIn,
+    lease_view,
+)
+
+
+class Watching:
+    """An observer on n1, and the board that it sees."""
+
+    def __init__(self, folder):
+        self.clock = Clock()
+        self.storage = StorageStandIn()
+        self.network = NetworkStandIn()
+        self.write(1, 2, 3)
+        self.observer = Observer(configuration(folder), self.storage, self.network, self.clock)
+
+    def write(self, *host_ids, timestamp=None):
+        """Let nodes write their blocks; the timestamp goes by a clock of their own."""
+        hosts = dict(self.storage.board.board.hosts)
+        for host_id in host_ids:
+            before = hosts[host_id].timestamp if host_id in hosts else 5_000_000
+            at = before + 1 if timestamp is None else timestamp
+            hosts[host_id] = HostBlock(host_id, at, 3400, f"n{host_id}")
+        self.board(hosts=hosts)
+
+    def board(self, **changes):
+        """Put something else on the board; what is not given stays."""
+        now = self.storage.board.board
+        values = {"global_block": now.global_block, "hosts": now.hosts, "problems": now.problems}
+        self.storage.board.board = Board(4, **{**values, **changes})
+
+    def after(self, seconds, *writers):
+        """Return what is seen after some time in which only *writers* wrote."""
+        self.clock.go(seconds)
+        self.write(*writers)
+        return self.observer.look()
+
+
+@pytest.fixture
+def watching(tmp_path):
+    return Watching(tmp_path)
+
+
+def test_an_old_block_alone_is_no_sign_of_life(watching):
+    for age in (0.0, 2.0, 10.0):
+        seen = watching.after(age).nodes["n2"]
+        assert not seen.beats
+    assert seen.heartbeat_age == 12.0
+
+
+def test_the_first_change_is_a_sign_of_life_and_its_age_is_by_the_observers_clock(watching):
+    watching.after(0.0)
+    assert watching.after(2.0, 2).nodes["n2"].heartbeat_age == 0.0
+    found = watching.after(2.5)
+    assert (found.nodes["n2"].heartbeat_age, found.nodes["n2"].beats) == (2.5, True)
+    assert (found.nodes["n3"].heartbeat_age, found.nodes["n3"].beats) == (4.5, False)
+    assert watching.observer.changed_at("n2") == 1002.0
+
+
+@pytest.mark.parametrize("timestamp", [1, 4_999_999, 10**12])
+def test_a_clock_that_jumps_is_as_good_a_sign_of_life_as_any(watching, timestamp):
+    watching.after(0.0, 2)
+    watching.after(4.0, 2)
+    watching.clock.go(4.0)
+    watching.write(2, timestamp=timestamp)
+    assert watching.observer.look().nodes["n2"].heartbeat_age == 0.0
+
+
+def test_the_first_block_of_a_node_that_had_none_is_a_sign_of_life(watching):
+    watching.board(hosts={})
+    assert not watching.after(0.0).nodes["n2"].beats
+    seen = watching.after(1.0, 2).nodes["n2"]
+    assert (seen.beats, seen.heartbeat_age) == (True, 0.0)
+
+
+def test_a_block_that_was_damaged_when_it_was_first_looked_at_is_none(watching):
+    hosts = watching.storage.board.board.hosts
+    watching.board(hosts={1: hosts[1]}, problems={2: "the checksum is wrong"})
+    watching.after(0.0)
+    watching.board(hosts=hosts, problems={})
+    assert not watching.observer.look().nodes["n2"].beats
+    assert watching.after(1.0, 2).nodes["n2"].beats
+
+
+def test_a_damaged_block_changes_nothing_but_its_own_nodes_problem(watching):
+    watching.after(0.0)
+    before = watching.after(1.0, 1, 2, 3).nodes
+    hosts = watching.storage.board.board.hosts
+    left = {1: hosts[1], 3: hosts[3]}
+    watching.board(hosts=left, problems={2: "the checksum is wrong"})
+    watching.clock.go(1.0)
+    found = watching.observer.look()
+    assert found.nodes["n2"].problem == "the checksum is wrong"
+    assert (found.nodes["n2"].beats, found.nodes["n2"].heartbeat_age) == (True, 1.0)
+    assert (found.nodes["n3"].problem, found.nodes["n3"].beats) == ("", before["n3"].beats)
+    assert (found.held, found.trouble) == ("", "")
+    watching.board(hosts=hosts, problems={})
+    assert watching.observer.look().nodes["n2"].heartbeat_age == 1.0
+
+
+def test_a_block_that_vanishes_and_comes_back_changed_is_a_sign_of_life(watching):
+    watching.after(0.0)
+    hosts = watching.storage.board.board.hosts
+    watching.board(hosts={1: hosts[1]})
+    watching.after(5.0)
+    watching.board(hosts=hosts)
+    assert not watching.observer.look().nodes["n2"].beats
+    assert watching.after(0.0, 2).nodes["n2"].beats
+
+
+@pytest.mark.parametrize(
+    ("global_block", "held"),
+    [
+        (None, "the whiteboard's global block is damaged"),
+        (GlobalBlock(True), "set on the whiteboard"),
+        (GlobalBlock(False), ""),
+    ],
+)
+def test_everything_is_held_in_maintenance_and_when_that_cannot_be_told(
+    watching, global_block, held
+):
+    watching.board(global_block=global_block)
+    assert watching.observer.look().held == held
+
+
+def test_a_whiteboard_that_cannot_be_read_is_an_error_and_no_sight(watching):
+    watching.storage.board.board = StorageError("the storage is gone")
+    with pytest.raises(StorageError):
+        watching.observer.look()
+
+
+def test_a_node_is_asked_only_from_half_the_suspicion_on(watching):
+    watching.after(0.0)
+    watching.after(1.0, 1, 2, 3)
+    assert watching.after(1.5, 1, 3).nodes["n2"].answer is Answer.UNKNOWN
+    assert watching.network.asked == []
+    watching.after(0.1)
+    assert watching.network.asked == ["n2"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ({}, {0.0: Answer.UNKNOWN, 0.5: Answer.UNKNOWN, 1.0: Answer.NO, 3.0: Answer.NO}),
+        ({0.5: True}, {0.5: Answer.YES, 1.5: Answer.YES, 1.6: Answer.NO}),
+        ({1.5: True}, {1.0: Answer.NO, 1.5: Answer.YES, 2.5: Answer.YES, 2.6: Answer.NO}),
+    ],
+)
+def test_no_answer_within_a_second_of_asking_is_none(watching, answers, expected):
+    watching.after(0.0)
+    watching.after(1.0, 1, 2, 3)
+    watching.clock.go(2.0)
+    begun = watching.clock.now
+    found = {}
+    for at in sorted({0.0, *answers, *expected}):
+        watching.clock.now = begun + at
+        if at in answers:
+            watching.observer.answered({"n2"})
+        found[at] = watching.observer.look().nodes["n2"].answer
+    assert {at: found[at] for at in expected} == expected
+
+
+def test_a_node_that_was_fresh_in_between_is_asked_anew(watching):
+    watching.after(0.0)
+    watching.after(2.0)
+    assert watching.after(1.0).nodes["n2"].answer is Answer.NO
+    assert watching.after(0.5, 2).nodes["n2"].answer is Answer.UNKNOWN
+    assert watching.after(2.0).nodes["n2"].answer is Answer.UNKNOWN
+    assert watching.after(1.0).nodes["n2"].answer is Answer.NO
+
+
+def test_an_answer_from_before_it_fell_silent_is_not_one_from_now(watching):
+    watching.after(0.0)
+    watching.observer.answered({"n2"})
+    assert watching.after(2.0).nodes["n2"].answer is Answer.UNKNOWN
+    assert watching.after(1.0).nodes["n2"].answer is Answer.NO
+
+
+@pytest.mark.parametrize(
+    ("view", "sight"),
+    [
+        (StorageError("unreadable"), LeaseSight.STALE),
+        (lease_view(2, unchanged_for=7.9), LeaseSight.RENEWED),
+        (lease_view(2, unchanged_for=8.0), LeaseSight.STALE),
+        (lease_view(2, state=HostState.FAIL, unchanged_for=16.0), LeaseSight.FAILED),
+        (lease_view(2, state=HostState.DEAD), LeaseSight.DEAD),
+        (lease_view(2, state=HostState.FREE), LeaseSight.FREE),
+    ],
+)
+def test_the_host_lease_of_a_silent_node_is_seen_for_what_it_is(watching, view, sight):
+    watching.storage.leases.views[2] = view
+    watching.after(0.0)
+    assert watching.after(1.0, 1, 2, 3).nodes["n2"].lease is LeaseSight.RENEWED
+    assert watching.after(2.0, 1, 3).nodes["n2"].lease is sight
+
+
+@pytest.mark.parametrize("seconds", [1.0, 1.1])
+def test_a_slow_look_at_the_storage_is_this_nodes_own_trouble(watching, seconds):
+    watching.storage.board.on_read = lambda: watching.clock.go(seconds)
+    trouble = watching.observer.look().trouble
+    assert trouble == ("" if seconds == 1.0 else "this node's own reads of the storage take 1.1 s")
+
+
+@pytest.mark.parametrize("state", [HostState.FAIL, HostState.FREE, HostState.DEAD])
+def test_a_host_lease_of_our_own_that_is_not_live_is_our_own_trouble(watching, state):
+    watching.storage.leases.views[1] = lease_view(1, state=state)
+    assert watching.observer.look().trouble == f"this node's own host lease is {state.value}"
+
+
+def test_our_own_host_lease_that_cannot_be_read_makes_the_look_worthless(watching):
+    watching.storage.leases.views[1] = StorageError("unreadable")
+    with pytest.raises(StorageError):
+        watching.observer.look()
+
+
+def test_a_damaged_report_is_none_and_harms_no_other(watching):
+    reports = {1: Report("n1"), 2: FormatError("no copy is whole"), 3: Report("n3")}
+    watching.storage.reports = reports
+    nodes = watching.observer.look().nodes
+    assert [nodes[name].report for name in ("n1", "n2", "n3")] == [reports[1], None, reports[3]]

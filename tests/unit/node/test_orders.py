@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Orders are carried out beside the manager's rounds, and each of them ends with a report."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import prove
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.kinds import ASSUMED
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.orders import Orders
+from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
+
+WAIT = 10.0
+
+
+class Given:
+    """Orders of n1, and the devices that they go to."""
+
+    def __init__(self, folder, **device):
+        self.folder = folder
+        self.wakes = threading.Semaphore(0)
+        self.orders = Orders(configuration(folder), self.wakes.release)
+        self.fence_file = folder / "fence.json"
+        self.write(write_device(folder / "a", **device))
+
+    def write(self, agent):
+        level = [{"device": "d", "plug": "n3"}]
+        device = {"agent": agent, "parameters": {"ip": "x"}, "timeout": 0.8}
+        document = {"devices": {"d": device}, "nodes": {"n3": {"levels": [level]}}}
+        self.fence_file.write_text(json.dumps(document))
+        self.fence_file.chmod(0o600)
+
+    def wait(self):
+        assert self.wakes.acquire(timeout=WAIT)
+
+    def fence(self, node="n3"):
+        self.orders.fence(node)
+        self.wait()
+        (end,) = self.orders.take_fences()
+        return end
+
+
+@pytest.mark.parametrize(
+    ("device", "part"),
+    [
+        ({"off": "exit 1", "status": "exit 0"}, "its status is on"),
+        ({"off": "sleep 60"}, "no answer within"),
+        ({"name": "fence_dummy"}, ""),
+    ],
+    ids=["it lies", "it hangs", "it is no power switch"],
+)
+def test_a_fence_that_proves_nothing_is_not_confirmed(tmp_path, device, part):
+    end = Given(tmp_path, **device).fence()
+    assert not end.report.confirmed
+    assert part in end.report.text
+
+
+def test_an_off_that_is_only_assumed_is_not_confirmed(tmp_path, monkeypatch):
+    result = prove.FenceResult("n3", True, ASSUMED, "off", (), "cut off", 0.0, 0.0)
+    monkeypatch.setattr(prove, "power_off", lambda *_rest: result)
+    assert not Given(tmp_path).fence().report.confirmed
+
+
+@pytest.mark.parametrize("act", ["fence", "power_on"])
+def test_a_fence_configuration_that_cannot_be_used_is_a_failure_with_its_sentence(tmp_path, act):
+    given = Given(tmp_path)
+    given.fence_file.chmod(0o644)
+    getattr(given.orders, act)("n3")
+    given.wait()
+    ended = given.orders.take_fences() if act == "fence" else given.orders.take_powers()
+    report = ended[0].report if act == "fence" else ended[0]
+    assert not (report.confirmed if act == "fence" else report.ok)
+    assert "make it 0600" in report.text
+    assert calls(tmp_path / "a") == []
+
+
+@pytest.mark.parametrize("error", [FenceError("no."), ValueError("oops")])
+def test_whatever_goes_wrong_an_order_ends(tmp_path, monkeypatch, error):
+    given = Given(tmp_path)
+
+    def fails(*_rest):
+        raise error
+
+    monkeypatch.setattr(prove, "power_off", fails)
+    monkeypatch.setattr(prove, "power_on", fails)
+    end = given.fence()
+    assert (end.report.confirmed, str(error) in end.report.text) == (False, True)
+    given.orders.power_on("n3")
+    given.wait()
+    (report,) = given.orders.take_powers()
+    assert (report.ok, str(error) in report.text) == (False, True)
+
+
+def test_the_fence_configuration_is_read_anew_for_each_order(tmp_path):
+    given = Given(tmp_path, off="exit 1", status="exit 0")
+    assert not given.fence().report.confirmed
+    given.write(write_device(tmp_path / "b"))
+    assert given.fence().report.confirmed
+    assert calls(tmp_path / "b") == ["off n3", "status n3"]
+
+
+def test_a_node_is_fenced_once_at_a_time_and_counts_as_under_way_until_its_end_is_taken(tmp_path):
+    given = Given(tmp_path)
+    for _turn in range(3):
+        given.orders.fence("n3")
+    assert given.orders.fencing() == {"n3"}
+    given.wait()
+    assert given.orders.fencing() == {"n3"}
+    assert len(given.orders.take_fences()) == 1
+    assert given.orders.fencing() == frozenset()
+    assert calls(tmp_path / "a") == ["off n3", "status n3"]
+
+
+def test_a_proof_says_when_its_fence_was_sent_and_when_it_ended(tmp_path):
+    before, wall = time.monotonic(), time.time()
+    end = Given(tmp_path).fence()
+    assert before <= end.sent <= end.ended <= time.monotonic()
+    assert end.report.confirmed
+    assert end.report.ended - end.report.sent == pytest.approx(end.ended - end.sent, abs=1e-3)
+    assert abs(end.report.sent - wall) < WAIT
+
+
+def test_a_node_that_is_on_again_says_so(tmp_path):
+    given = Given(tmp_path)
+    given.fence()
+    given.orders.power_on("n3")
+    given.wait()
+    (report,) = given.orders.take_powers()
+    assert (report.node, report.ok) == ("n3", True)

@@ -1,0 +1,218 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changes of the wanted configuration on a real storage: one at a time, and never half of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    FormatError,
+    InputError,
+    LeaseError,
+    StorageError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Resource,
+    Service,
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
+    CONFIGURATION_LEASE,
+    ClusterStorage,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
+    change_wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    Kind,
+    RecordFile,
+)
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    configuration,
+    create_storage,
+    join,
+)
+
+
+def service(name):
+    return Service(name, (Resource("r", "ocf:test:thing"),))
+
+
+def add(name):
+    """Return a plan that adds a service."""
+    return lambda wanted: wanted.with_service(service(name))
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    """The configurations of three nodes of which n1 and n2 are on."""
+    create_storage(tmp_path)
+    found = {name: configuration(tmp_path, name) for name in ("n1", "n2", "n3")}
+    held = [join(found[name]) for name in ("n1", "n2")]
+    yield found
+    for leases in held:
+        leases.close()
+
+
+@pytest.fixture
+def rival(nodes):
+    """The storage as a second change on n2 uses it."""
+    storage = ClusterStorage(nodes["n2"])
+    storage.adopt_host_lease()
+    yield storage
+    storage.close()
+
+
+def newest(nodes):
+    storage = ClusterStorage(nodes["n3"])
+    try:
+        return storage.read_wanted()
+    finally:
+        storage.close()
+
+
+def content(nodes):
+    """Return all that stands on the storage but for who holds leases and since when."""
+    return Path(nodes["n1"].state_path).read_bytes()
+
+
+def test_a_lease_that_another_node_holds_ends_the_change_at_the_deadline(nodes, rival):
+    assert rival.leases.acquire(CONFIGURATION_LEASE) == 1
+    before = content(nodes)
+    with pytest.raises(LeaseError) as caught:
+        change_wanted(nodes["n1"], add("web"), check=False, wait=0.1)
+    assert str(caught.value) == (
+        "The configuration lease is still held by host id 2 after 0.1 s;"
+        " nothing was changed, try again."
+    )
+    assert content(nodes) == before
+    rival.leases.release(CONFIGURATION_LEASE)
+    assert change_wanted(nodes["n1"], add("web"), check=False, wait=0.1).changed
+
+
+def test_a_node_that_is_off_can_change_nothing(nodes):
+    before = content(nodes)
+    with pytest.raises(LeaseError, match="host id 3 is not held for node n3; start the node's"):
+        change_wanted(nodes["n3"], add("web"), check=False)
+    assert content(nodes) == before
+
+
+def test_a_change_that_was_overtaken_says_so(nodes, rival, monkeypatch):
+    write = ClusterStorage.write_wanted
+
+    def overtaken(storage, wanted):
+        write(storage, wanted)
+        write(rival, Wanted(wanted.version + 5, {"other": service("other")}))
+
+    monkeypatch.setattr(ClusterStorage, "write_wanted", overtaken)
+    with pytest.raises(LeaseError) as caught:
+        change_wanted(nodes["n1"], add("web"), check=False)
+    assert str(caught.value) == (
+        "The change to version 1 of the wanted configuration lost against version 6 and is not"
+        " applied; try again."
+    )
+
+
+def test_a_change_whose_lease_was_lost_while_it_wrote_is_not_called_applied(nodes, monkeypatch):
+    write = ClusterStorage.write_wanted
+
+    def losing(storage, wanted):
+        write(storage, wanted)
+        storage.leases.release(CONFIGURATION_LEASE)
+
+    monkeypatch.setattr(ClusterStorage, "write_wanted", losing)
+    with pytest.raises(LeaseError, match="is not applied; try again"):
+        change_wanted(nodes["n1"], add("web"), check=False)
+
+
+@pytest.mark.parametrize("error", [StorageError("full"), InputError("name", "x", "another")])
+def test_a_change_that_fails_gives_the_lease_back(nodes, rival, error):
+    calls = []
+
+    def fails_the_second_time(wanted):
+        calls.append(wanted)
+        if len(calls) == 2:
+            raise error
+        return add("web")(wanted)
+
+    with pytest.raises(type(error)):
+        change_wanted(nodes["n1"], fails_the_second_time, check=False)
+    assert newest(nodes) == (Wanted(), 0)
+    assert rival.leases.acquire(CONFIGURATION_LEASE) == 2
+
+
+def test_the_plan_is_applied_to_what_stands_there_once_the_lease_is_had(nodes, monkeypatch):
+    adopt = ClusterStorage.adopt_host_lease
+
+    def slowly(storage):
+        monkeypatch.setattr(ClusterStorage, "adopt_host_lease", adopt)
+        change_wanted(nodes["n2"], add("first"), check=False)
+        return adopt(storage)
+
+    monkeypatch.setattr(ClusterStorage, "adopt_host_lease", slowly)
+    change = change_wanted(nodes["n1"], add("second"), check=False)
+    assert sorted(change.before.services) == ["first"]
+    assert sorted(newest(nodes)[0].services) == ["first", "second"]
+
+
+def test_a_change_that_another_was_faster_with_reports_the_version_that_stands(nodes, monkeypatch):
+    adopt = ClusterStorage.adopt_host_lease
+
+    def slowly(storage):
+        monkeypatch.setattr(ClusterStorage, "adopt_host_lease", adopt)
+        change_wanted(nodes["n2"], add("web"), check=False)
+        return adopt(storage)
+
+    monkeypatch.setattr(ClusterStorage, "adopt_host_lease", slowly)
+    change = change_wanted(nodes["n1"], add("web"), check=False)
+    assert not change.changed
+    assert change.after == newest(nodes)[0]
+    assert change.after.version == 1
+
+
+def test_changes_from_several_nodes_follow_each_other(nodes):
+    change_wanted(nodes["n1"], add("a"), check=False)
+    change_wanted(nodes["n2"], add("b"), check=False)
+    last = change_wanted(nodes["n1"], add("c"), check=False)
+    wanted, slot = newest(nodes)
+    assert (sorted(wanted.services), wanted.version, slot) == (["a", "b", "c"], 3, 1)
+    assert last.after == wanted
+
+
+def test_what_changes_nothing_writes_nothing_and_takes_no_lease(nodes, rival):
+    change_wanted(nodes["n1"], add("web"), check=False)
+    assert rival.leases.acquire(CONFIGURATION_LEASE) == 2
+    before = content(nodes)
+    for node in ("n1", "n3"):
+        change = change_wanted(nodes[node], add("web"), check=False, wait=0.0)
+        assert (change.changed, change.after.version) == (False, 1)
+    assert content(nodes) == before
+
+
+def test_check_mode_shows_the_same_change_and_writes_nothing(nodes):
+    before = content(nodes)
+    told = change_wanted(nodes["n1"], add("web"), check=True)
+    assert (told.changed, content(nodes)) == (True, before)
+    done = change_wanted(nodes["n1"], add("web"), check=False)
+    assert (told.before, told.after.services) == (done.before, done.after.services)
+    assert not change_wanted(nodes["n1"], add("web"), check=True).changed
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"[]",
+        b"nonsense",
+        b'{"version": "x"}',
+        b'{"version": 3, "services": [{"name": "a b"}]}',
+        b'{"version": 3, "services": [{"name": "web"}]}',
+        b'{"version": 3, "maintenance": {"n1": {}}}',
+    ],
+)
+def test_a_configuration_that_is_whole_but_makes_no_sense_names_its_record(nodes, payload):
+    with RecordFile(str(nodes["n1"].state_path)) as records:
+        records.write(Kind.CONFIGURATION, 2, 3, payload)
+    with pytest.raises(FormatError, match=r"The CONFIGURATION record of host id 2 in .* is whole"):
+        change_wanted(nodes["n1"], add("web"), check=False)
