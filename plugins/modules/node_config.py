@@ -55,7 +55,7 @@ options:
         type: int
         required: true
       address:
-        description: Address on which the node's daemons listen.
+        description: IP address on which the node's daemons listen.
         type: str
         default: 127.0.0.1
       port:

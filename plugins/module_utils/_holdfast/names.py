@@ -8,6 +8,7 @@ naming the option when it is not.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from pathlib import Path
 
@@ -80,3 +81,12 @@ def absolute_path(value: object, option: str = "path") -> Path:
     if isinstance(value, str) and value.startswith("/"):
         return Path(value)
     raise InputError(option, value, "an absolute path")
+
+
+def ip_address(value: object, option: str = "address") -> str:
+    """Return *value* as an IP address: a name would need a name server in mid-failover."""
+    try:
+        return str(ipaddress.ip_address(str(value)))
+    except ValueError:
+        expected = "an IP address (a host name would need a name server in the middle of a failover)"
+        raise InputError(option, value, expected) from None

@@ -58,6 +58,8 @@ def members(*changes):
         ({"members": members({"host_id": "1"})}, "members.host_id", "1", "a whole number"),
         ({"members": members({"host_id": 2})}, "members.host_id", 2, "'n1' and 'n2' share it"),
         ({"members": members({"name": "n2"})}, "members.name", "n2", "no other node has"),
+        ({"members": members({"address": "node1"})}, "members.address", "node1", "an IP address"),
+        ({"members": members({"address": "1.2.3"})}, "members.address", "1.2.3", "an IP address"),
         ({"members": members({"port": 80})}, "members.port", 80, "from 1024 to 65535"),
         ({"members": members({"port": 65534})}, "members.port", 65534, "at most 65533"),
         ({"members": members({"port": "21003"})}, "members.port", "21003", "a port number"),

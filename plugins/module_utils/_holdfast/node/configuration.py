@@ -217,7 +217,7 @@ def _member(row: object) -> Member:
     return Member(
         name=names.node_name(row.get("name"), "members.name"),
         host_id=names.host_id(row.get("host_id"), "members.host_id"),
-        address=str(row.get("address") or "127.0.0.1"),
+        address=names.ip_address(row.get("address") or "127.0.0.1", "members.address"),
         port=port,
     )
 
