@@ -75,9 +75,9 @@ options:
     choices:
       - reboot
       - status
-      - monitor
       - list
       - list-status
+      - monitor
       - validate-all
 notes:
   - In check mode nothing is switched; devices are only asked.

@@ -88,5 +88,5 @@ def ip_address(value: object, option: str = "address") -> str:
     try:
         return str(ipaddress.ip_address(str(value)))
     except ValueError:
-        expected = "an IP address (a host name would need a name server in the middle of a failover)"
+        expected = "an IP address (a host name needs a name server in the middle of a failover)"
         raise InputError(option, value, expected) from None

@@ -26,52 +26,52 @@ shortdesc="Fence agent for the machines of an embedded holdfast cluster">
 stands for a node on one computer. There is no default action: without one it refuses.</longdesc>
 <vendor-url></vendor-url>
 <parameters>
-	<parameter name="action" unique="0" required="1">
-		<getopt mixed="-o, --action=[action]" />
-		<content type="string" />
-		<shortdesc lang="en">Fencing action</shortdesc>
-	</parameter>
-	<parameter name="plug" unique="0" required="1" obsoletes="port">
-		<getopt mixed="-n, --plug=[name]" />
-		<content type="string" />
-		<shortdesc lang="en">Name of the machine</shortdesc>
-	</parameter>
-	<parameter name="port" unique="0" required="1" deprecated="1">
-		<getopt mixed="-n, --plug=[name]" />
-		<content type="string" />
-		<shortdesc lang="en">Name of the machine</shortdesc>
-	</parameter>
-	<parameter name="folder" unique="0" required="1">
-		<getopt mixed="--folder=[path]" />
-		<content type="string" />
-		<shortdesc lang="en">Folder that holds one folder for each machine</shortdesc>
-	</parameter>
-	<parameter name="power_timeout" unique="0" required="0">
-		<getopt mixed="--power-timeout=[seconds]" />
-		<content type="second" default="20" />
-		<shortdesc lang="en">Seconds until a machine must be on or off</shortdesc>
-	</parameter>
-	<parameter name="version" unique="0" required="0">
-		<getopt mixed="-V, --version" />
-		<content type="boolean" />
-		<shortdesc lang="en">Print the version and end</shortdesc>
-	</parameter>
-	<parameter name="help" unique="0" required="0">
-		<getopt mixed="-h, --help" />
-		<content type="boolean" />
-		<shortdesc lang="en">Print the help and end</shortdesc>
-	</parameter>
+  <parameter name="action" unique="0" required="1">
+    <getopt mixed="-o, --action=[action]" />
+    <content type="string" />
+    <shortdesc lang="en">Fencing action</shortdesc>
+  </parameter>
+  <parameter name="plug" unique="0" required="1" obsoletes="port">
+    <getopt mixed="-n, --plug=[name]" />
+    <content type="string" />
+    <shortdesc lang="en">Name of the machine</shortdesc>
+  </parameter>
+  <parameter name="port" unique="0" required="1" deprecated="1">
+    <getopt mixed="-n, --plug=[name]" />
+    <content type="string" />
+    <shortdesc lang="en">Name of the machine</shortdesc>
+  </parameter>
+  <parameter name="folder" unique="0" required="1">
+    <getopt mixed="--folder=[path]" />
+    <content type="string" />
+    <shortdesc lang="en">Folder that holds one folder for each machine</shortdesc>
+  </parameter>
+  <parameter name="power_timeout" unique="0" required="0">
+    <getopt mixed="--power-timeout=[seconds]" />
+    <content type="second" default="20" />
+    <shortdesc lang="en">Seconds until a machine must be on or off</shortdesc>
+  </parameter>
+  <parameter name="version" unique="0" required="0">
+    <getopt mixed="-V, --version" />
+    <content type="boolean" />
+    <shortdesc lang="en">Print the version and end</shortdesc>
+  </parameter>
+  <parameter name="help" unique="0" required="0">
+    <getopt mixed="-h, --help" />
+    <content type="boolean" />
+    <shortdesc lang="en">Print the help and end</shortdesc>
+  </parameter>
 </parameters>
 <actions>
-	<action name="on" automatic="0" />
-	<action name="off" />
-	<action name="reboot" />
-	<action name="status" />
-	<action name="monitor" />
-	<action name="list" />
-	<action name="list-status" />
-	<action name="metadata" />
-	<action name="validate-all" />
+  <action name="on" automatic="0" />
+  <action name="off" />
+  <action name="reboot" />
+  <action name="status" />
+  <action name="monitor" />
+  <action name="list" />
+  <action name="list-status" />
+  <action name="metadata" />
+  <action name="validate-all" />
 </actions>
 </resource-agent>
 """

@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the collection says of its modules is what they are: documentation, groups, tests."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.holdfast.ha.plugins.module_utils._module import NODE_OPTIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGINS = "ansible_collections.holdfast.ha.plugins"
+MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]*.py"))
+ACTIONS = sorted(path.stem for path in (ROOT / "plugins" / "action").glob("[!_]*.py"))
+NODE_GROUP = "holdfast.ha.node"
+
+DOCUMENTED = ("type", "elements", "choices", "default", "required")
+"""What documentation and argument spec both say of an option."""
+
+
+def module(name):
+    return importlib.import_module(f"{PLUGINS}.modules.{name}")
+
+
+def fragment(name):
+    """Return the options of a documentation fragment of this collection."""
+    parts = name.removeprefix("holdfast.ha.").split(".")
+    fragments = importlib.import_module(f"{PLUGINS}.doc_fragments.{parts[0]}").ModuleDocFragment
+    text = getattr(fragments, parts[1].upper() if len(parts) > 1 else "DOCUMENTATION")
+    return yaml.safe_load(text).get("options") or {}
+
+
+def documentation(name):
+    return yaml.safe_load(module(name).DOCUMENTATION)
+
+
+def documented_options(name):
+    text = documentation(name)
+    options = {}
+    for one in text.get("extends_documentation_fragment", ()):
+        if one.startswith("holdfast.ha."):
+            options.update(fragment(one))
+    return {**options, **(text.get("options") or {})}
+
+
+def facts_of_options(options):
+    """Return what is to be the same: for each option its facts, its suboptions likewise."""
+    found = {}
+    for name, option in options.items():
+        facts = {key: option[key] for key in DOCUMENTED if option.get(key) not in (None, False)}
+        # That an option is false unless given is said where it is documented.
+        if option.get("default") is False:
+            facts["default"] = False
+        inner = option.get("suboptions", option.get("options"))
+        found[name] = (facts, facts_of_options(inner)) if inner else (facts,)
+    return found
+
+
+def uses_a_node_configuration(name):
+    """Whether the module acts through the configuration that stands on the node already."""
+    if name in ACTIONS or name == "node_config":
+        return False
+    return set(NODE_OPTIONS.argument_spec) <= set(module(name).OPTIONS.argument_spec) and (
+        "holdfast.ha.node" in documentation(name)["extends_documentation_fragment"]
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name not in ACTIONS])
+def test_the_documented_options_are_those_that_the_module_takes(name):
+    taken = module(name).OPTIONS.argument_spec
+    assert facts_of_options(documented_options(name)) == facts_of_options(taken)
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_the_documented_options_are_those_that_the_action_takes(name):
+    action = importlib.import_module(f"{PLUGINS}.action.{name}").ActionModule
+    assert set(documented_options(name)) == set(action._VALID_ARGS)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_is_documented_under_its_own_name(name):
+    assert documentation(name)["module"] == name
+    examples = yaml.safe_load(module(name).EXAMPLES)
+    assert any(f"holdfast.ha.{name}" in task for task in examples)
+    assert yaml.safe_load(module(name).RETURN)
+
+
+def test_the_readme_names_each_module_once():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`holdfast\.ha\..*?) \|", text, re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`(?:holdfast\.ha\.)?(\w+)`", row)]
+    assert sorted(named) == MODULES
+
+
+def test_the_group_node_has_each_module_that_acts_through_a_node_configuration():
+    runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))
+    assert runtime["action_groups"] == {
+        "node": [f"holdfast.ha.{name}" for name in MODULES if uses_a_node_configuration(name)]
+    }
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_each_module_has_an_integration_target(name):
+    targets = ROOT / "tests" / "integration" / "targets"
+    own = targets / name / "tasks" / "main.yml"
+    shared = targets / "running_cluster" / "tasks" / f"{name}.yml"
+    assert own.exists() or shared.exists()

@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each role says the same of its variables in its argument spec, its defaults and its README."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())
+REQUIRED = "required"
+
+
+def load(role, name):
+    return yaml.safe_load((ROOT / "roles" / role / name).read_text(encoding="utf-8")) or {}
+
+
+def specification(role):
+    return load(role, "meta/argument_specs.yml")["argument_specs"]["main"]
+
+
+def table(role):
+    """Return the rows of the README's table by variable: type, default and meaning."""
+    text = (ROOT / "roles" / role / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+?) \| (.+) \|$", text, re.MULTILINE)
+    return {name: (kind, default, meaning) for name, kind, default, meaning in rows}
+
+
+def plain(description):
+    """Return a description as the README has it, with its markup as Markdown."""
+    sentences = [description] if isinstance(description, str) else description
+    return re.sub(r"[CO]\((.*?)\)", r"`\1`", " ".join(sentences))
+
+
+def written(option):
+    if option.get("required"):
+        return REQUIRED
+    default = option["default"]
+    return f"`{default}`"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_readme_lists_the_variables_of_the_argument_spec(role):
+    options = specification(role)["options"]
+    assert table(role) == {
+        name: (option["type"], written(option), plain(option["description"]))
+        for name, option in options.items()
+    }
+    assert list(table(role)) == list(options)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_defaults_are_those_of_the_argument_spec(role):
+    options = specification(role)["options"]
+    assert load(role, "defaults/main.yml") == {
+        name: option["default"] for name, option in options.items() if not option.get("required")
+    }
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_variables_begin_with_the_name_of_their_role(role):
+    assert [name for name in table(role) if not name.startswith(f"{role}_")] == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_describes_itself_the_same_everywhere(role):
+    described = specification(role)["short_description"]
+    assert load(role, "meta/main.yml")["galaxy_info"]["description"] == described
+
+
+def test_the_readme_of_the_collection_links_each_role():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"\]\(roles/(\w+)/README\.md\)", text)) == ROLES
