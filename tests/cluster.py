@@ -261,9 +261,7 @@ class EmbeddedCluster:
         """Wait until all is as wanted."""
         return self.wait(
             lambda status: (
-                not status["problems"]
-                and status["services"]
-                and not status["under_way"]
+                not status["problems"] and status["services"] and not status["under_way"]
             ),
             timeout,
             "settled",
