@@ -75,7 +75,8 @@ class WorkersStandIn:
 
     def end(self, outcome=Outcome.OK, sight=Sight.RUNNING, text=""):
         """Let the one job that is under way end."""
-        (job,) = self.jobs.values()
+        assert len(self.jobs) == 1
+        job = next(iter(self.jobs.values()))
         self.ended.append(JobEnd(job, outcome, sight, text))
 
 
