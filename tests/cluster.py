@@ -215,9 +215,12 @@ class EmbeddedCluster:
         power.thaw(self.nodes, node)
 
     def kill_daemon(self, node: str, daemon: str) -> int:
-        """Kill one daemon of a node and nothing else; return its process id."""
+        """Kill one daemon of a node and nothing else; return its process id once it is gone."""
         pid = self.daemon(node, daemon)
         os.kill(pid, signal.SIGKILL)
+        until = time.monotonic() + 5.0
+        while is_alive(pid) and time.monotonic() < until:
+            time.sleep(0.01)
         return pid
 
     def daemon(self, node: str, daemon: str, timeout: float = 10.0) -> int:
