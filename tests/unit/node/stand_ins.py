@@ -65,8 +65,8 @@ class LeasesStandIn:
     def release(self, lease_name: str) -> None:
         self.log.append(("release", lease_name))
 
-    def free_host(self, host_id: int, generation: int) -> None:
-        self.log.append(("free", host_id, generation))
+    def free_host(self, host_id: int, generation: int, timestamp: int | None = None) -> None:
+        self.log.append(("free", host_id, generation, timestamp))
         given(self.free_error)
 
 

@@ -324,7 +324,7 @@ def test_the_proof_of_a_node_that_wrote_after_the_fence_waits_until_it_is_quiet(
     state = manager.written()
     assert (state.nodes["n3"].state is NodeState.OFF) == proved
     assert (state.services["web"].state is ServiceState.STARTED) == (not proved)
-    assert ("free", 3, 4) in log if proved else "free" not in kinds(log)
+    assert ("free", 3, 4, 77) in log if proved else "free" not in kinds(log)
     assert proved or "it went on writing" in state.nodes["n3"].reason
 
 
@@ -339,11 +339,11 @@ def test_a_proof_that_is_held_back_counts_as_a_fence_under_way(manager):
         assert "fence" not in kinds(manager.round())
         assert manager.daemon._state.nodes["n3"].state is NodeState.FENCE
     manager.observer.nodes["n3"] = silent("n3", 3.0)
-    assert ("free", 3, 4) in manager.round()
+    assert ("free", 3, 4, 77) in manager.round()
     assert manager.written().nodes["n3"].state is NodeState.OFF
 
 
-@pytest.mark.parametrize(("confirmed", "freed"), [(False, []), (True, [("free", 3, 4)])])
+@pytest.mark.parametrize(("confirmed", "freed"), [(False, []), (True, [("free", 3, 4, 77)])])
 def test_a_host_lease_is_set_free_only_after_a_proof_and_of_the_fenced_generation(
     manager, confirmed, freed
 ):
@@ -372,7 +372,7 @@ def test_a_proof_that_could_not_be_written_sets_nothing_free_until_it_is(manager
         },
     )
     log = manager.round()
-    assert ("free", 3, 4) in log
+    assert ("free", 3, 4, 77) in log
     assert manager.written().nodes["n3"].state is NodeState.OFF
 
 
@@ -473,7 +473,7 @@ def test_a_candidates_proof_sets_the_managers_host_lease_free_and_counts_once_it
     candidate.observer.nodes["n2"] = silent("n2")
     intent = candidate.round()[0][1]
     candidate.end_fence("n2")
-    assert candidate.round() == [("free", 2, 4)]
+    assert candidate.round() == [("free", 2, 4, 77)]
     candidate.storage.leases.epoch = 13
     candidate.storage.intent = intent
     candidate.round()

@@ -15,35 +15,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..errors import FormatError, LeaseError
 from ..names import host_id as checked_host_id
 from ..names import node_name
-from ..storage.block_file import SECTOR, HeldFile
+from ..storage.block_file import SECTOR
 from ..storage.host_lease import DeltaLease, LeaseArea
 from ..storage.kernel_lock import KernelLock, locked_ranges
 from ..storage.leader_record import MEBIBYTE
-from ..storage.resource_lease import (
-    LEASE_NAMES,
-    ResourceLease,
-    area_offset,
-    read_leader,
-    write_leader,
-)
-from .interface import HostLeaseView, HostState, LeaseHolder
-
-FAIL_IO_TIMEOUTS = 8
-"""A lease fails after 8 I/O timeouts without renewal (sanlock's timeouts.h, calc_id_renewal)."""
-
-
-@dataclass(frozen=True)
-class _Observation:
-    """What the reader saw last of a host lease, and when it saw that change."""
-
-    generation: int
-    timestamp: int
-    since: float
+from ..storage.resource_lease import LEASE_NAMES, area_offset
+from .free_host import refuse_own, refuse_to_free
+from .host_watch import HostWatch, state_by_time
+from .interface import HostLeaseView, LeaseHolder
+from .lease_file import LeaseFile
+from .timing import LeaseTiming
 
 
 class EmbeddedLeases:
@@ -64,24 +50,23 @@ class EmbeddedLeases:
         """Describe the node; nothing is opened yet."""
         self.host_id = checked_host_id(host_id)
         self._clock = clock
-        self._lease_names = tuple(lease_names)
         self._area = LeaseArea(lockspace_path)
-        self._leaders = HeldFile(leases_path, SECTOR)
+        self._leaders = LeaseFile(leases_path, lease_names)
         self._host_lock = _host_lock(lockspace_path, self.host_id)
         self._lease_locks = {
             name: KernelLock(leases_path, area_offset(index), MEBIBYTE)
-            for index, name in enumerate(self._lease_names)
+            for index, name in enumerate(self._leaders.names)
         }
         self._own: DeltaLease | None = None
         self._versions: dict[str, int] = {}
-        self._seen: dict[int, _Observation] = {}
+        self._watch = HostWatch(clock)
 
     @property
     def fail_seconds(self) -> float:
         """After so many seconds without renewal this node may no longer act."""
         if self._own is None:
             raise LeaseError(f"host id {self.host_id} is not joined; join the lockspace first.")
-        return float(FAIL_IO_TIMEOUTS * self._own.io_timeout)
+        return float(LeaseTiming(self._own.io_timeout).fail_seconds)
 
     def join(self, host_name: str) -> int:
         """Take this node's host lease and its kernel lock; return the new generation.
@@ -209,7 +194,7 @@ class EmbeddedLeases:
         if not lock.take():
             return None
         try:
-            leader = self._leader(lease_name)
+            leader = self._leaders.read(lease_name)
             if leader.lockspace != own.lockspace:
                 raise FormatError(
                     f"{self._leaders.path}: lease {lease_name} belongs to lockspace"
@@ -227,7 +212,7 @@ class EmbeddedLeases:
                 write_generation=own.generation,
                 write_timestamp=now,
             )
-            write_leader(self._leaders.for_writing(), self._index(lease_name), taken)
+            self._leaders.write(taken)
         except BaseException:
             lock.release()
             raise
@@ -241,7 +226,7 @@ class EmbeddedLeases:
         version = self._versions.get(lease_name)
         if own is None or version is None or not lock.still_ours():
             return False
-        leader = self._leader(lease_name)
+        leader = self._leaders.read(lease_name)
         mine = (self.host_id, own.generation, version)
         if leader.free or (leader.owner_id, leader.owner_generation, leader.version) != mine:
             return False
@@ -254,8 +239,7 @@ class EmbeddedLeases:
             return
         try:
             if self.held(lease_name):
-                leader = replace(self._leader(lease_name), timestamp=0)
-                write_leader(self._leaders.for_writing(), self._index(lease_name), leader)
+                self._leaders.write(replace(self._leaders.read(lease_name), timestamp=0))
         finally:
             self._versions.pop(lease_name, None)
             lock.release()
@@ -263,17 +247,20 @@ class EmbeddedLeases:
     def holder(self, lease_name: str) -> LeaseHolder:
         """Return who holds the lease or held it last; ``active`` is the kernel lock's answer."""
         lock = self._lock(lease_name)
-        leader = self._leader(lease_name)
+        leader = self._leaders.read(lease_name)
         active = bool(locked_ranges(lock.path, lock.start, lock.length))
         return LeaseHolder(leader.owner_id, leader.owner_generation, leader.version, active)
 
-    def free_host(self, host_id: int, generation: int) -> None:
+    def free_host(self, host_id: int, generation: int, timestamp: int | None = None) -> None:
         """Set the host lease of a node that was verified off free.
 
-        Raises ``LeaseError`` when a process holds its kernel lock, or when the lease is
-        of another generation: then the node has joined again since the proof.
+        Raises ``LeaseError`` when a process holds its kernel lock, when the lease is of
+        another generation, for then the node has joined again since the proof, and when
+        it was renewed since *timestamp*, or since the last look here.
         """
-        checked_host_id(host_id)
+        refuse_own(checked_host_id(host_id), self.host_id)
+        if timestamp is None:
+            timestamp = self._watch.timestamp(host_id)
         lock = _host_lock(self._area.path, host_id)
         if not lock.take():
             raise LeaseError(
@@ -281,11 +268,7 @@ class EmbeddedLeases:
             )
         try:
             present = self._area.read_host(host_id)
-            if present.generation != generation:
-                raise LeaseError(
-                    f"host id {host_id} is not set free: its generation is {present.generation},"
-                    f" not {generation} as when it was fenced."
-                )
+            refuse_to_free(present, host_id, generation, timestamp)
             if not present.free:
                 self._area.write_host(host_id, replace(present, timestamp=0))
         finally:
@@ -321,49 +304,22 @@ class EmbeddedLeases:
 
     def _view(self, host_id: int, lease: DeltaLease) -> HostLeaseView:
         """Return the view of *lease*, after noting whether it changed since the last look."""
-        now = self._clock()
-        seen = self._seen.get(host_id)
-        if seen is None or (seen.generation, seen.timestamp) != (lease.generation, lease.timestamp):
-            seen = _Observation(lease.generation, lease.timestamp, now)
-            self._seen[host_id] = seen
-        unchanged_for = max(0.0, now - seen.since)
-        if lease.free:
-            state = HostState.FREE
-        elif unchanged_for >= FAIL_IO_TIMEOUTS * lease.io_timeout:
-            state = HostState.FAIL
-        else:
-            state = HostState.LIVE
+        sight = self._watch.look(host_id, lease)
+        state = state_by_time(lease, sight.unchanged_for, None)
         return HostLeaseView(
             host_id,
             lease.host_name,
             lease.generation,
             lease.timestamp,
             state,
-            unchanged_for,
+            sight.unchanged_for,
             self._host_is_locked(host_id),
         )
 
     def _lock(self, lease_name: str) -> KernelLock:
         """Return the kernel lock of a lease; ``LeaseError`` for a name that is none."""
-        if lease_name not in self._lease_locks:
-            raise LeaseError(
-                f"there is no lease {lease_name!r}; expected one of {', '.join(self._lease_names)}."
-            )
+        self._leaders.index(lease_name)
         return self._lease_locks[lease_name]
-
-    def _index(self, lease_name: str) -> int:
-        """Return the number of a lease's area."""
-        return self._lease_names.index(lease_name)
-
-    def _leader(self, lease_name: str) -> ResourceLease:
-        """Return the leader of a lease from the storage, which must be of that name."""
-        leader = read_leader(self._leaders.for_reading(), self._index(lease_name))
-        if leader.name != lease_name:
-            raise FormatError(
-                f"{self._leaders.path}: area {self._index(lease_name)} is lease {leader.name!r},"
-                f" not {lease_name!r}."
-            )
-        return leader
 
     def _forget(self, lease_name: str) -> None:
         """Drop a lease that is not ours any more without touching the storage."""

@@ -79,7 +79,7 @@ class Leases(Protocol):
         """
 
     def join(self, host_name: str) -> int:
-        """Take this node's host lease; return its new generation.
+        """Take this node's host lease; return its new generation.  It may take a while.
 
         Raises ``LeaseError`` naming the holder when another node has the host id.
         """
@@ -95,7 +95,7 @@ class Leases(Protocol):
         """Renew the host lease; ``LeaseError`` when it is no longer ours."""
 
     def leave(self) -> None:
-        """Release all leases, then set the host lease free; does nothing if not joined."""
+        """Release all leases, and set the host lease free if it was joined here."""
 
     def host(self, host_id: int) -> HostLeaseView:
         """Return the present view of one host lease."""
@@ -107,7 +107,8 @@ class Leases(Protocol):
         """Try for a lease; return its version, which is the epoch, or None if it is held.
 
         ``LeaseError`` when this node has no host lease.  Acquiring a lease that this
-        node holds returns the version it has.
+        node holds returns the version it has.  After None the try may go on behind the
+        scenes, until a later call has its result or ``release`` ends it.
         """
 
     def held(self, lease_name: str) -> bool:
@@ -119,11 +120,14 @@ class Leases(Protocol):
     def holder(self, lease_name: str) -> LeaseHolder:
         """Return who holds the lease."""
 
-    def free_host(self, host_id: int, generation: int) -> None:
+    def free_host(self, host_id: int, generation: int, timestamp: int | None = None) -> None:
         """Set the host lease of a node free that a fence device has verified to be off.
 
-        Never on anything weaker.  ``LeaseError`` when the lease is not of *generation*
-        any more, or shows a sign of life; nothing was changed then.
+        Never on anything weaker; to know that is the caller's duty.  *generation* and
+        *timestamp* are those of the host lease when the fence began; without a timestamp
+        that of the last look taken here counts.  ``LeaseError`` when the lease is of
+        another generation, was renewed since, or is this node's own; nothing was changed
+        then.
         """
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..errors import HoldfastError, LeaseError, StorageError
+from ..lease.interface import HostLeaseView
 from ..manager import cluster, election
 from ..manager.cluster import Intent
 from ..manager.seen import FenceReport, PowerReport, Seen
@@ -61,7 +62,7 @@ class ClusterDaemon:
         self._orders = orders or Orders(configuration, self._wake)
         self._state: ClusterState | None = None
         self._written: ClusterState | None = None
-        self._generations: dict[str, int] = {}
+        self._fenced_leases: dict[str, HostLeaseView] = {}
         self._held_back: list[FenceEnd] = []
         self._fences: list[FenceReport] = []
         self._powers: list[PowerReport] = []
@@ -242,18 +243,17 @@ class ClusterDaemon:
     def _fence(self, node: str) -> None:
         """Send a fence, remembering which host lease it is to prove dead."""
         host_id = self._configuration.members[node].host_id
-        self._generations[node] = self._storage.leases.host(host_id).generation
+        self._fenced_leases[node] = self._storage.leases.host(host_id)
         self._orders.fence(node)
 
     def _free_proved(self, fences: tuple[FenceReport, ...]) -> None:
         """Set the host leases of nodes that are verified off free: nothing waits for them then."""
         for fence in fences:
-            generation = self._generations.pop(fence.node, None)
-            if not (fence.confirmed and fence.quiet) or generation is None:
+            lease = self._fenced_leases.pop(fence.node, None)
+            if not (fence.confirmed and fence.quiet) or lease is None:
                 continue
-            host_id = self._configuration.members[fence.node].host_id
             try:
-                self._storage.leases.free_host(host_id, generation)
+                self._storage.leases.free_host(lease.host_id, lease.generation, lease.timestamp)
             except HoldfastError as error:
                 log(f"host lease of {fence.node} not set free: {error}")
 

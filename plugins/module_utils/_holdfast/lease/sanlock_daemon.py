@@ -1,0 +1,194 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is asked of the sanlock daemon of this node, whichever way it is reached.
+
+There are two ways: its Python binding (``sanlock_binding``), where this Python has
+one, and the ``sanlock`` command (``sanlock_command``).  Both know the lockspace only
+by the data here, answer with the same codes, and keep to a deadline in each call.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..errors import LeaseError
+from .interface import HostState
+
+ANSWER = 5.0
+"""Seconds for a question that the daemon answers from memory; it takes milliseconds."""
+
+GLANCE = 1.0
+"""Seconds for a question that is asked in the middle of a round, and can do without answer."""
+
+NOT_FOUND = -2
+BUSY = -16
+EXISTS = -17
+INVALID = -22
+NO_SPACE = -28
+IO_TIMEOUT = -202
+LEADER_CODES = range(-229, -219)
+HELD_BY_LIVE_HOST = -243
+HELD_BY_OTHERS = frozenset(
+    # Still being tried for or given up here; held here; lost to another's ballot; the
+    # owner renews; the owner did not lose it yet; another was faster (sanlock_rv.h).
+    {BUSY, EXISTS, -212, -213, HELD_BY_LIVE_HOST, -244, -245}
+)
+"""Answers to an acquire that say nothing else than "not now"."""
+
+_MEANINGS = {
+    NOT_FOUND: "there is no such file or lockspace",
+    -5: "the storage gave an I/O error",
+    -13: "the daemon may not open the file: its user must be able to read and write it",
+    BUSY: "it is busy",
+    EXISTS: "it exists already",
+    INVALID: "this does not agree with what it has under that name",
+    NO_SPACE: "this node has not joined the lockspace, or has lost it",
+    IO_TIMEOUT: "the storage did not answer in time",
+    -223: "the storage holds no such lease",
+    -226: "the storage holds a lease of another lockspace",
+    -227: "the storage holds another lease there",
+    -229: "the lease on the storage is damaged",
+    -260: "the host lease is another's by now",
+    -261: "the host lease was changed by another",
+    -262: "another host holds the host id",
+}
+"""What sanlock_rv.h and errno.h say, as far as an operator meets it."""
+
+
+@dataclass(frozen=True)
+class Lockspace:
+    """One node's place in a lockspace, as sanlock is told of it."""
+
+    name: str
+    host_id: int
+    path: str
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A lockspace that the daemon has; ``changing`` while it joins or leaves it."""
+
+    lockspace: Lockspace
+    changing: bool
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A lease as sanlock is told of it; ``offset`` is in bytes."""
+
+    lockspace: str
+    name: str
+    path: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class DaemonStatus:
+    """What the running daemon says of itself.
+
+    ``watchdog_timeout`` is in seconds, None when the daemon uses no watchdog: then the
+    end of a lease's time proves nothing.
+    """
+
+    host_name: str
+    version: tuple[int, ...]
+    watchdog_timeout: int | None
+
+
+@dataclass(frozen=True)
+class HostStatus:
+    """What the daemon thinks of a host; ``state`` None while it does not know yet."""
+
+    generation: int
+    timestamp: int
+    state: HostState | None
+
+
+class Progress(enum.Enum):
+    """How far a try for a lease has come."""
+
+    TRYING = "trying"
+    HELD = "held"
+    ENDED = "ended"
+
+
+class Holding(Protocol):
+    """One try for a lease, and the lease itself once it was had.
+
+    It has a process of its own, or a thread, since sanlock blocks for the whole dead
+    time of a holder that stopped to renew.
+    """
+
+    @property
+    def code(self) -> int:
+        """sanlock's answer after ``ENDED``; 0 when it was had, and is gone again."""
+
+    def wait(self, seconds: float) -> Progress:
+        """Return how far it has come, after at most so many seconds."""
+
+    def end(self) -> None:
+        """Give the lease up, or the try: if that succeeds later, it is released at once."""
+
+
+class SanlockDaemon(Protocol):
+    """The sanlock daemon of this node.
+
+    Each method raises ``LeaseError`` when the daemon does not run or does not answer.
+    """
+
+    def status(self, deadline: float = ANSWER) -> DaemonStatus:
+        """Return what the daemon says of itself."""
+
+    def lockspaces(self) -> list[Joined]:
+        """Return the lockspaces that the daemon has joined."""
+
+    def add_lockspace(self, lockspace: Lockspace, io_timeout: int, deadline: float) -> None:
+        """Join; ``LeaseError`` with the reason if that fails or takes too long."""
+
+    def remove_lockspace(self, lockspace: Lockspace, deadline: float) -> None:
+        """Leave; sanlock ends processes that still hold leases in the lockspace."""
+
+    def set_used(self, lockspace: str, used: bool) -> None:
+        """Say whether the machine must be reset when the lockspace is lost."""
+
+    def has_lost(self, lockspace: str) -> bool:
+        """Whether the daemon has given the lockspace up, or does not have it.
+
+        While it counts as used, sanlock goes on to renew the host lease of a lockspace
+        that it has given up: on the storage nothing is to be seen of that.
+        """
+
+    def hosts(self, lockspace: str) -> dict[int, HostStatus]:
+        """Return what the daemon thinks of each host; nothing before its first renewal.
+
+        It has ``GLANCE`` seconds for that.
+        """
+
+    def acquire(self, resource: Resource) -> Holding:
+        """Begin to try for a lease."""
+
+    def set_event(
+        self, lockspace: str, host_id: int, generation: int, event: int, data: int
+    ) -> None:
+        """Send two numbers to a host with this host's next renewal."""
+
+
+def explained(code: int) -> str:
+    """Return what an answer of sanlock means, with its number."""
+    meaning = _MEANINGS.get(code, "see sanlock_rv.h or errno.h for what this means")
+    return f"{meaning} ({code})"
+
+
+def not_running(run_directory: str) -> LeaseError:
+    """Return the error that says that no daemon answers."""
+    return LeaseError(
+        f"the sanlock daemon does not answer in {run_directory or '/run/sanlock'}; start it"
+        " (systemctl start sanlock), and run this as root or in the group sanlock."
+    )
+
+
+def refused(what: str, code: int) -> LeaseError:
+    """Return the error for something that sanlock was asked to do and did not."""
+    return LeaseError(f"sanlock did not {what}: {explained(code)}.")

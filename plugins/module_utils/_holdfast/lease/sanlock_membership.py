@@ -1,0 +1,223 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""This node's own host lease under sanlock: joining, looking after it, leaving.
+
+sanlock takes, renews and frees it; here is decided whether it may, and whether what
+it has is still what this node joined.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from ..errors import InputError, LeaseError
+from ..names import node_name
+from ..storage.host_lease import DeltaLease, LeaseArea
+from ..storage.leader_record import NAME_BYTES
+from .sanlock_daemon import ANSWER, Lockspace, SanlockDaemon
+from .timing import LeaseTiming, checked_io_timeout
+
+LEAVE_WAIT = 30.0
+"""Seconds; leaving takes 3 s with an I/O timeout of 2, and must end at a shutdown."""
+
+LOOK = 0.2
+"""Seconds between two looks for a sign of life."""
+
+
+class Membership:
+    """The host lease of one node; for the arguments see ``SanlockLeases``."""
+
+    def __init__(
+        self,
+        area: LeaseArea,
+        daemon: SanlockDaemon,
+        host_id: int,
+        clock: Callable[[], float] = time.monotonic,
+        io_timeout: int | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Describe the node; nothing is opened or asked yet."""
+        self._area = area
+        self._daemon = daemon
+        self.host_id = host_id
+        self._clock = clock
+        self._io_timeout = io_timeout
+        self._pause = pause
+        self.own: DeltaLease | None = None
+        self.joined_here = False
+
+    def join(self, host_name: str) -> int:
+        """Have sanlock take the host lease; see ``SanlockLeases.join``."""
+        self._check_new(host_name)
+        status = self._daemon.status()
+        if status.host_name != host_name:
+            raise LeaseError(
+                f"sanlock on this machine runs under the name {status.host_name}, not"
+                f" {host_name}; set our_host_name = {host_name} in /etc/sanlock/sanlock.conf and"
+                " start sanlock anew. Under a name that changes, a node that crashed waits for"
+                " its own death before it joins again."
+            )
+        present = self._area.read_host(self.host_id)
+        timing = LeaseTiming(self._checked_io_timeout(present))
+        self._refuse_holder(present, host_name, timing)
+        space = self._place(present)
+        self._daemon.add_lockspace(space, timing.io_timeout, timing.longest_join_seconds + ANSWER)
+        try:
+            own = self._area.read_host(self.host_id)
+            if own.free or own.host_name != host_name:
+                raise LeaseError(f"host id {self.host_id} was joined, but as {own.host_name!r}.")
+            self._daemon.set_used(own.lockspace, True)
+        except BaseException:
+            self._daemon.remove_lockspace(space, LEAVE_WAIT)
+            raise
+        self.own = own
+        self.joined_here = True
+        return own.generation
+
+    def adopt(self, host_name: str) -> int:
+        """Work under the host lease that sanlock holds; see ``SanlockLeases.adopt``."""
+        self._check_new(host_name)
+        present = self._area.read_host(self.host_id)
+        if not self._daemon_has(present) or present.host_name != host_name:
+            held_for = f" but for {present.host_name}" if present.host_name else ""
+            raise LeaseError(
+                f"host id {self.host_id} is not held for node {host_name}{held_for}; join the"
+                " lockspace first, with sanlock's our_host_name as the node's name."
+            )
+        self._checked_io_timeout(present)
+        self._check_good(present, present)
+        self._daemon.set_used(present.lockspace, True)
+        self.own = present
+        return present.generation
+
+    def withdraw(self) -> None:
+        """Give the host lease back, whoever joined."""
+        own = self.joined()
+        self._daemon.set_used(own.lockspace, False)
+        self._daemon.remove_lockspace(self._place(own), LEAVE_WAIT)
+        self.own = None
+        self.joined_here = False
+
+    def set_used(self, used: bool) -> None:
+        """Say whether the watchdog is to reset this machine if its lease is lost."""
+        self._daemon.set_used(self.joined().lockspace, used)
+
+    def joined(self) -> DeltaLease:
+        """Return the host lease as it was joined; ``LeaseError`` if this node has none."""
+        if self.own is None:
+            raise LeaseError(f"host id {self.host_id} is not joined; join the lockspace first.")
+        return self.own
+
+    def checked(self) -> DeltaLease:
+        """Return our host lease as it is now; ``LeaseError`` unless it is ours and renewed."""
+        own = self.joined()
+        present = self._area.read_host(self.host_id)
+        self._check_good(present, own)
+        return present
+
+    def confirm(self) -> None:
+        """Raise ``LeaseError`` unless the host lease is good and sanlock still stands for it."""
+        own = self.checked()
+        if self._daemon.has_lost(own.lockspace):
+            raise LeaseError(
+                f"host id {self.host_id} is no longer held by node {own.host_name}: sanlock has"
+                f" lost lockspace {own.lockspace}, and the watchdog resets this machine unless"
+                " its services stop."
+            )
+
+    def is_good(self) -> bool:
+        """Whether the host lease is still ours and renewed; the storage is asked."""
+        try:
+            self.checked()
+        except LeaseError:
+            return False
+        return True
+
+    def age(self, present: DeltaLease) -> float:
+        """Return how long ago our own lease was renewed: sanlock's clock is this machine's."""
+        return self._clock() - present.timestamp
+
+    def _place(self, lease: DeltaLease) -> Lockspace:
+        """Return this node's place in the lockspace as sanlock is told of it."""
+        return Lockspace(lease.lockspace, self.host_id, os.path.realpath(self._area.path))
+
+    def _check_new(self, host_name: str) -> None:
+        """Refuse a bad name, and a second join."""
+        node_name(host_name, "host_name")
+        if len(host_name) >= NAME_BYTES:
+            raise InputError("host_name", host_name, f"at most {NAME_BYTES - 1} characters")
+        if self.own is not None:
+            raise LeaseError(
+                f"host id {self.host_id} is already joined as node {self.own.host_name}."
+            )
+
+    def _checked_io_timeout(self, present: DeltaLease) -> int:
+        """Return the I/O timeout to join with; all who hold a host lease must have the same."""
+        io_timeout = checked_io_timeout(present.io_timeout)
+        if self._io_timeout not in (None, io_timeout):
+            raise LeaseError(
+                f"{self._area.path} was made for an I/O timeout of {io_timeout} s, but this node"
+                f" is to join with {self._io_timeout} s; joined like that, sanlock loses the"
+                " lease again. Make the lockspace anew, or use its I/O timeout."
+            )
+        for host_id, lease in self._area.read().leases.items():
+            if not lease.free and lease.io_timeout != io_timeout:
+                raise LeaseError(
+                    f"node {lease.host_name} (host id {host_id}) joined with an I/O timeout of"
+                    f" {lease.io_timeout} s, but the lockspace was made for {io_timeout} s; all"
+                    " nodes must use the same."
+                )
+        return io_timeout
+
+    def _refuse_holder(self, present: DeltaLease, host_name: str, timing: LeaseTiming) -> None:
+        """Refuse to join while the host id is somebody's."""
+        held = f"host id {self.host_id} is already held by node {present.host_name}"
+        if self._daemon_has(present):
+            raise LeaseError(f"{held}: this machine's sanlock has joined with it.")
+        if present.free:
+            return
+        if present.host_name != host_name:
+            raise LeaseError(
+                f"{held}, which did not leave the cluster; give this node another host id, or"
+                " fence that node or let it leave before its host id is used again."
+            )
+        until = self._clock() + timing.renewal_seconds + 1
+        while self._clock() < until:
+            self._pause(0.2)
+            now = self._area.read_host(self.host_id)
+            if (now.generation, now.timestamp) != (present.generation, present.timestamp):
+                raise LeaseError(f"{held} on another machine, which renews it.")
+
+    def _daemon_has(self, present: DeltaLease) -> bool:
+        """Whether this machine's sanlock has joined the lockspace with this host id."""
+        wanted = self._place(present)
+        for joined in self._daemon.lockspaces():
+            space = joined.lockspace
+            if space.name != wanted.name:
+                continue
+            if (space.host_id, os.path.realpath(space.path)) != (wanted.host_id, wanted.path):
+                raise LeaseError(
+                    f"sanlock of this machine has lockspace {space.name} as host id"
+                    f" {space.host_id} in {space.path}, not as host id {wanted.host_id} in"
+                    f" {wanted.path}."
+                )
+            return not joined.changing
+        return False
+
+    def _check_good(self, present: DeltaLease, own: DeltaLease) -> None:
+        """Raise ``LeaseError`` unless *present* is the join *own*, renewed within the fail time."""
+        same = (present.host_name, present.generation) == (own.host_name, own.generation)
+        if present.free or not same:
+            raise LeaseError(
+                f"host id {self.host_id} is no longer held by node {own.host_name}: its lease"
+                f" has generation {present.generation} (ours was {own.generation}) and timestamp"
+                f" {present.timestamp}."
+            )
+        age = self.age(present)
+        if age >= LeaseTiming(present.io_timeout).fail_seconds:
+            raise LeaseError(
+                f"host id {self.host_id} is no longer held by node {own.host_name}: sanlock did"
+                f" not renew its lease for {age:.0f} s."
+            )

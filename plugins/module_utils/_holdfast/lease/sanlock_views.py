@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What this node sees of the other hosts: by its own looks, and by what sanlock tells.
+
+Our own looks at the storage count first.  sanlock runs for longer than a daemon of
+ours that was just started, so it is asked about a host that we have not seen renew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import LeaseError, StorageError
+from ..storage.host_lease import DeltaLease
+from .host_watch import HostWatch, Sight, state_by_time
+from .interface import HostLeaseView, HostState
+from .sanlock_daemon import GLANCE, HostStatus, SanlockDaemon
+from .sanlock_membership import Membership
+from .timing import LeaseTiming
+
+TOLD_FOR = 1.0
+UNTOLD_FOR = 10.0
+"""Seconds for which the daemon's view of the hosts, or its silence, is not asked for anew."""
+
+
+class HostViews:
+    """Makes views of host leases that were just read; not for several threads."""
+
+    def __init__(
+        self, membership: Membership, daemon: SanlockDaemon, clock: Callable[[], float]
+    ) -> None:
+        """Begin to watch."""
+        self._membership = membership
+        self._daemon = daemon
+        self._clock = clock
+        self._watch = HostWatch(clock)
+        self._watchdog_timeout: int | None = None
+        self._ask_daemon_at = clock()
+        self._ask_hosts_at = clock()
+        self._told: dict[int, HostStatus] = {}
+
+    def last_timestamp(self, host_id: int) -> int | None:
+        """Return the timestamp at the last look, None if nobody looked yet."""
+        return self._watch.timestamp(host_id)
+
+    def is_renewed(self, host_id: int, lease: DeltaLease) -> bool:
+        """Whether we see ourselves that the lease is renewed as it has to be."""
+        sight = self._watch.look(host_id, lease)
+        fresh = 2 * LeaseTiming(lease.io_timeout).renewal_seconds
+        return not lease.free and sight.renewed and sight.unchanged_for < fresh
+
+    def view(self, host_id: int, lease: DeltaLease) -> HostLeaseView:
+        """Return the view of *lease*, which was read just now.
+
+        ``DEAD`` takes a watchdog: without one, time proves nothing.  ``active`` is True
+        for a lease that is seen to be renewed, by us or by sanlock.
+        """
+        sight = self._watch.look(host_id, lease)
+        unchanged_for = sight.unchanged_for
+        state, active = HostState.FREE, False
+        if host_id == self._membership.host_id and self._membership.own is not None:
+            unchanged_for = max(unchanged_for, self._membership.age(lease))
+            state = state_by_time(lease, unchanged_for, None)
+            active = state is HostState.LIVE
+        elif not lease.free:
+            state, active = self._other(host_id, lease, sight)
+        known = active or lease.free
+        return HostLeaseView(
+            host_id,
+            lease.host_name,
+            lease.generation,
+            lease.timestamp,
+            state,
+            unchanged_for,
+            active if known else None,
+        )
+
+    def _other(self, host_id: int, lease: DeltaLease, sight: Sight) -> tuple[HostState, bool]:
+        """Return another host's state, and whether its lease is seen to be renewed."""
+        state = state_by_time(lease, sight.unchanged_for, self._known_watchdog_timeout())
+        if state is HostState.LIVE and sight.renewed:
+            return state, True
+        told = self._told_state(host_id, lease)
+        if told in (HostState.FAIL, HostState.DEAD) and state is not HostState.DEAD:
+            state = told
+        return state, state is HostState.LIVE and told is HostState.LIVE
+
+    def _known_watchdog_timeout(self) -> int | None:
+        """Return the watchdog timeout that sanlock uses, None without or while not known."""
+        if self._clock() >= self._ask_daemon_at:
+            try:
+                self._watchdog_timeout = self._daemon.status(GLANCE).watchdog_timeout
+                self._ask_daemon_at = float("inf")
+            except LeaseError:
+                self._ask_daemon_at = self._clock() + UNTOLD_FOR
+        return self._watchdog_timeout
+
+    def _told_state(self, host_id: int, lease: DeltaLease) -> HostState | None:
+        """Return what sanlock knows of this very lease, None while it knows another or nothing."""
+        if self._clock() >= self._ask_hosts_at:
+            try:
+                self._told = self._daemon.hosts(lease.lockspace)
+                self._ask_hosts_at = self._clock() + TOLD_FOR
+            except LeaseError:
+                self._told = {}
+                self._ask_hosts_at = self._clock() + UNTOLD_FOR
+        told = self._told.get(host_id)
+        if told is None or (told.generation, told.timestamp) != (lease.generation, lease.timestamp):
+            return None
+        if told.state is HostState.DEAD and not self._sanlock_can_tell():
+            return HostState.FAIL
+        return told.state
+
+    def _sanlock_can_tell(self) -> bool:
+        """Whether a "dead" of sanlock is a proof: there is a watchdog, and it reads the storage.
+
+        It reads all host leases when it renews ours, so ours must have been renewed.
+        """
+        if self._membership.own is None or self._known_watchdog_timeout() is None:
+            return False
+        try:
+            own = self._membership.checked()
+        except (LeaseError, StorageError):
+            return False
+        return self._membership.age(own) < 2 * LeaseTiming(own.io_timeout).renewal_seconds

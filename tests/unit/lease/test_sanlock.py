@@ -1,0 +1,298 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""sanlock as it was measured to behave, with real daemons: eight machines of one cluster.
+
+Each machine has its own part: 1 and 2 look on and wait for leases, 3 loses its power,
+4 crashes and comes back, 5 leaves, 6 is freed by a stand-in, 7 and 8 lose the lockspace.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
+    HostState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_command import (
+    CommandDaemon,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_daemon import (
+    Progress,
+    Resource,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_stand_in import (
+    free_host_by_joining,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+    LeaseArea,
+)
+from ansible_collections.holdfast.ha.tests.unit.lease.lease_backends import (
+    IO_TIMEOUT,
+    Cluster,
+    eventually,
+    has_binding,
+    needs_sanlock,
+)
+
+pytestmark = needs_sanlock
+
+RENEWAL = 2 * IO_TIMEOUT
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    made = Cluster("command")
+    try:
+        made.join(*range(1, 9))
+        yield made
+    finally:
+        made.end()
+
+
+@pytest.fixture
+def node(cluster):
+    made = []
+
+    def make(host_id, backend=""):
+        made.append(cluster.node(host_id, backend))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        if worker.child.poll() is None:
+            worker.close()
+        worker.end()
+
+
+def _daemon(cluster, host_id):
+    return CommandDaemon(str(cluster.run_directory(host_id)))
+
+
+def _timed(work, *arguments):
+    begun = time.monotonic()
+    return work(*arguments), time.monotonic() - begun
+
+
+def test_hosts_are_seen_from_the_storage_while_sanlock_does_not_know_any_yet(cluster, node):
+    cluster.join(9)
+    assert _daemon(cluster, 9).hosts("c1") == {}
+    views = node(9).hosts()
+    assert (views[1].state, views[1].host_name) == (HostState.LIVE, "n1")
+    told = eventually(lambda: _daemon(cluster, 9).hosts("c1"), 2 * RENEWAL)
+    assert told[9].state is HostState.LIVE
+    assert (told[1].generation, told[1].timestamp > 0) == (1, True)
+
+
+def test_a_lease_of_a_dead_node_is_had_within_a_second_once_its_host_lease_is_free(cluster, node):
+    """Three daemons; the one with the leases is killed without warning, and the others wait."""
+    dead, first, second = node(3), node(1), node(2)
+    version = eventually(lambda: dead.acquire("manager"))
+    eventually(lambda: dead.acquire("configuration"))
+    cluster.cut_power(3)
+    dead.kill()
+    seen = first.host(3)
+
+    blocked = False
+    until = time.monotonic() + 4 * RENEWAL
+    while not blocked and time.monotonic() < until:
+        for waiting, name in ((first, "manager"), (second, "configuration")):
+            answer, seconds = _timed(waiting.acquire, name)
+            assert answer is None
+            assert seconds < 1.0, "a try that sanlock holds up has held up its caller"
+        blocked = all(" ADD" in cluster.client(one, "status") for one in (1, 2))
+        time.sleep(0.2)
+    assert blocked, "sanlock does not wait for the death of the holder"
+    assert cluster.client(1, "status").count(":manager:") == 1
+    assert _children(first) == 1
+    second.release("configuration")
+    assert _timed(second.acquire, "configuration")[0] is None
+
+    first.free_host(3, seen.generation, first.host(3).timestamp)
+    taken, seconds = _timed(eventually, lambda: first.acquire("manager"), 20.0)
+    assert taken > version
+    assert seconds < 1.5, f"the lease was had after {seconds:.1f} s"
+    assert first.held("manager")
+    assert eventually(lambda: second.acquire("configuration"), 10.0), (
+        "a try that was given up goes on in sanlock for a while, and then lets the next one in"
+    )
+
+
+def _children(worker):
+    """Return how many children of a worker run; those that ended may not be collected yet."""
+    own = Path(f"/proc/{worker.child.pid}/task/{worker.child.pid}/children")
+    states = [Path(f"/proc/{pid}/stat").read_text().split()[2] for pid in own.read_text().split()]
+    return len([state for state in states if state != "Z"])
+
+
+def test_a_node_that_crashed_rejoins_in_seconds_and_its_old_leases_are_free(cluster, node):
+    crashed, first = node(4), node(1)
+    version = eventually(lambda: crashed.acquire("configuration"))
+    before = first.host(4)
+    cluster.cut_power(4)
+    crashed.kill()
+    [generation], seconds = _timed(cluster.join, 4)
+    assert generation == before.generation + 1
+    assert seconds < 2 * (RENEWAL + 1) + 5
+    taken = eventually(lambda: first.acquire("configuration"))
+    assert taken is not None and taken > version
+
+
+def test_a_machine_of_the_same_name_cannot_take_the_host_lease_of_a_living_one(cluster):
+    """sanlock itself lets a host of the same name in at once, and the living one loses."""
+    cluster.switch_on(11, "n2")
+    other = Cluster.worker(_Elsewhere(cluster, 11), 2)
+    with pytest.raises(LeaseError, match="held by node n2 on another machine, which renews it"):
+        other.join("n2")
+    other.end()
+
+
+class _Elsewhere:
+    """The cluster as seen from another machine, whatever the host id."""
+
+    def __init__(self, cluster, machine):
+        self._cluster, self._machine = cluster, machine
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    def environment(self, _host_id):
+        return self._cluster.environment(self._machine)
+
+
+def test_a_daemon_under_another_name_than_the_nodes_is_refused(cluster):
+    cluster.switch_on(10, "some-uuid")
+    worker = cluster.worker(10)
+    with pytest.raises(LeaseError, match=r"runs under the name some-uuid.*our_host_name = n10"):
+        worker.join("n10")
+    worker.end()
+
+
+def test_a_host_id_of_another_node_is_refused_before_sanlock_waits_for_its_death(cluster):
+    cluster.switch_on(12, "n12")
+    other = Cluster.worker(_Elsewhere(cluster, 12), 1)
+    error, seconds = _timed(pytest.raises, LeaseError, lambda: other.join("n12"))
+    assert "host id 1 is already held by node n1, which did not leave" in str(error.value)
+    assert seconds < 2.0
+    other.end()
+
+
+def test_stopping_sanlock_frees_nothing_and_withdrawing_does(cluster, node):
+    cluster.daemons[5].send_signal(signal.SIGTERM)
+    with pytest.raises(Exception, match="timed out"):
+        cluster.daemons[5].wait(timeout=1)
+    first = node(1)
+    assert first.host(5).state is HostState.LIVE
+    leaving = node(5)
+    leaving.leave()
+    assert first.host(5).state is HostState.LIVE
+    node(5).withdraw()
+    assert first.host(5).state is HostState.FREE
+
+
+def test_a_stand_in_frees_a_dead_node_by_sanlock_alone(cluster, node):
+    first = node(1)
+    cluster.cut_power(6)
+    seen = first.host(6)
+    with pytest.raises(LeaseError, match="is not set free: its generation"):
+        free_host_by_joining(cluster.lockspace, 6, seen.generation + 1, None)
+    with pytest.raises(LeaseError, match="renewed it since"):
+        free_host_by_joining(cluster.lockspace, 6, seen.generation, seen.timestamp - 1)
+    assert first.host(6).state is HostState.LIVE
+    free_host_by_joining(cluster.lockspace, 6, seen.generation, seen.timestamp)
+    view = first.host(6)
+    assert (view.state, view.host_name) == (HostState.FREE, "n6")
+
+
+def _take_away(cluster, host_id):
+    """Write a host lease free under its holder; a renewal on its way would write it back."""
+    with LeaseArea(cluster.lockspace) as area:
+        while not area.read_host(host_id).free:
+            area.write_host(host_id, replace(area.read_host(host_id), timestamp=0))
+            time.sleep(0.2)
+
+
+@pytest.mark.parametrize(
+    ("host_id", "backend", "name"),
+    [
+        (7, "command", "configuration"),
+        pytest.param(
+            8,
+            "binding",
+            "manager",
+            marks=pytest.mark.skipif(not has_binding(), reason="python3-sanlock is not installed"),
+        ),
+    ],
+)
+def test_whoever_holds_a_lease_is_told_when_the_lockspace_is_lost(
+    cluster, node, host_id, backend, name
+):
+    """And the lockspace counts as used until the services have stopped: no watchdog is let go."""
+    holder, services = node(host_id, backend), node(host_id)
+    assert eventually(lambda: holder.acquire(name)) is not None
+    _take_away(cluster, host_id)
+    with pytest.raises(LeaseError, match="no longer held"):
+        services.renew()
+    if backend == "binding":
+        assert holder.child.wait(timeout=2 * RENEWAL) == -signal.SIGTERM
+    else:
+        assert not holder.held(name)
+        assert eventually(lambda: _children(holder) == 0, 2 * RENEWAL)
+        with pytest.raises(LeaseError, match="no longer held"):
+            services.renew()
+        with pytest.raises(LeaseError, match=r"no longer held|has lost it"):
+            holder.acquire(name)
+    time.sleep(1.0)
+    assert "external_used=1" in cluster.client(host_id, "status", "-D")
+    services.disarm_watchdog()
+    assert eventually(lambda: not cluster.client(host_id, "gets").strip(), RENEWAL)
+
+
+def test_a_message_arrives_with_one_of_the_next_renewals(node):
+    sender, receiver = node(1), node(2)
+    sender.send_message(2, 7, 4711)
+    [message] = eventually(receiver.messages, 3 * RENEWAL)
+    assert (message.sender, message.event, message.data) == (1, 7, 4711)
+    assert sender.messages() == []
+    with pytest.raises(LeaseError, match="host id 1999 is not in the lockspace"):
+        sender.send_message(1999, 7, 1)
+
+
+def test_the_exit_status_of_a_command_without_a_daemon_is_not_believed(tmp_path):
+    nobody = CommandDaemon(str(tmp_path))
+    for ask in (nobody.status, nobody.lockspaces, lambda: nobody.set_used("c1", True)):
+        with pytest.raises(LeaseError, match="does not answer"):
+            ask()
+    holding = nobody.acquire(Resource("c1", "manager", str(tmp_path / "c1.leases"), 0))
+    with pytest.raises(LeaseError, match="does not answer"):
+        eventually(lambda: holding.wait(1.0) is Progress.ENDED)
+
+
+def test_a_daemon_that_hangs_holds_nobody_up(cluster, node):
+    waiting = node(2)
+    daemon = cluster.daemons[2]
+    daemon.send_signal(signal.SIGSTOP)
+    try:
+        answer, seconds = _timed(waiting.acquire, "manager")
+        assert answer is None and seconds < 1.0
+        for host_id, longest in ((2, 0.5), (1, 3.0), (1, 0.5)):
+            view, seconds = _timed(waiting.host, host_id)
+            assert view.state is HostState.LIVE and seconds < longest
+    finally:
+        daemon.send_signal(signal.SIGCONT)
+    waiting.release("manager")
+    assert eventually(lambda: node(2).acquire("manager"))
+
+
+def test_what_the_daemon_says_of_itself_is_understood(cluster):
+    status = _daemon(cluster, 1).status()
+    assert status.host_name == "n1"
+    assert status.version >= (3, 8)
+    assert status.watchdog_timeout is None, "it was started without a watchdog"
+    [joined] = _daemon(cluster, 1).lockspaces()
+    assert (joined.lockspace.name, joined.lockspace.host_id, joined.changing) == ("c1", 1, False)
+    assert joined.lockspace.path == cluster.lockspace

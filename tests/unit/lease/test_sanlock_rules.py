@@ -1,0 +1,597 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What we make of sanlock's answers, told by a stand-in for its daemon and a clock of ours."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    FormatError,
+    InputError,
+    LeaseError,
+    StorageError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease import sanlock_command
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
+    HostState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock import (
+    SanlockLeases,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_binding import (
+    MOST_HANGING,
+    Bounded,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_command import (
+    CommandDaemon,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_daemon import (
+    DaemonStatus,
+    HostStatus,
+    Joined,
+    Lockspace,
+    Progress,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.block_file import (
+    BlockFile,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+    DeltaLease,
+    LeaseArea,
+    initial_lockspace,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.resource_lease import (
+    initial_leases,
+    read_leader,
+    write_leader,
+)
+
+N = 2
+DEAD = 8 * N + 60
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+    def pause(self, seconds):
+        self.now += seconds
+
+
+@dataclass
+class StandInHolding:
+    progress: Progress = Progress.TRYING
+    code: int = 0
+    ended: bool = False
+    waited: list[float] = field(default_factory=list)
+
+    def wait(self, seconds):
+        self.waited.append(seconds)
+        return self.progress
+
+    def end(self):
+        self.ended = True
+
+
+class StandInDaemon:
+    """A sanlock that has and says what a test gives it."""
+
+    def __init__(self, area, clock):
+        self.area = area
+        self.clock = clock
+        self.said = DaemonStatus("n1", (3, 8, 5), 60)
+        self.joined = []
+        self.known = {}
+        self.silent = False
+        self.used = None
+        self.lost = False
+        self.holdings = []
+        self.asked = 0
+
+    def status(self, _deadline=5.0):
+        if self.silent:
+            raise LeaseError("the sanlock daemon does not answer")
+        return self.said
+
+    def lockspaces(self):
+        return self.joined
+
+    def add_lockspace(self, lockspace, io_timeout, deadline):
+        assert deadline >= 5 * io_timeout
+        present = self.area.read_host(lockspace.host_id)
+        self.area.write_host(
+            lockspace.host_id,
+            replace(
+                present,
+                host_id=lockspace.host_id,
+                host_name=self.said.host_name,
+                generation=present.generation + 1,
+                timestamp=int(self.clock()),
+            ),
+        )
+        self.joined = [Joined(lockspace, False)]
+
+    def remove_lockspace(self, lockspace, _deadline):
+        assert not self.used, "sanlock does not leave a lockspace that is used"
+        present = self.area.read_host(lockspace.host_id)
+        self.area.write_host(lockspace.host_id, replace(present, timestamp=0))
+        self.joined = []
+
+    def set_used(self, _lockspace, used):
+        self.used = used
+
+    def has_lost(self, _lockspace):
+        return self.lost
+
+    def hosts(self, _lockspace):
+        self.asked += 1
+        if self.silent:
+            raise LeaseError("the sanlock daemon does not answer")
+        return self.known
+
+    def acquire(self, _resource):
+        self.holdings.append(StandInHolding())
+        return self.holdings[-1]
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def paths(tmp_path):
+    lockspace, leases = tmp_path / "c1.lockspace", tmp_path / "c1.leases"
+    lockspace.write_bytes(initial_lockspace("c1", N))
+    leases.write_bytes(initial_leases("c1"))
+    return str(lockspace), str(leases)
+
+
+@pytest.fixture
+def area(paths):
+    with LeaseArea(paths[0]) as area:
+        yield area
+
+
+@pytest.fixture
+def daemon(area, clock):
+    return StandInDaemon(area, clock)
+
+
+@pytest.fixture
+def node(paths, daemon, clock):
+    made = SanlockLeases(*paths, 1, clock, daemon=daemon, pause=clock.pause)
+    yield made
+    made.close()
+
+
+def _host(area, host_id, **fields):
+    present = replace(area.read_host(host_id), host_id=host_id, host_name=f"n{host_id}")
+    area.write_host(host_id, replace(present, **{"generation": 1, "timestamp": 50, **fields}))
+
+
+def _own(paths, name, *, version=1, host_id=1, generation=1):
+    with BlockFile.open(paths[1], writable=True, alignment=512) as file:
+        leader = replace(
+            read_leader(file, ("manager", "configuration").index(name)),
+            owner_id=host_id,
+            owner_generation=generation,
+            version=version,
+            timestamp=77,
+        )
+        write_leader(file, ("manager", "configuration").index(name), leader)
+
+
+def _renew(area, clock):
+    area.write_host(1, replace(area.read_host(1), timestamp=int(clock())))
+
+
+def test_a_try_that_sanlock_holds_up_is_answered_with_none_and_never_doubled(node, daemon, paths):
+    node.join("n1")
+    assert [node.acquire("manager") for _turn in range(5)] == [None] * 5
+    [holding] = daemon.holdings
+    assert holding.waited[1:] == [0.0] * 4, "only the first look may wait"
+    assert holding.waited[0] <= 0.5
+
+
+def test_a_late_success_is_taken_by_the_next_call(node, daemon, paths):
+    node.join("n1")
+    assert node.acquire("manager") is None
+    _own(paths, "manager", version=9)
+    daemon.holdings[0].progress = Progress.HELD
+    assert not node.held("manager"), "nobody knows yet that it was had"
+    assert node.acquire("manager") == 9
+    assert node.held("manager")
+
+
+@pytest.mark.parametrize("give_up", ["release", "close", "lost"])
+def test_a_late_success_that_nobody_takes_is_released(node, daemon, area, give_up):
+    node.join("n1")
+    node.acquire("manager")
+    if give_up == "lost":
+        area.write_host(1, replace(area.read_host(1), timestamp=0))
+        with pytest.raises(LeaseError, match="no longer held"):
+            node.acquire("manager")
+    elif give_up == "close":
+        node.close()
+    else:
+        node.release("manager")
+    assert daemon.holdings[0].ended
+
+
+@pytest.mark.parametrize("code", [-243, -245, -16, -17, -212])
+def test_an_answer_that_only_says_not_now_is_none_and_the_next_call_tries_again(node, daemon, code):
+    node.join("n1")
+    node.acquire("manager")
+    daemon.holdings[0].progress, daemon.holdings[0].code = Progress.ENDED, code
+    assert node.acquire("manager") is None
+    assert node.acquire("manager") is None
+    assert len(daemon.holdings) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "text"),
+    [
+        (-227, FormatError, "holds another lease there"),
+        (-202, StorageError, "did not answer in time"),
+        (-28, LeaseError, "has not joined the lockspace"),
+        (-999, LeaseError, r"\(-999\)"),
+    ],
+)
+def test_any_other_answer_is_an_error_that_says_why(node, daemon, code, kind, text):
+    node.join("n1")
+    node.acquire("manager")
+    daemon.holdings[0].progress, daemon.holdings[0].code = Progress.ENDED, code
+    with pytest.raises(kind, match=text):
+        node.acquire("manager")
+
+
+def test_sanlock_that_says_held_while_the_storage_says_otherwise_is_not_believed(
+    node, daemon, paths
+):
+    node.join("n1")
+    node.acquire("manager")
+    _own(paths, "manager", host_id=2)
+    daemon.holdings[0].progress = Progress.HELD
+    with pytest.raises(LeaseError, match="on the storage it is host id 2's"):
+        node.acquire("manager")
+    assert daemon.holdings[0].ended
+
+
+@pytest.mark.parametrize("loss", ["holder", "version", "join", "renewal"])
+def test_a_lease_is_held_no_longer_once_any_part_of_it_is_lost(
+    node, daemon, paths, area, clock, loss
+):
+    node.join("n1")
+    node.acquire("manager")
+    _own(paths, "manager")
+    daemon.holdings[0].progress = Progress.HELD
+    node.acquire("manager")
+    assert node.held("manager")
+    if loss == "holder":
+        daemon.holdings[0].progress = Progress.ENDED
+    elif loss == "version":
+        _own(paths, "manager", version=2)
+    elif loss == "join":
+        area.write_host(1, replace(area.read_host(1), generation=2))
+    else:
+        clock.now += 8 * N
+    assert not node.held("manager")
+
+
+def test_sanlock_is_not_asked_for_a_lease_whose_owner_is_seen_to_renew(node, daemon, paths, area):
+    node.join("n1")
+    _host(area, 2)
+    _own(paths, "manager", host_id=2)
+    node.host(2)
+    _host(area, 2, timestamp=54)
+    assert node.acquire("manager") is None
+    assert daemon.holdings == []
+    _host(area, 2, timestamp=54, generation=2)
+    node.acquire("manager")
+    assert len(daemon.holdings) == 1
+
+
+def test_a_node_without_renewal_for_eight_io_timeouts_knows_it_by_its_own_clock(node, area, clock):
+    node.join("n1")
+    clock.now += 8 * N - 1
+    node.renew()
+    assert node.host(1).state is HostState.LIVE
+    clock.now += 1
+    assert (node.host(1).state, node.host(1).unchanged_for) == (HostState.FAIL, 8 * N)
+    with pytest.raises(LeaseError, match="did not renew its lease for 16 s"):
+        node.renew()
+
+
+def test_a_host_is_dead_after_the_whole_dead_time_of_the_readers_own_clock(node, area, clock):
+    node.join("n1")
+    _host(area, 2)
+    assert node.host(2).state is HostState.LIVE
+    clock.now += DEAD - 1
+    assert node.host(2).state is HostState.FAIL
+    clock.now += 1
+    assert node.host(2).state is HostState.DEAD
+
+
+def test_without_a_watchdog_nobody_is_dead_by_time(node, daemon, area, clock):
+    daemon.said = replace(daemon.said, watchdog_timeout=None)
+    node.join("n1")
+    _host(area, 2)
+    node.host(2)
+    daemon.known = {2: HostStatus(1, 50, HostState.DEAD)}
+    clock.now += 10 * DEAD
+    _renew(area, clock)
+    assert node.host(2).state is HostState.FAIL
+
+
+def test_sanlock_that_watched_for_longer_may_say_that_a_host_is_dead(node, daemon, area):
+    node.join("n1")
+    _host(area, 2)
+    daemon.known = {2: HostStatus(1, 50, HostState.DEAD)}
+    assert node.host(2).state is HostState.DEAD
+
+
+@pytest.mark.parametrize("doubt", ["newer", "rejoined", "cannot read", "not joined"])
+def test_sanlocks_dead_is_no_proof_while_anything_speaks_against_it(
+    node, daemon, area, clock, doubt
+):
+    if doubt != "not joined":
+        node.join("n1")
+    _host(area, 2, timestamp=51 if doubt == "newer" else 50)
+    if doubt == "rejoined":
+        _host(area, 2, generation=2)
+    daemon.known = {2: HostStatus(1, 50, HostState.DEAD)}
+    if doubt == "cannot read":
+        # It did not renew our own lease, so it did not look at the others either.
+        clock.now += 4 * N
+    assert node.host(2).state is not HostState.DEAD
+
+
+def test_while_sanlock_is_silent_the_storage_tells_and_it_is_not_asked_all_the_time(
+    node, daemon, area, clock
+):
+    node.join("n1")
+    _host(area, 2)
+    daemon.silent = True
+    for _turn in range(20):
+        assert node.host(2).state is HostState.LIVE
+        clock.now += 0.1
+    assert daemon.asked == 1
+    assert node.host(2).active is None
+    _host(area, 2, timestamp=60)
+    assert node.host(2).active is True
+
+
+@pytest.mark.parametrize("made_for", [10, 5])
+def test_a_lockspace_made_for_another_io_timeout_is_refused(paths, daemon, clock, made_for):
+    Path(paths[0]).write_bytes(initial_lockspace("c1", made_for))
+    node = SanlockLeases(*paths, 1, clock, daemon=daemon, io_timeout=N)
+    with pytest.raises(LeaseError, match=f"made for an I/O timeout of {made_for} s"):
+        node.join("n1")
+    assert daemon.joined == []
+
+
+def test_a_node_that_joined_with_another_io_timeout_keeps_others_out(node, daemon, area):
+    _host(area, 2, io_timeout=10)
+    with pytest.raises(LeaseError, match=r"n2 \(host id 2\) joined with an I/O timeout of 10 s"):
+        node.join("n1")
+    assert daemon.joined == []
+
+
+def test_an_io_timeout_of_one_second_is_refused_with_the_reason(paths, daemon, clock):
+    Path(paths[0]).write_bytes(initial_lockspace("c1", 1))
+    with pytest.raises(InputError, match="healthy nodes are reset"):
+        SanlockLeases(*paths, 1, clock, daemon=daemon).join("n1")
+    assert daemon.joined == []
+
+
+def test_a_name_that_sanlock_would_cut_off_is_refused(node):
+    with pytest.raises(InputError, match="at most 47 characters"):
+        node.join("n" * 48)
+
+
+def test_a_machine_that_crashed_and_one_that_lives_are_told_apart_before_joining(
+    node, area, clock, monkeypatch
+):
+    _host(area, 1, timestamp=500)
+    begun = clock.now
+    assert node.join("n1") == 2
+    assert 2 * N <= clock.now - begun <= 2 * N + 2
+    node.leave()
+
+    _host(area, 1, timestamp=500)
+
+    def renewing(seconds):
+        clock.now += seconds
+        _host(area, 1, timestamp=504)
+
+    node._membership._pause = renewing
+    with pytest.raises(LeaseError, match="already held by node n1 on another machine"):
+        node.join("n1")
+
+
+def test_a_joined_lockspace_counts_as_used_until_it_is_left(node, daemon):
+    node.join("n1")
+    assert daemon.used is True
+    node.disarm_watchdog()
+    assert daemon.used is False
+    node.arm_watchdog()
+    node.leave()
+    assert daemon.used is False
+    assert node.host(1).state is HostState.FREE
+
+
+def test_a_lockspace_that_sanlock_gave_up_is_lost_although_it_is_renewed(node, daemon):
+    node.join("n1")
+    node.renew()
+    daemon.lost = True
+    with pytest.raises(LeaseError, match="sanlock has lost lockspace c1"):
+        node.renew()
+    assert node.host(1).state is HostState.LIVE
+
+
+def test_a_lockspace_that_sanlock_has_elsewhere_is_not_adopted(node, daemon, area):
+    _host(area, 1, timestamp=1000)
+    daemon.joined = [Joined(Lockspace("c1", 1, "/elsewhere"), False)]
+    with pytest.raises(LeaseError, match="as host id 1 in /elsewhere"):
+        node.adopt("n1")
+    daemon.joined = [Joined(Lockspace("c1", 1, area.path), True)]
+    with pytest.raises(LeaseError, match="join the lockspace first"):
+        node.adopt("n1")
+    daemon.joined = [Joined(Lockspace("c1", 1, area.path), False)]
+    assert node.adopt("n1") == 1
+
+
+@pytest.mark.parametrize("moment", ["since the fence", "since the last look"])
+def test_a_host_that_renewed_after_its_fence_is_not_set_free(node, area, moment):
+    _host(area, 2)
+    seen = node.host(2)
+    _host(area, 2, timestamp=54)
+    known = (seen.timestamp,) if moment == "since the fence" else ()
+    with pytest.raises(LeaseError, match=r"renewed it since the fence began \(timestamp 54"):
+        node.free_host(2, 1, *known)
+    assert area.read_host(2).timestamp == 54
+
+
+def test_setting_a_host_free_changes_its_timestamp_and_nothing_else(node, paths, area):
+    _host(area, 2, events=b"\x01" * 100)
+    _host(area, 3)
+    before = Path(paths[0]).read_bytes()
+    lease = area.read_host(2)
+    node.free_host(2, 1, 50)
+    after = Path(paths[0]).read_bytes()
+    assert area.read_host(2) == replace(lease, timestamp=0)
+    changed = {at for at, pair in enumerate(zip(before, after)) if pair[0] != pair[1]}
+    assert changed <= set(range(512 + 152, 512 + 160)) | set(range(512 + 168, 512 + 172))
+
+
+STATUS = """daemon n1
+    our_host_name=n1
+    use_watchdog={used}
+    kill_grace_seconds={grace}
+    version_str={version}
+    version_num={version}
+p -1 helper
+    our_host_name=wrong
+"""
+
+
+@pytest.fixture
+def says(tmp_path, monkeypatch):
+    """Return what makes a ``sanlock`` command that says something and ends with 0."""
+
+    def make(text, settings=""):
+        program = tmp_path / "sanlock"
+        (tmp_path / "said").write_text(text)
+        program.write_text(f"#!/bin/sh\ncat {tmp_path}/said\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        (tmp_path / "sanlock.conf").write_text(settings)
+        monkeypatch.setattr(sanlock_command, "SETTINGS", str(tmp_path / "sanlock.conf"))
+        return CommandDaemon(str(tmp_path))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("version", "settings", "grace", "timeout"),
+    [
+        ("3.8.5", "watchdog_fire_timeout = 10\n", 40, 60),
+        ("3.8.5", "watchdog_fire_timeout = 10\n", 0, 60),
+        ("3.9.5", "watchdog_fire_timeout = 10\n", 0, 10),
+        ("3.9.5", "watchdog_fire_timeout = 30\n", 15, 30),
+        ("3.9.5", "watchdog_fire_timeout = 10\n", 40, 60),
+        ("3.9.5", "watchdog_fire_timeout = 30\n", 0, 60),
+        ("3.9.5", "# watchdog_fire_timeout = 10\n", 40, 60),
+        ("4.0.0", "", 40, 60),
+    ],
+)
+def test_the_watchdog_timeout_is_what_the_running_daemon_has_and_sixty_in_doubt(
+    says, version, settings, grace, timeout
+):
+    daemon = says(STATUS.format(used=1, grace=grace, version=version), settings)
+    assert daemon.status() == DaemonStatus(
+        "n1", tuple(int(part) for part in version.split(".")), timeout
+    )
+
+
+@pytest.mark.parametrize(
+    ("rest", "lost"),
+    [
+        ("s c1:1:/a:0\n    space_dead=0\n", False),
+        ("s c1:1:/a:0\n    space_dead=1\ns c2:1:/b:0\n    space_dead=0\n", True),
+        ("s c2:1:/a:0\n    space_dead=0\n", True),
+        ("s c1:1:/a:0\n    list=spaces_rem\n", True),
+    ],
+)
+def test_a_lockspace_is_lost_unless_the_daemon_says_that_it_is_not(says, rest, lost):
+    daemon = says(STATUS.format(used=1, grace=40, version="3.8.5") + rest)
+    assert daemon.has_lost("c1") is lost
+
+
+def test_a_daemon_without_a_watchdog_has_no_watchdog_timeout(says):
+    daemon = says(STATUS.format(used=0, grace=40, version="3.8.5"))
+    assert daemon.status().watchdog_timeout is None
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("set_config c1 1\nset_config done -28\n", "has not joined"),
+        ("", "does not answer"),
+        ("garbage", "does not answer"),
+    ],
+)
+def test_a_command_that_ends_with_0_has_done_nothing_unless_it_says_so(says, text, meaning):
+    with pytest.raises(LeaseError, match=meaning):
+        says(text).set_used("c1", True)
+
+
+def test_lockspaces_and_hosts_are_read_whatever_their_path_looks_like(says):
+    daemon = says(
+        "s other:7:/a:1 b/x:0 \n"
+        "h 1 gen 1 timestamp 1 DEAD\n"
+        "s c1:1:/srv/c1.lockspace:0 ADD\n"
+        "h 1 gen 3 timestamp 100 LIVE\n"
+        "h 2 gen 4 timestamp 0 FREE\n"
+        "h 3 gen 5 timestamp 9 UNKNOWN\n"
+    )
+    assert daemon.lockspaces() == [
+        Joined(Lockspace("other", 7, "/a:1 b/x"), False),
+        Joined(Lockspace("c1", 1, "/srv/c1.lockspace"), True),
+    ]
+    assert daemon.hosts("c1") == {
+        1: HostStatus(3, 100, HostState.LIVE),
+        2: HostStatus(4, 0, HostState.FREE),
+        3: HostStatus(5, 9, None),
+    }
+    assert daemon.hosts("c2") == {}
+
+
+def test_calls_that_hang_are_left_behind_and_no_more_are_begun():
+    bounded, stuck = Bounded(), threading.Event()
+    for _turn in range(MOST_HANGING):
+        with pytest.raises(LeaseError, match=r"did not hang within 0 s"):
+            bounded.call("hang", lambda: stuck.wait(10.0), 0.01)
+    with pytest.raises(LeaseError, match="does not answer for some time already"):
+        bounded.call("hang", stuck.wait, 0.01)
+    stuck.set()
+
+
+def test_a_host_lease_with_a_message_is_still_a_host_lease(area, node):
+    node.join("n1")
+    bit = (1).to_bytes(1, "little")
+    numbers = b"".join(value.to_bytes(8, "little") for value in (1, 7, 9))
+    _host(area, 2, events=numbers.ljust(80, b"\0") + bit)
+    [message] = node.messages()
+    assert (message.sender, message.event, message.data) == (2, 7, 9)
+    _host(area, 2, events=numbers.ljust(80, b"\0") + b"\x02")
+    assert node.messages() == [], "that one is for host id 2"
+    assert isinstance(area.read_host(2), DeltaLease)
