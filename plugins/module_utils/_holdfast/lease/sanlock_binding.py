@@ -107,7 +107,7 @@ class BindingDaemon:
 
     def lockspaces(self) -> list[Joined]:
         """Return the lockspaces that the daemon has joined."""
-        found = self._do("list its lockspaces", lambda: self._binding.get_lockspaces())
+        found = self._do("list its lockspaces", self._binding.get_lockspaces)
         return [
             Joined(
                 Lockspace(one["lockspace"].decode(), one["host_id"], one["path"]),
