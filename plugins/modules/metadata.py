@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: metadata
-short_description: Create or remove the whiteboard and records of a cluster, set global maintenance
+short_description: Create, repair or remove the whiteboard and records of a cluster
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
@@ -19,6 +19,8 @@ description:
     as nodes use it.
   - Sets or ends the global maintenance, during which the cluster neither fences nor recovers
     anything.
+  - Clears the block of a node that is gone, and repairs damaged blocks. The block of a node that
+    lives is left alone, because the node writes it anew by itself.
   - Several nodes may run this at the same time; one of them creates each file.
 extends_documentation_fragment:
   - holdfast.ha.attributes
@@ -39,13 +41,47 @@ options:
       - If not given, existing files keep what they have, and new ones get 64.
       - It cannot be changed later.
     type: int
+  block_size:
+    description:
+      - Bytes of one block of the whiteboard. Agents of hosted engine write V(4096); its
+        documentation describes V(2048), with another spelling of the fields.
+      - If not given, an existing whiteboard keeps what it has, and a new one gets V(4096).
+      - It cannot be changed later. V(2048) needs a device with sectors of at most 2048 bytes.
+    type: int
+    choices:
+      - 4096
+      - 2048
   maintenance:
     description: Whether the cluster is in global maintenance. If not given, it stays as it is.
     type: bool
+  clear_host:
+    description:
+      - Host id whose block shall be blank, of a node that is gone for good.
+      - Refused while the node holds its host lease or writes its block, unless O(force=true).
+    type: int
+  repair:
+    description:
+      - Whether damaged blocks are put right. A block of a node that cannot be read is made blank,
+        text that would harm other readers is written in ASCII, and a global block that cannot be
+        read is written as in maintenance unless O(maintenance) says otherwise.
+      - The block of a node that lives, or may live, is left as it is with a warning, unless
+        O(force=true).
+    type: bool
+    default: false
+  watch:
+    description:
+      - Seconds for which nodes are watched before a block is cleared or repaired, at most 600.
+      - Without a lockspace beside the whiteboard, less than 3 seconds tells nothing. Agents of
+        hosted engine write about every 10 seconds.
+      - A host lease that was not given back counts as that of a dead node only when it was
+        watched for eight times its I/O timeout and 60 seconds.
+    type: float
+    default: 3
   force:
     description:
       - Remove files of a cluster that is in use, or overwrite files of another format that have
         their names. What they contain is lost.
+      - Clear or repair blocks of nodes that seem to live.
     type: bool
     default: false
 seealso:
@@ -65,6 +101,20 @@ EXAMPLES = r"""
     name: rack1
     path: /srv/ha
     maintenance: true
+
+- name: Clear the block of a node that is gone for good
+  holdfast.ha.metadata:
+    name: rack1
+    path: /srv/ha
+    clear_host: 7
+
+- name: See what would be repaired
+  holdfast.ha.metadata:
+    name: rack1
+    path: /srv/ha
+    repair: true
+  check_mode: true
+  diff: true
 """
 
 RETURN = r"""
@@ -79,9 +129,13 @@ metadata:
     max_hosts:
       description: For how many host ids it has blocks.
       type: int
+    block_size:
+      description: Bytes of one block.
+      type: int
   sample:
     path: /srv/ha/rack1.metadata
     max_hosts: 64
+    block_size: 4096
 state:
   description: The records as they are after the task, or would be in check mode.
   returned: when O(state=present)
@@ -107,11 +161,21 @@ maintenance:
   returned: when O(state=present)
   type: bool
   sample: false
+blocks:
+  description:
+    - All bytes of each block that was changed, by host id and V(0) for the global block, without
+      the zeros at its end.
+  returned: when a block is changed
+  type: dict
+  sample:
+    "0": maintenance=1
 """
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
+from ..module_utils._holdfast.errors import InputError
 from ..module_utils._holdfast.storage.paths import cluster_paths
 from ..module_utils._holdfast.storage.provision import check_folder
 from ..module_utils._holdfast.storage.provision_metadata import (
@@ -120,14 +184,21 @@ from ..module_utils._holdfast.storage.provision_metadata import (
     look_metadata,
     plan_metadata,
 )
+from ..module_utils._holdfast.storage.whiteboard import no_direct
 from ..module_utils._module import CLUSTER_FILES, Options, Result, run
+
+MAX_WATCH = 600
 
 OPTIONS = CLUSTER_FILES.merge(
     Options(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "max_hosts": {"type": "int"},
+            "block_size": {"type": "int", "choices": [4096, 2048]},
             "maintenance": {"type": "bool"},
+            "clear_host": {"type": "int"},
+            "repair": {"type": "bool", "default": False},
+            "watch": {"type": "float", "default": 3},
             "force": {"type": "bool", "default": False},
         }
     )
@@ -136,17 +207,27 @@ OPTIONS = CLUSTER_FILES.merge(
 
 def act(options: Mapping[str, Any], check: bool) -> Result:
     paths = cluster_paths(options["path"], options["name"])
+    if not 0 <= options["watch"] <= MAX_WATCH:
+        raise InputError("watch", options["watch"], f"seconds from 0 to {MAX_WATCH}")
     wanted = MetadataWanted(
         name=options["name"],
         present=options["state"] == "present",
         max_hosts=options["max_hosts"],
         maintenance=options["maintenance"],
         force=options["force"],
+        block_bytes=options["block_size"],
+        clear_host=options["clear_host"],
+        repair=options["repair"],
+        watch=options["watch"],
     )
-    plan = plan_metadata(wanted, look_metadata(paths), paths)
+    found = look_metadata(paths, wanted, time.sleep)
+    plan = plan_metadata(wanted, found, paths)
     check_folder(plan, paths)
     changed = plan.changed if check else apply_metadata(plan, wanted, paths)
-    return Result(changed, plan.after, before=plan.before, after=plan.after)
+    warnings = [*plan.warnings]
+    if not found.direct:
+        warnings.append(no_direct(paths.metadata))
+    return Result(changed, plan.after, plan.before, plan.after, warnings)
 
 
 def main() -> None:

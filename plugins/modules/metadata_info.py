@@ -16,15 +16,16 @@ description:
   - Reads every block of C(NAME.metadata), including one that oVirt hosted engine wrote.
   - A damaged block is listed with what is wrong with it and harms no other.
   - One read cannot tell how old a block is, because its timestamp is of its writer's own
-    clock. With O(watch) the whiteboard is read twice, and a node counts as live when its
-    timestamp changed.
+    clock. With O(watch) the whiteboard is read again and again, and a node counts as live when
+    its timestamp changed.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.cluster_files
 options:
   watch:
     description:
-      - Seconds between two reads, at most 120. With V(0) there is only one.
+      - Seconds for which the whiteboard is read once a second, at most 120. With V(0) it is read
+        once.
       - Nodes of this collection write each second, agents of hosted engine about every 10
         seconds.
     type: float
@@ -57,6 +58,11 @@ max_hosts:
   returned: success
   type: int
   sample: 64
+block_size:
+  description: Bytes of one block.
+  returned: success
+  type: int
+  sample: 4096
 global_maintenance:
   description: Whether the cluster is in global maintenance; V(null) when that block is damaged.
   returned: success
@@ -80,6 +86,11 @@ hosts:
     live:
       description: Whether the timestamp changed while watching; V(null) without O(watch).
       type: bool
+    age:
+      description:
+        - Seconds since its timestamp was seen to change, by this machine's clock; V(null) when
+          it did not while watching, or without O(watch).
+      type: float
     score:
       description: How well the node is suited, 0 to 3400.
       type: int
@@ -98,6 +109,9 @@ hosts:
     conf_timestamp:
       description: When the node read its configuration, in seconds of its own clock.
       type: int
+    checksum:
+      description: CRC-32 of the block's machine part.
+      type: str
     extra:
       description: Text for people.
       type: str
@@ -106,6 +120,7 @@ hosts:
       host_name: n1
       timestamp: 4262
       live: true
+      age: 0.4
       score: 3400
       health:
         vm: up
@@ -115,6 +130,7 @@ hosts:
       stopped: false
       conf_on_shared_storage: true
       conf_timestamp: 1000
+      checksum: b0d6aef7
       extra: ""
 problems:
   description: The damaged blocks; host id 0 is the global block.
@@ -128,6 +144,27 @@ problems:
     problem:
       description: What is wrong with it.
       type: str
+  sample: []
+findings:
+  description:
+    - Everything that is wrong with the whiteboard, also where a block can be read but harms the
+      agents of hosted engine.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    host_id:
+      description: The host id whose block it is; V(0) is the global block.
+      type: int
+    problem:
+      description: What is wrong.
+      type: str
+    advice:
+      description: What O(holdfast.ha.metadata#module:repair) does about it, or what else to do.
+      type: str
+    repairable:
+      description: Whether O(holdfast.ha.metadata#module:repair) puts it right.
+      type: bool
   sample: []
 vm_status:
   description:
@@ -144,10 +181,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.errors import InputError
+from ..module_utils._holdfast.storage.board_lint import finding_rows, lint
 from ..module_utils._holdfast.storage.board_view import view, vm_status
+from ..module_utils._holdfast.storage.board_watch import Watched, watch
 from ..module_utils._holdfast.storage.paths import cluster_paths
 from ..module_utils._holdfast.storage.provision import exists
-from ..module_utils._holdfast.storage.whiteboard import Board, Whiteboard
+from ..module_utils._holdfast.storage.whiteboard import Board, Whiteboard, no_direct
 from ..module_utils._module import CLUSTER_FILES, Options, Result, run
 
 MAX_WATCH = 120
@@ -157,19 +196,21 @@ OPTIONS = CLUSTER_FILES.merge(Options(argument_spec={"watch": {"type": "float", 
 
 def act(options: Mapping[str, Any], check: bool) -> Result:
     paths = cluster_paths(options["path"], options["name"])
-    watch = options["watch"]
-    if not 0 <= watch <= MAX_WATCH:
-        raise InputError("watch", watch, f"seconds from 0 to {MAX_WATCH}")
-    if not exists(paths.metadata):
-        nothing = Board(max_hosts=0)
-        return Result(values={"exists": False, **view(nothing), "vm_status": vm_status(nothing)})
-    with Whiteboard(paths.metadata) as whiteboard:
-        board, earlier = whiteboard.read(), None
-        if watch:
-            time.sleep(watch)
-            board, earlier = whiteboard.read(), board
-    values = {**view(board, earlier), "vm_status": vm_status(board, earlier)}
-    return Result(values={"exists": True, **values})
+    seconds = options["watch"]
+    if not 0 <= seconds <= MAX_WATCH:
+        raise InputError("watch", seconds, f"seconds from 0 to {MAX_WATCH}")
+    findings: list[dict[str, object]] = []
+    warnings = []
+    there = exists(paths.metadata)
+    watched = Watched(Board(max_hosts=0))
+    if there:
+        with Whiteboard(paths.metadata) as whiteboard:
+            watched = watch(whiteboard.read, seconds, time.monotonic, time.sleep)
+            findings = finding_rows(lint(whiteboard.read_bytes(), whiteboard.block_bytes()))
+            if not whiteboard.direct:
+                warnings.append(no_direct(paths.metadata))
+    values = {**view(watched), "findings": findings, "vm_status": vm_status(watched)}
+    return Result(values={"exists": there, **values}, warnings=warnings)
 
 
 def main() -> None:

@@ -4,11 +4,20 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
+from ansible.module_utils import basic
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedded import (
     EmbeddedLeases,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+    DeltaLease,
+    LeaseArea,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     Kind,
@@ -183,3 +192,169 @@ def test_info_of_a_cluster_without_a_whiteboard_says_so(options):
 @pytest.mark.parametrize("watch", [-1, 121])
 def test_info_does_not_wait_longer_than_it_may(options, watch):
     assert "seconds from 0 to 120" in run_failing("metadata_info", {**options, "watch": watch})
+
+
+def hold(folder, host_id, timestamp=50):
+    with LeaseArea(str(folder / "c1.lockspace")) as area:
+        area.write_host(host_id, DeltaLease("c1", host_id, f"n{host_id}", 1, timestamp, 2))
+
+
+@pytest.fixture
+def asleep(monkeypatch):
+    """Do not wait while nodes are watched."""
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+
+
+@pytest.fixture
+def warned(monkeypatch):
+    """Return the list of what modules warn about: where Ansible puts it differs by version."""
+    texts = []
+    monkeypatch.setattr(basic.AnsibleModule, "warn", lambda _module, text: texts.append(text))
+    return texts
+
+
+@pytest.fixture
+def board(options, created, asleep):
+    run_ok("lockspace", options)
+    with Whiteboard(str(created / "c1.metadata")) as whiteboard:
+        for host_id in (1, 2, 3):
+            whiteboard.write_host(HostBlock(host_id, 10, 3400, f"n{host_id}"))
+        yield whiteboard
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_the_block_of_a_node_that_holds_its_host_lease_is_not_cleared(options, board, check):
+    hold(Path(options["path"]), 2)
+    before = board.read_bytes()
+    message = run_failing("metadata", {**options, "clear_host": 2}, check)
+    assert "node n2 holds its host lease" in message
+    assert board.read_bytes() == before
+
+
+def test_a_dead_hosts_block_is_cleared_once_and_no_other_touched(options, board):
+    before = board.read_bytes()
+    wanted = {**options, "clear_host": 2}
+    told = run_ok("metadata", wanted, check=True, diff=True)
+    assert board.read_bytes() == before
+    done = run_ok("metadata", wanted, diff=True)
+    assert told == done
+    assert done["changed"]
+    machine = before[2 * 4096 :].split(b"\0")[0].decode()
+    assert f'"2": {json.dumps(machine)}' in done["diff"]["before"]
+    assert done["blocks"] == {"2": ""}
+    assert board.read_bytes() == before[: 2 * 4096] + bytes(4096) + before[3 * 4096 :]
+    for check in (False, True):
+        assert not run_ok("metadata", wanted, check)["changed"]
+
+
+def test_a_live_hosts_block_is_cleared_by_force(options, board):
+    hold(Path(options["path"]), 2)
+    assert run_ok("metadata", {**options, "clear_host": 2, "force": True})["changed"]
+    assert not any(board.read_block(2))
+
+
+@pytest.mark.parametrize("host_id", [0, -1, 5, 2001])
+def test_a_host_id_without_a_block_cannot_be_cleared(options, board, host_id):
+    message = run_failing("metadata", {**options, "clear_host": host_id})
+    assert message.startswith(f"clear_host: {host_id} is not accepted")
+
+
+def test_damage_is_repaired_once_and_the_block_of_a_live_node_left_with_a_warning(
+    options, board, warned
+):
+    folder = Path(options["path"])
+    hold(folder, 3)
+    for host_id in (2, 3):
+        damage(folder, host_id * 4096 + 4, b"9")
+    damage(folder, 0, b"maintenance=x")
+    before = board.read_bytes()
+    wanted = {**options, "repair": True}
+    told = run_ok("metadata", wanted, check=True, diff=True)
+    assert board.read_bytes() == before
+    done = run_ok("metadata", wanted, diff=True)
+    assert told == done
+    assert done["blocks"] == {"0": "maintenance=1", "2": ""}
+    assert done["maintenance"] is True
+    assert len(warned) == 2
+    assert "n3 holds its host lease" in warned[1]
+    assert board.read_block(3) == before[3 * 4096 : 4 * 4096]
+    assert sorted(board.read().problems) == [3]
+    assert not run_ok("metadata", wanted)["changed"]
+
+
+def test_what_the_operator_says_of_maintenance_counts_more_than_a_repair(options, board):
+    damage(Path(options["path"]), 0, b"maintenance=x")
+    done = run_ok("metadata", {**options, "repair": True, "maintenance": False}, diff=True)
+    assert done["maintenance"] is False
+    assert done["blocks"] == {"0": "maintenance=0"}
+    assert board.read_global() == GlobalBlock(False)
+
+
+def test_a_board_of_small_blocks_is_made_by_choice_and_kept(options):
+    wanted = {**options, "max_hosts": 4, "block_size": 2048}
+    assert run_ok("metadata", wanted)["metadata"]["block_size"] == 2048
+    assert not run_ok("metadata", wanted)["changed"]
+    assert run_ok("metadata", options)["metadata"]["block_size"] == 2048
+    assert run_ok("metadata_info", options)["block_size"] == 2048
+    message = run_failing("metadata", {**options, "block_size": 4096})
+    assert message.startswith("block_size: 4096 is not accepted; expected 2048")
+    result = run_ok("metadata", {**options, "maintenance": True}, diff=True)
+    assert result["blocks"] == {"0": "maintenance = 1"}
+    assert '"0": "maintenance = 0"' in result["diff"]["before"]
+
+
+def test_the_diff_of_maintenance_shows_the_bytes_of_the_global_block(options, created):
+    result = run_ok("metadata", {**options, "maintenance": True}, diff=True)
+    assert '"0": ""' in result["diff"]["before"]
+    assert '"0": "maintenance=1"' in result["diff"]["after"]
+
+
+def in_parallel(jobs):
+    """Run the *jobs* at the same time, each in a process of its own; fail if one does."""
+    context = multiprocessing.get_context("fork")
+    running = [context.Process(target=run_ok, args=job) for job in jobs]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join(60)
+    assert [process.exitcode for process in running] == [0] * len(running)
+
+
+def test_modules_that_write_at_once_lose_nothing(options):
+    first = {**options, "max_hosts": 16, "watch": 0}
+    in_parallel([("metadata", first)] * 4 + [("lockspace", options)] * 2)
+    with Whiteboard(f"{options['path']}/c1.metadata") as board:
+        for host_id in range(1, 17):
+            board.write_host(HostBlock(host_id, 10, 1, f"n{host_id}"))
+        kept = {number: board.read_block(number) for number in range(9, 17)}
+        jobs = [("metadata", {**first, "clear_host": number}) for number in range(1, 9)]
+        in_parallel([*jobs, ("metadata", {**first, "maintenance": True})])
+        assert sorted(board.read().hosts) == list(range(9, 17))
+        assert {number: board.read_block(number) for number in kept} == kept
+        assert board.read_global() == GlobalBlock(True)
+
+
+def test_info_names_what_harms_others_although_it_can_be_read_here(options, board):
+    damage(Path(options["path"]), 4096 + 512, "é".encode())
+    result = run_ok("metadata_info", options)
+    assert result["problems"] == []
+    [finding] = result["findings"]
+    assert finding["host_id"] == 1
+    assert finding["repairable"]
+    run_ok("metadata", {**options, "repair": True})
+    assert run_ok("metadata_info", options)["findings"] == []
+
+
+def test_a_file_system_without_direct_io_is_warned_about(options, created, monkeypatch, warned):
+    real = os.open
+
+    def refusing(path, flags, *rest, **more):
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return real(path, flags, *rest, **more)
+
+    monkeypatch.setattr(os, "open", refusing)
+    for module in ("metadata", "metadata_info"):
+        run_ok(module, options)
+        assert "without direct I/O" in warned.pop()
+        assert warned == []

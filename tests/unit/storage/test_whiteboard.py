@@ -18,6 +18,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.boar
     view,
     vm_status,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.board_watch import (
+    Watched,
+    watch,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
     BLOCK_BYTES,
     GlobalBlock,
@@ -184,7 +188,7 @@ def test_a_damaged_global_block_leaves_maintenance_unknown_and_the_hosts_readabl
         found = board.read()
         assert found.global_block is None
         assert list(found.hosts) == [1]
-        assert view(found)["global_maintenance"] is None
+        assert view(Watched(found))["global_maintenance"] is None
         board.write_global(GlobalBlock(True))
         assert board.read_global() == GlobalBlock(True)
 
@@ -217,11 +221,30 @@ def test_a_new_board_is_blank_and_not_in_maintenance(path):
     assert found.problems == {}
 
 
-def test_a_node_is_live_when_its_timestamp_changed_between_two_reads():
-    def board(first, second):
-        blocks = [HostBlock(1, first, 1, "n1"), HostBlock(2, second, 1, "n2")]
-        return decode_board(encode_global(GlobalBlock()) + b"".join(map(encode_host, blocks)))
+def board_at(first, second):
+    blocks = [HostBlock(1, first, 1, "n1"), HostBlock(2, second, 1, "n2")]
+    return decode_board(encode_global(GlobalBlock()) + b"".join(map(encode_host, blocks)))
 
-    hosts = view(board(11, 20), board(10, 20))["hosts"]
-    assert [host["live"] for host in hosts] == [True, False]
-    assert vm_status(board(11, 20))["1"]["live-data"] is None
+
+def test_a_node_is_live_when_its_timestamp_changed_while_it_was_watched():
+    boards = iter([board_at(10, 20), board_at(11, 20), board_at(11, 20), board_at(11, 20)])
+    now = [100.0]
+
+    def sleep(seconds):
+        now[0] += seconds
+
+    found = watch(lambda: next(boards), 3.0, lambda: now[0], sleep)
+    assert [host["live"] for host in view(found)["hosts"]] == [True, False]
+    assert [host["age"] for host in view(found)["hosts"]] == [2.0, None]
+    assert vm_status(found)["2"]["live-data"] is False
+
+
+def test_one_read_does_not_tell_who_lives():
+    found = watch(lambda: board_at(11, 20), 0, lambda: 0.0, lambda _seconds: None)
+    assert [(host["live"], host["age"]) for host in view(found)["hosts"]] == [(None, None)] * 2
+    assert vm_status(found)["1"]["live-data"] is None
+
+
+def test_watching_ends_when_the_clock_stands_still():
+    found = watch(lambda: board_at(1, 1), 2.5, lambda: 7.0, lambda _seconds: None)
+    assert found.live(1) is False

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import HoldfastError
-from . import power
+from . import board_command, power
 from .configuration import DEFAULT_PATH, NodeConfiguration, load
 
 WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
@@ -64,6 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     machine.add_argument("what", choices=("run", "restart", "cut", "freeze", "thaw"))
     machine.add_argument("config", help="the node's configuration file")
     machine.set_defaults(act=_machine)
+
+    board_command.register(commands)
 
     for name, act in (("lrm", _lrm), ("crm", _crm)):
         daemon = commands.add_parser(name, help=f"run the {name.upper()} daemon in the foreground")

@@ -15,6 +15,7 @@ import errno
 import mmap
 import os
 import stat
+import threading
 from collections.abc import Callable
 from types import TracebackType
 
@@ -98,6 +99,27 @@ class BlockFile:
         except OSError as error:
             raise self._failure("its size cannot be read", error) from error
 
+    def check_smallest_write(self, length: int) -> None:
+        """Raise ``StorageError`` unless *length* bytes can be written without their neighbours.
+
+        Direct I/O moves whole sectors of the device only, and to read a sector, change a
+        part and write it back would undo what another node wrote meanwhile.  Whether the
+        sectors are small enough shows in a direct read of that length.
+        """
+        if not self.direct or length >= PAGE:
+            return
+        view = memoryview(mmap.mmap(-1, length))
+        try:
+            os.preadv(self._open_descriptor(), [view], length)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise self._failure("it cannot be read", error) from error
+            raise StorageError(
+                f"{self.path} is on a device with sectors larger than {length} bytes, so that"
+                f" {length} bytes cannot be written there without their neighbours; make it"
+                f" anew with blocks of {PAGE} bytes, or put it on a device with smaller sectors."
+            ) from error
+
     @property
     def replaced(self) -> bool:
         """Whether the open file was deleted, so that its path now means another one or none."""
@@ -115,18 +137,24 @@ class BlockFile:
         """
         self._check_alignment(offset, length)
         buffer = mmap.mmap(-1, length)
-        view = memoryview(buffer)
+        self.read_into(offset, buffer)
+        return buffer[:]
+
+    def read_into(self, offset: int, buffer: mmap.mmap) -> None:
+        """Fill *buffer* from *offset*; as ``read``, for large reads that are repeated."""
+        length = len(buffer)
+        self._check_alignment(offset, length)
         descriptor = self._open_descriptor()
-        done = self._move(
-            "read", length, lambda at: os.preadv(descriptor, [view[at:]], offset + at)
-        )
+        with memoryview(buffer) as view:
+            done = self._move(
+                "read", length, lambda at: os.preadv(descriptor, [view[at:]], offset + at)
+            )
         if done < length:
             self.failed = True
             raise StorageError(
                 f"{self.path} ended after {offset + done} bytes where {offset + length} were"
                 " expected; it is truncated or still being created."
             )
-        return bytes(view)
 
     def write(self, offset: int, data: bytes) -> None:
         """Write *data* at *offset*; it is on the device when this returns.
@@ -208,6 +236,41 @@ class BlockFile:
         if error.errno == errno.EINVAL and self.direct and self.alignment < PAGE:
             hint = f" (the device may have sectors larger than {self.alignment} bytes)"
         return StorageError(f"{self.path}: {what}: {error.strerror}{hint}.")
+
+
+class ReadBuffer:
+    """Memory for large reads, kept from one to the next.
+
+    Giving 8 MB their pages one by one takes longer than reading 8 MB.  Huge pages are
+    there at once, but only for private memory, and that must not be under direct I/O
+    while another thread forks (open(2), NOTES on O_DIRECT).  So private memory serves a
+    process of a single thread, and shared memory any other.
+    """
+
+    def __init__(self) -> None:
+        """Hold nothing yet."""
+        self._memory: mmap.mmap | None = None
+        self._private = False
+
+    def of(self, length: int) -> mmap.mmap:
+        """Return memory for *length* bytes; what was read into it before is gone."""
+        alone = threading.active_count() == 1
+        held = self._memory
+        if held is None or len(held) != length or (self._private and not alone):
+            self._private = alone
+            held = self._memory = _private_memory(length) if alone else mmap.mmap(-1, length)
+        return held
+
+
+def _private_memory(length: int) -> mmap.mmap:
+    """Return private memory, of huge pages where the kernel has them."""
+    memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    except (AttributeError, OSError):
+        # Neither Python nor the kernel has to know them: ordinary pages serve as well.
+        pass
+    return memory
 
 
 class HeldFile:

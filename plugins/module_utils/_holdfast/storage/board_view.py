@@ -8,33 +8,44 @@ Whether a node is alive shows only in a second read, some seconds later.
 
 from __future__ import annotations
 
-from .whiteboard import Board, HostBlock
+import json
+
+from .board_blocks import HostBlock
+from .board_watch import Watched
+
+MAINTENANCE_BANNER = "\n\n!! Cluster is in GLOBAL MAINTENANCE mode !!\n\n"
+"""What hosted-engine --vm-status prints above and below all hosts."""
 
 
-def view(board: Board, earlier: Board | None = None) -> dict[str, object]:
-    """Return all blocks of *board* as plain data; with ``live`` if an *earlier* read is given.
+def view(watched: Watched) -> dict[str, object]:
+    """Return all blocks as plain data.
 
-    A node is live when its timestamp changed between the two reads; None without an
-    earlier read.  ``global_maintenance`` is None when the global block is damaged.
+    A node is ``live`` when its timestamp changed while it was watched, ``age`` is the
+    seconds since; both are None after a single read.  ``global_maintenance`` is None
+    when the global block is damaged.  ``problems`` are the damaged blocks.
     """
+    board = watched.board
     return {
-        "global_maintenance": _maintenance(board),
+        "global_maintenance": _maintenance(watched),
         "max_hosts": board.max_hosts,
+        "block_size": board.block_bytes,
         "hosts": [
             {
                 "host_id": block.host_id,
                 "host_name": block.host_name,
                 "timestamp": block.timestamp,
-                "live": _live(block, earlier),
+                "live": watched.live(block.host_id),
+                "age": _age(watched, block.host_id),
                 "score": block.score,
                 "health": None if block.health is None else dict(block.health),
                 "maintenance": block.maintenance,
                 "stopped": block.stopped,
                 "conf_on_shared_storage": block.conf_on_shared_storage,
                 "conf_timestamp": block.conf_timestamp,
+                "checksum": block.checksum,
                 "extra": block.extra,
             }
-            for block in _in_order(board)
+            for block in _in_order(watched)
         ],
         "problems": [
             {"host_id": host_id, "problem": problem}
@@ -43,14 +54,14 @@ def view(board: Board, earlier: Board | None = None) -> dict[str, object]:
     }
 
 
-def vm_status(board: Board, earlier: Board | None = None) -> dict[str, object]:
-    """Return *board* in the shape of ``hosted-engine --vm-status --json``.
+def vm_status(watched: Watched) -> dict[str, object]:
+    """Return the board in the shape of ``hosted-engine --vm-status --json``.
 
     An object keyed by host id, as text, with ``global_maintenance`` beside the hosts.
     ``live-data`` is None where only one read was made.  Damaged blocks are left out.
     """
     status: dict[str, object] = {}
-    for block in _in_order(board):
+    for block in _in_order(watched):
         row: dict[str, object] = {
             "host-id": block.host_id,
             "host-ts": block.timestamp,
@@ -65,25 +76,58 @@ def vm_status(board: Board, earlier: Board | None = None) -> dict[str, object]:
             row["conf_on_shared_storage"] = block.conf_on_shared_storage
             row["local_conf_timestamp"] = block.conf_timestamp
         row["extra"] = block.extra
-        row["live-data"] = _live(block, earlier)
+        row["live-data"] = watched.live(block.host_id)
         status[str(block.host_id)] = row
-    status["global_maintenance"] = _maintenance(board)
+    status["global_maintenance"] = _maintenance(watched)
     return status
 
 
-def _in_order(board: Board) -> list[HostBlock]:
+def vm_status_text(watched: Watched) -> str:
+    """Return the board as ``hosted-engine --vm-status`` prints it.
+
+    A node that is not known to be live has ``unknown stale-data`` for its health, as
+    there.  Damaged blocks are left out.
+    """
+    banner = MAINTENANCE_BANNER if _maintenance(watched) else ""
+    return banner + "".join(_host_text(block, watched) for block in _in_order(watched)) + banner
+
+
+def _host_text(block: HostBlock, watched: Watched) -> str:
+    """Return what ``hosted-engine --vm-status`` prints of one host."""
+    live = bool(watched.live(block.host_id))
+    rows: list[tuple[str, object]] = [
+        ("Host ID", block.host_id),
+        ("Host timestamp", block.timestamp),
+        ("Score", block.score),
+        ("Engine status", json.dumps(block.health) if live else "unknown stale-data"),
+        ("Hostname", block.host_name),
+        ("Local maintenance", block.maintenance),
+        ("stopped", block.stopped),
+        ("crc32", block.checksum),
+    ]
+    if block.conf_on_shared_storage is not None:
+        rows.append(("conf_on_shared_storage", block.conf_on_shared_storage))
+        rows.append(("local_conf_timestamp", block.conf_timestamp))
+    rows.append(("Status up-to-date", live))
+    lines = ["", "", f"--== Host {block.host_name} (id: {block.host_id}) status ==--", ""]
+    lines += [f"{label:35}: {value}" for label, value in rows]
+    lines.append("Extra metadata (valid at timestamp):")
+    lines += [f"\t{line}" for line in block.extra.splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def _in_order(watched: Watched) -> list[HostBlock]:
     """Return the blocks by host id."""
-    return [board.hosts[host_id] for host_id in sorted(board.hosts)]
+    return [block for _host_id, block in sorted(watched.board.hosts.items())]
 
 
-def _maintenance(board: Board) -> bool | None:
+def _maintenance(watched: Watched) -> bool | None:
     """Return the global maintenance, None when it is not known."""
-    return None if board.global_block is None else board.global_block.maintenance
+    block = watched.board.global_block
+    return None if block is None else block.maintenance
 
 
-def _live(block: HostBlock, earlier: Board | None) -> bool | None:
-    """Return whether the block changed since the *earlier* read."""
-    if earlier is None:
-        return None
-    before = earlier.hosts.get(block.host_id)
-    return before is None or before.timestamp != block.timestamp
+def _age(watched: Watched, host_id: int) -> float | None:
+    """Return the seconds since the node's timestamp was seen to change, None if it was not."""
+    age = watched.ages.get(host_id)
+    return None if age is None else round(age, 3)

@@ -74,6 +74,7 @@ class HostLeases:
     max_hosts: int
     leases: dict[int, DeltaLease] = field(default_factory=dict)
     problems: dict[int, str] = field(default_factory=dict)
+    layout: Layout = DEFAULT_LAYOUT
 
 
 def encode_delta(lease: DeltaLease) -> bytes:
@@ -155,7 +156,7 @@ def decode_area(area: bytes) -> HostLeases:
     wrong is a problem of host id 1 when the second one can be read.
     """
     first, layout = _first_readable(area)
-    hosts = HostLeases(first.lockspace, first.io_timeout, layout.max_hosts)
+    hosts = HostLeases(first.lockspace, first.io_timeout, layout.max_hosts, layout=layout)
     if len(area) < layout.max_hosts * layout.sector_size:
         raise FormatError(f"{len(area)} bytes are too few for a lockspace.")
     unused = encode_delta(DeltaLease(first.lockspace, io_timeout=first.io_timeout, layout=layout))
@@ -177,6 +178,15 @@ def decode_area(area: bytes) -> HostLeases:
         if lease.host_id:
             hosts.leases[host_id] = lease
     return hosts
+
+
+def lease_users(hosts: HostLeases) -> list[str]:
+    """Return who holds host leases; a sector that cannot be read may be held as well."""
+    return [
+        f"node {lease.host_name} (host id {host_id})"
+        for host_id, lease in sorted(hosts.leases.items())
+        if not lease.free
+    ] + [f"perhaps host id {host_id} (its lease is damaged)" for host_id in sorted(hosts.problems)]
 
 
 def read_host_lease(file: BlockFile, host_id: int, layout: Layout = DEFAULT_LAYOUT) -> DeltaLease:

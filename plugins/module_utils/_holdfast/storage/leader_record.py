@@ -127,16 +127,16 @@ def decode_leader(data: bytes, where: str) -> LeaderRecord:
             f"{where}: the checksum is {checksum:08x} but the data has {computed:08x}; it is"
             " damaged or no lease record."
         )
-    area_bytes = next((size for size, flag in ALIGN_FLAGS.items() if flags & flag), MEBIBYTE)
-    if (sector_size, area_bytes) not in AREA_HOSTS:
+    layout = layout_of(data)
+    if layout is None:
         raise FormatError(
-            f"{where}: sectors of {sector_size} bytes in areas of {area_bytes} are not known."
+            f"{where}: sectors of {sector_size} bytes with flags {flags:08x} are not known."
         )
     return LeaderRecord(
         magic=magic,
         version=version,
         space_name=_text(space, where),
-        layout=Layout(sector_size, area_bytes),
+        layout=layout,
         num_hosts=num_hosts,
         max_hosts=max_hosts,
         owner_id=owner,
@@ -150,6 +150,19 @@ def decode_leader(data: bytes, where: str) -> LeaderRecord:
         write_timestamp=fields[18],
         other_flags=flags & ~sum(ALIGN_FLAGS.values()),
     )
+
+
+def layout_of(data: bytes) -> Layout | None:
+    """Return the sizes that the record at the start of *data* states, checksum or not.
+
+    None for sizes that sanlock does not have.
+    """
+    if len(data) < RECORD.size:
+        return None
+    _magic, _version, flags, sector_size = RECORD.unpack_from(data)[:4]
+    area_bytes = next((size for size, flag in ALIGN_FLAGS.items() if flags & flag), MEBIBYTE)
+    known = (sector_size, area_bytes) in AREA_HOSTS
+    return Layout(sector_size, area_bytes) if known else None
 
 
 def expect(record: LeaderRecord, magic: int, major_version: int, where: str, what: str) -> None:

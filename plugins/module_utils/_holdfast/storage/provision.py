@@ -14,27 +14,42 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import LeaseError, StorageError
 from .paths import ClusterPaths
 from .whole_file import cannot_create
 
+if TYPE_CHECKING:
+    from .board_lint import Repair
+
+OF_FOLDER = ("create", "replace", "remove")
+"""The actions that need a writable folder; the others write into a file that is there."""
+
 
 @dataclass(frozen=True)
 class Step:
-    """One change: ``action`` is create, replace, remove or set-maintenance."""
+    """One change: ``action`` is create, replace, remove, set-maintenance or repair.
+
+    ``repair`` is the change of a block of the whiteboard, for that action only.
+    """
 
     action: str
     path: str
+    repair: Repair | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be done, and the state before and after it as plain data."""
+    """What will be done, and the state before and after it as plain data.
+
+    ``warnings`` say what is wanted but will not be done, and why.
+    """
 
     before: Mapping[str, object]
     after: Mapping[str, object]
     steps: tuple[Step, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -47,7 +62,8 @@ def check_folder(plan: Plan, paths: ClusterPaths) -> None:
 
     Called in check mode too, which would otherwise promise what cannot be done.
     """
-    if not any(step.action != "set-maintenance" for step in plan.steps):
+    first = next((step for step in plan.steps if step.action in OF_FOLDER), None)
+    if first is None:
         return
     folder = Path(paths.folder)
     number = 0
@@ -58,7 +74,7 @@ def check_folder(plan: Plan, paths: ClusterPaths) -> None:
     elif not os.access(folder, os.W_OK | os.X_OK):
         number = errno.EACCES
     if number:
-        raise cannot_create(plan.steps[0].path, OSError(number, os.strerror(number)))
+        raise cannot_create(first.path, OSError(number, os.strerror(number)))
 
 
 def exists(path: str) -> bool:

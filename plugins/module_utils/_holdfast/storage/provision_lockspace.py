@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import FormatError, InputError, LeaseError, StorageError
 from .block_file import SECTOR, BlockFile
-from .host_lease import MAX_IO_TIMEOUT, HostLeases, LeaseArea, initial_lockspace
+from .host_lease import MAX_IO_TIMEOUT, HostLeases, LeaseArea, initial_lockspace, lease_users
 from .kernel_lock import KernelLock, locked_ranges
 from .leader_record import MEBIBYTE
 from .paths import ClusterPaths
@@ -122,7 +122,7 @@ def apply_lockspace(plan: Plan, wanted: LockspaceWanted, paths: ClusterPaths) ->
     try:
         if guard is not None:
             with LeaseArea(paths.lockspace) as area:
-                refuse_users(False, _lease_users(area.read()), "changed", paths)
+                refuse_users(False, lease_users(area.read()), "changed", paths)
         for step in plan.steps:
             changed |= _apply_step(step, plan, wanted, paths)
     finally:
@@ -155,21 +155,12 @@ def _removal(wanted: LockspaceWanted, found: LockspaceFound, paths: ClusterPaths
 
 def _users(path: str, hosts: HostLeases | None) -> list[str]:
     """Return who uses the lockspace, in words: by its leases and by its kernel locks."""
-    users = _lease_users(hosts) if hosts is not None else []
+    users = lease_users(hosts) if hosts is not None else []
     for start, _length in locked_ranges(path, 0, MEBIBYTE):
         host_id = start // SECTOR + 1
         if hosts is None or host_id not in hosts.leases or hosts.leases[host_id].free:
             users.append(f"a process that locks host id {host_id}")
     return users
-
-
-def _lease_users(hosts: HostLeases) -> list[str]:
-    """Return who holds host leases; a sector that cannot be read may be held as well."""
-    return [
-        f"node {lease.host_name} (host id {host_id})"
-        for host_id, lease in sorted(hosts.leases.items())
-        if not lease.free
-    ] + [f"perhaps host id {host_id} (its lease is damaged)" for host_id in sorted(hosts.problems)]
 
 
 def _lockspace_of(paths: ClusterPaths) -> str:

@@ -7,10 +7,21 @@ Whether they may be replaced or removed is for the lockspace beside them to say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
-from ..errors import FormatError, InputError
-from ..names import MAX_HOST_ID
+from ..errors import FormatError, InputError, LeaseError
+from ..names import MAX_HOST_ID, host_id
+from .board_blocks import (
+    BLOCK_BYTES,
+    check_block_bytes,
+    decode_global,
+    encode_global,
+    without_padding,
+)
+from .board_lint import LEAVE, Repair, apply_repair, lint, plan_block, plan_repair
+from .host_life import Sighting, host_guard, look, look_twice
 from .paths import ClusterPaths
 from .provision import Plan, Step, check_folder, exists, make, refuse_users
 from .provision_lockspace import LockspaceFound, look_lockspace, refuse_use
@@ -23,18 +34,31 @@ DEFAULT_MAX_HOSTS = 64
 
 @dataclass(frozen=True)
 class MetadataWanted:
-    """What the operator wants of whiteboard and records; None leaves a thing as it is."""
+    """What the operator wants of whiteboard and records; None leaves a thing as it is.
+
+    ``clear_host`` is the host id whose block shall be blank; ``watch`` for how many
+    seconds nodes are watched for signs of life before their blocks are touched.
+    """
 
     name: str
     present: bool = True
     max_hosts: int | None = None
     maintenance: bool | None = None
     force: bool = False
+    block_bytes: int | None = None
+    clear_host: int | None = None
+    repair: bool = False
+    watch: float = 0.0
 
 
 @dataclass(frozen=True)
 class MetadataFound:
-    """What there is; ``maintenance`` is None when the global block is damaged."""
+    """What there is; ``maintenance`` is None when the global block is damaged.
+
+    ``global_bytes`` are those of the global block.  ``seen`` is two looks at the nodes,
+    if anything is wanted for which they were watched.  ``direct`` is False where the
+    file system refuses direct I/O.
+    """
 
     board_hosts: int | None = None
     board_problem: str = ""
@@ -42,11 +66,23 @@ class MetadataFound:
     geometry: Geometry | None = None
     state_problem: str = ""
     lockspace: LockspaceFound = field(default_factory=LockspaceFound)
+    block_bytes: int | None = None
+    global_bytes: bytes = b""
+    seen: Sighting | None = None
+    direct: bool = True
 
 
-def look_metadata(paths: ClusterPaths) -> MetadataFound:
-    """Return what there is of whiteboard, records and the lockspace beside them."""
-    board_hosts, board_problem, maintenance = _look_whiteboard(paths.metadata)
+def look_metadata(
+    paths: ClusterPaths,
+    wanted: MetadataWanted | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> MetadataFound:
+    """Return what there is of whiteboard, records and the lockspace beside them.
+
+    Where *wanted* asks for a block to be cleared or repaired and there is something to
+    do, the nodes are watched for as long as it says.
+    """
+    board = _look_whiteboard(paths, wanted, sleep)
     geometry = None
     state_problem = ""
     if exists(paths.state):
@@ -55,8 +91,11 @@ def look_metadata(paths: ClusterPaths) -> MetadataFound:
                 geometry = records.geometry()
             except FormatError as error:
                 state_problem = str(error)
-    return MetadataFound(
-        board_hosts, board_problem, maintenance, geometry, state_problem, look_lockspace(paths)
+    return replace(
+        board,
+        geometry=geometry,
+        state_problem=state_problem,
+        lockspace=look_lockspace(paths),
     )
 
 
@@ -71,6 +110,114 @@ def plan_metadata(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPa
     if not wanted.present:
         return _removal(wanted, found, paths)
     max_hosts = _max_hosts(wanted, found)
+    _check_block_bytes(wanted, found)
+    block_bytes = found.block_bytes or wanted.block_bytes or BLOCK_BYTES
+    repairs = _repairs(wanted, found)
+    steps = _file_steps(wanted, found, paths)
+    present = found.maintenance if found.board_hosts is not None else False
+    maintenance = present if wanted.maintenance is None else wanted.maintenance
+    changes: dict[int, tuple[bytes, bytes]] = {}
+    if maintenance != present:
+        # Of the global block, what the operator says counts and not what a repair would say.
+        repairs = [repair for repair in repairs if repair.host_id]
+        steps.append(Step("set-maintenance", paths.metadata))
+        block = GlobalBlock(bool(maintenance))
+        changes[0] = (found.global_bytes, encode_global(block, block_bytes))
+    for repair in repairs:
+        if repair.action != LEAVE:
+            steps.append(Step("repair", paths.metadata, repair))
+            changes[repair.host_id] = (repair.before, repair.after)
+    if 0 in changes:
+        maintenance = decode_global(changes[0][1]).maintenance
+    after: dict[str, object] = {
+        "metadata": {
+            "path": paths.metadata,
+            "max_hosts": found.board_hosts or max_hosts,
+            "block_size": block_bytes,
+        },
+        "state": {"path": paths.state, "cluster": wanted.name, "max_hosts": max_hosts},
+        "maintenance": maintenance,
+    }
+    if changes:
+        before["blocks"] = {str(number): _shown(old) for number, (old, _new) in changes.items()}
+        after["blocks"] = {str(number): _shown(new) for number, (_old, new) in changes.items()}
+    warnings = tuple(_why_left(repair) for repair in repairs if repair.action == LEAVE)
+    return Plan(before, after, tuple(steps), warnings)
+
+
+def apply_metadata(plan: Plan, wanted: MetadataWanted, paths: ClusterPaths) -> bool:
+    """Take the steps of *plan*; return whether any of them changed something.
+
+    Between plan and act another node may have done the same: then it is no change.
+    """
+    check_folder(plan, paths)
+    changed = False
+    for step in plan.steps:
+        replaced = step.action == "replace"
+        if step.action == "remove":
+            changed |= remove(step.path)
+        elif step.action == "set-maintenance":
+            with Whiteboard(paths.metadata) as whiteboard:
+                whiteboard.write_global(GlobalBlock(bool(wanted.maintenance)))
+            changed = True
+        elif step.repair is not None:
+            guard = None
+            if not wanted.force and exists(paths.lockspace):
+                guard = host_guard(paths.lockspace)
+            with Whiteboard(paths.metadata) as whiteboard:
+                changed |= apply_repair(whiteboard, [step.repair], guard) > 0
+        elif step.path == paths.metadata:
+            number = _planned_number(plan, "metadata", "max_hosts", DEFAULT_MAX_HOSTS)
+            size = _planned_number(plan, "metadata", "block_size", BLOCK_BYTES)
+            changed |= Whiteboard(step.path).create(number, replace=replaced, block_bytes=size)
+        else:
+            number = _planned_number(plan, "state", "max_hosts", DEFAULT_MAX_HOSTS)
+            changed |= RecordFile(step.path).create(wanted.name, number, replace=replaced)
+    return changed
+
+
+def _look_whiteboard(
+    paths: ClusterPaths, wanted: MetadataWanted | None, sleep: Callable[[float], None]
+) -> MetadataFound:
+    """Return what there is of the whiteboard."""
+    if not exists(paths.metadata):
+        return MetadataFound()
+    with Whiteboard(paths.metadata) as whiteboard:
+        try:
+            number = whiteboard.max_hosts()
+        except FormatError as error:
+            return MetadataFound(board_problem=str(error))
+        found = MetadataFound(
+            board_hosts=number,
+            block_bytes=whiteboard.block_bytes(),
+            global_bytes=whiteboard.read_block(0),
+            direct=whiteboard.direct,
+        )
+        try:
+            found = replace(found, maintenance=whiteboard.read_global().maintenance)
+        except FormatError:
+            found = replace(found, maintenance=None)
+        if wanted is not None and (wanted.repair or wanted.clear_host is not None):
+            found = replace(found, seen=_look_at_nodes(whiteboard, paths, wanted, sleep))
+    return found
+
+
+def _look_at_nodes(
+    whiteboard: Whiteboard,
+    paths: ClusterPaths,
+    wanted: MetadataWanted,
+    sleep: Callable[[float], None],
+) -> Sighting:
+    """Look at the nodes, and watch them if there is anything to clear or to repair."""
+    first = look(whiteboard, paths.lockspace)
+    seen = Sighting(first, first)
+    if not _changes(wanted, seen):
+        return seen
+    return look_twice(whiteboard, paths.lockspace, wanted.watch, sleep)
+
+
+def _file_steps(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPaths) -> list[Step]:
+    """Return what has to be done about the two files themselves."""
     steps: list[Step] = []
     if found.board_hosts is None:
         steps.append(make(paths.metadata, found.board_problem, wanted.force))
@@ -81,52 +228,51 @@ def plan_metadata(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPa
         steps.append(make(paths.state, state_problem, wanted.force))
     if any(step.action == "replace" for step in steps):
         refuse_users(wanted.force, found.lockspace.users, "made anew", paths)
-    maintenance = found.maintenance if found.board_hosts is not None else False
-    if wanted.maintenance is not None and wanted.maintenance != maintenance:
-        steps.append(Step("set-maintenance", paths.metadata))
-        maintenance = wanted.maintenance
-    after = {
-        "metadata": {"path": paths.metadata, "max_hosts": found.board_hosts or max_hosts},
-        "state": {"path": paths.state, "cluster": wanted.name, "max_hosts": max_hosts},
-        "maintenance": maintenance,
-    }
-    return Plan(before, after, tuple(steps))
+    return steps
 
 
-def apply_metadata(plan: Plan, wanted: MetadataWanted, paths: ClusterPaths) -> bool:
-    """Take the steps of *plan*; return whether any of them changed something."""
-    check_folder(plan, paths)
-    changed = False
-    for step in plan.steps:
-        replace = step.action == "replace"
-        if step.action == "remove":
-            changed |= remove(step.path)
-        elif step.action == "set-maintenance":
-            with Whiteboard(paths.metadata) as whiteboard:
-                whiteboard.write_global(GlobalBlock(bool(wanted.maintenance)))
-            changed = True
-        elif step.path == paths.metadata:
-            number = _planned_number(plan, "metadata")
-            changed |= Whiteboard(step.path).create(number, replace=replace)
-        else:
-            number = _planned_number(plan, "state")
-            changed |= RecordFile(step.path).create(wanted.name, number, replace=replace)
-    return changed
+def _changes(wanted: MetadataWanted, seen: Sighting) -> list[Repair]:
+    """Return what is wanted to be cleared and repaired, as far as it is not so already."""
+    last = seen.second
+    repairs = []
+    if wanted.repair:
+        repairs = plan_repair(lint(last.board, last.block_bytes), seen, force=wanted.force)
+    number = wanted.clear_host
+    if number is not None and any(last.block(number)):
+        repairs = [repair for repair in repairs if repair.host_id != number]
+        blank = bytes(last.block_bytes)
+        repairs.append(plan_block(number, "it shall be blank", blank, seen, force=wanted.force))
+    return repairs
 
 
-def _look_whiteboard(path: str) -> tuple[int | None, str, bool | None]:
-    """Return number of hosts, problem and maintenance of the whiteboard at *path*."""
-    if not exists(path):
-        return None, "", False
-    with Whiteboard(path) as whiteboard:
-        try:
-            number = whiteboard.max_hosts()
-        except FormatError as error:
-            return None, str(error), False
-        try:
-            return number, "", whiteboard.read_global().maintenance
-        except FormatError:
-            return number, "", None
+def _repairs(wanted: MetadataWanted, found: MetadataFound) -> list[Repair]:
+    """Return the changes of blocks; ``LeaseError`` when the block to clear is of a live node."""
+    if wanted.clear_host is not None:
+        limit = found.board_hosts if found.board_hosts is not None else _max_hosts(wanted, found)
+        if host_id(wanted.clear_host, "clear_host") > limit:
+            raise InputError(
+                "clear_host", wanted.clear_host, f"a host id of the board, 1 to {limit}"
+            )
+    if found.seen is None:
+        return []
+    repairs = _changes(wanted, found.seen)
+    for repair in repairs:
+        if repair.host_id == wanted.clear_host and repair.action == LEAVE:
+            raise LeaseError(
+                f"The block of host id {repair.host_id} is not cleared: {repair.reason}. Stop"
+                " holdfast there, or use force if that node is certainly off."
+            )
+    return repairs
+
+
+def _why_left(repair: Repair) -> str:
+    """Return the warning about a block that is not repaired."""
+    return f"{repair.problem}; it is left as it is: {repair.reason}."
+
+
+def _shown(block: bytes) -> str:
+    """Return the bytes of a block as text, for a diff; the padding is left out."""
+    return without_padding(block).decode("ascii", "backslashreplace")
 
 
 def _removal(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPaths) -> Plan:
@@ -145,7 +291,11 @@ def _state(found: MetadataFound, paths: ClusterPaths) -> dict[str, object]:
     """Return whiteboard and records as they are, as plain data."""
     state: dict[str, object] = {}
     if found.board_hosts is not None:
-        state["metadata"] = {"path": paths.metadata, "max_hosts": found.board_hosts}
+        state["metadata"] = {
+            "path": paths.metadata,
+            "max_hosts": found.board_hosts,
+            "block_size": found.block_bytes,
+        }
         state["maintenance"] = found.maintenance
     elif found.board_problem:
         state["metadata"] = {"path": paths.metadata, "problem": found.board_problem}
@@ -181,7 +331,20 @@ def _max_hosts(wanted: MetadataWanted, found: MetadataFound) -> int:
     return number
 
 
-def _planned_number(plan: Plan, what: str) -> int:
-    """Return the number of hosts that *plan* has for one file."""
+def _check_block_bytes(wanted: MetadataWanted, found: MetadataFound) -> None:
+    """Raise ``InputError`` for a size of blocks that is none, or not that of the board."""
+    if wanted.block_bytes is None:
+        return
+    check_block_bytes(wanted.block_bytes)
+    if found.block_bytes not in (None, wanted.block_bytes):
+        raise InputError(
+            "block_size",
+            wanted.block_bytes,
+            f"{found.block_bytes}, as the existing whiteboard has it",
+        )
+
+
+def _planned_number(plan: Plan, what: str, number: str, default: int) -> int:
+    """Return a number that *plan* has for one file."""
     state = plan.after[what]
-    return int(state["max_hosts"]) if isinstance(state, dict) else DEFAULT_MAX_HOSTS
+    return int(state[number]) if isinstance(state, dict) else default

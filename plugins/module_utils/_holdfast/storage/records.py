@@ -102,7 +102,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class _CopyHeader:
+class CopyHeader:
     """The header of one copy, its checksum already compared."""
 
     sequence: int
@@ -117,7 +117,7 @@ class _Copy:
 
     index: int
     page: bytes = b""
-    header: _CopyHeader | None = None
+    header: CopyHeader | None = None
     record: Record | None = None
     problem: str = ""
 
@@ -330,7 +330,7 @@ class RecordFile:
         if not any(page):
             return _Copy(index)
         try:
-            header = _decode_copy_header(page, kind, host_id, geometry.max_payload(kind))
+            header = decode_copy_header(page, kind, host_id, geometry.max_payload(kind))
         except FormatError as error:
             return _Copy(index, problem=str(error))
         return _Copy(index, page, header)
@@ -358,8 +358,10 @@ class RecordFile:
         return _Copy(copy.index, header=header, record=record)
 
 
-def _decode_copy_header(page: bytes, kind: Kind, host_id: int, max_payload: int) -> _CopyHeader:
+def decode_copy_header(page: bytes, kind: Kind, host_id: int, max_payload: int) -> CopyHeader:
     """Return the header of a copy; ``FormatError`` if any field is not as it must be here."""
+    if len(page) < COPY_HEADER.size:
+        raise FormatError(f"{len(page)} bytes are too few for a record")
     magic, kind_number, slot, sequence, epoch, length, payload_crc, zeros, crc = (
         COPY_HEADER.unpack_from(page)
     )
@@ -371,10 +373,10 @@ def _decode_copy_header(page: bytes, kind: Kind, host_id: int, max_payload: int)
         raise FormatError(f"it is a record of kind {kind_number} and host id {slot}")
     if length > max_payload or sequence == 0:
         raise FormatError(f"a payload of {length} bytes with sequence {sequence} cannot be")
-    return _CopyHeader(sequence, epoch, length, payload_crc)
+    return CopyHeader(sequence, epoch, length, payload_crc)
 
 
-def _is_known(header: _CopyHeader, known: Record) -> bool:
+def _is_known(header: CopyHeader, known: Record) -> bool:
     """Whether *header* is that of the record which the reader has already."""
     return (
         header.sequence == known.sequence

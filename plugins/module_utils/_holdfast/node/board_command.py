@@ -1,0 +1,321 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``holdfast board`` and ``holdfast lockspace``: looking at shared storage, and mending it.
+
+They need no node, no configuration and no cluster: Python and the path of a file, a
+device or a copy are enough.  Exit status: 0 all is well, 1 something is wrong with
+what was looked at, 2 the question could not be answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..storage.board_lint import Finding, Repair
+    from ..storage.whiteboard import Whiteboard
+
+WELL, WRONG = 0, 1
+
+MAX_WATCH = 600.0
+OUR_WATCH = 3.0
+FOREIGN_WATCH = 12.0
+"""Agents of hosted engine write about every 10 seconds."""
+
+SIZES = {"1M": 1 << 20, "2M": 2 << 20, "4M": 4 << 20, "8M": 8 << 20}
+
+Commands = Any
+
+
+def register(commands: Commands) -> None:
+    """Add the two commands to the subparsers *commands* of ``holdfast``."""
+    _register_board(commands.add_parser("board", help="look at a whiteboard, or mend it"))
+    _register_lockspace(commands.add_parser("lockspace", help="look at a lockspace, or make one"))
+
+
+def _register_board(board: argparse.ArgumentParser) -> None:
+    """Add ``dump``, ``lint`` and ``repair``."""
+    actions = board.add_subparsers(required=True, metavar="ACTION")
+    dump = actions.add_parser("dump", help="show all blocks")
+    dump.add_argument(
+        "--hosted-engine", action="store_true", help="print as hosted-engine --vm-status does"
+    )
+    dump.set_defaults(act=_dump_board)
+    lint = actions.add_parser("lint", help="say what is wrong with each block")
+    lint.set_defaults(act=_lint_board)
+    repair = actions.add_parser(
+        "repair", help="say what would be done about it, and do it with --apply"
+    )
+    repair.add_argument("--apply", action="store_true", help="write; without it nothing is written")
+    repair.add_argument(
+        "--force", action="store_true", help="also blocks of nodes that live, or may live"
+    )
+    repair.add_argument(
+        "--host-id", type=int, action="append", default=[], help="only this block; may be repeated"
+    )
+    repair.add_argument(
+        "--lockspace",
+        metavar="FILE",
+        help="the lockspace that tells who lives (the one beside a NAME.metadata, if not given)",
+    )
+    repair.set_defaults(act=_repair_board)
+    for action in (dump, lint, repair):
+        action.add_argument("path", help="a whiteboard: a file, a device or a copy")
+        action.add_argument("--json", action="store_true", help="print plain data for programs")
+        action.add_argument(
+            "--block-size",
+            type=int,
+            choices=(4096, 2048),
+            help="bytes of a block; recognised if not given",
+        )
+    for action, seconds in ((dump, 0.0), (repair, None)):
+        action.add_argument(
+            "--watch",
+            type=float,
+            default=seconds,
+            metavar="SECONDS",
+            help="how long to watch who writes"
+            + ("" if seconds is not None else f" ({OUR_WATCH:g}, or else {FOREIGN_WATCH:g})"),
+        )
+
+
+def _register_lockspace(lockspace: argparse.ArgumentParser) -> None:
+    """Add ``init`` and ``dump``."""
+    actions = lockspace.add_subparsers(required=True, metavar="ACTION")
+    dump = actions.add_parser("dump", help="show all leases as sanlock direct dump does")
+    dump.add_argument("--json", action="store_true", help="print plain data for programs")
+    dump.set_defaults(act=_dump_lockspace)
+    init = actions.add_parser("init", help="make a lockspace as sanlock direct init does")
+    init.add_argument("--name", help="its name (that of the file, if not given)")
+    init.add_argument("--io-timeout", type=int, default=10, help="seconds (10)")
+    init.add_argument("--sector-size", type=int, choices=(512, 4096), default=512)
+    init.add_argument("--area-size", choices=sorted(SIZES), default="1M")
+    init.add_argument("--force", action="store_true", help="also over one that is in use")
+    init.set_defaults(act=_init_lockspace)
+    for action in (dump, init):
+        action.add_argument("path", help="a lockspace: a file, a device or a copy")
+
+
+def _dump_board(options: argparse.Namespace) -> int:
+    """Show all blocks of a whiteboard."""
+    from ..storage.board_view import view, vm_status, vm_status_text
+    from ..storage.board_watch import watch
+    from ..storage.whiteboard import Whiteboard
+
+    seconds = _watch_seconds(options, 0.0)
+    with Whiteboard(options.path, options.block_size) as board:
+        _warn_if_not_direct(board)
+        watched = watch(board.read, seconds, time.monotonic, time.sleep)
+    if options.hosted_engine:
+        _write(json.dumps(vm_status(watched)) if options.json else vm_status_text(watched))
+    elif options.json:
+        _write(json.dumps(view(watched), indent=2))
+    else:
+        _write(_board_text(view(watched)))
+    return WRONG if watched.board.problems else WELL
+
+
+def _lint_board(options: argparse.Namespace) -> int:
+    """Say what is wrong with a whiteboard."""
+    from ..storage.board_lint import finding_rows, lint, read_for_lint
+
+    data, block_size, problem = read_for_lint(options.path, options.block_size)
+    findings = lint(data, block_size)
+    if options.json:
+        document = {
+            "file_problem": problem,
+            "block_size": block_size,
+            "findings": finding_rows(findings),
+        }
+        _write(json.dumps(document, indent=2))
+    else:
+        lines = [f"file: {problem}\n    append zeros up to a whole block"] if problem else []
+        lines += [
+            f"{_place(finding.host_id)}: {finding.problem}\n    {finding.advice}"
+            for finding in findings
+        ]
+        _write("\n".join(lines) or "nothing is wrong")
+    return WRONG if problem or findings else WELL
+
+
+def _repair_board(options: argparse.Namespace) -> int:
+    """Say what would be done about a whiteboard, or do it."""
+    from ..storage.board_lint import (
+        LEAVE,
+        apply_repair,
+        complete_file,
+        lint,
+        plan_repair,
+        read_for_lint,
+    )
+    from ..storage.host_life import host_guard, look_twice
+    from ..storage.whiteboard import Whiteboard
+
+    lockspace = _lockspace_of(options)
+    seconds = _watch_seconds(options, OUR_WATCH if lockspace else FOREIGN_WATCH)
+    data, block_size, problem = read_for_lint(options.path, options.block_size)
+    findings = lint(data, block_size)
+    repairs: list[Repair] = []
+    written = 0
+    if problem and options.apply:
+        complete_file(options.path, block_size)
+    if findings and not (problem and not options.apply):
+        with Whiteboard(options.path, block_size) as board:
+            _warn_if_not_direct(board)
+            seen = look_twice(board, lockspace, seconds, time.sleep)
+            findings = lint(seen.second.board, block_size)
+            repairs = plan_repair(findings, seen, only=options.host_id, force=options.force)
+            if options.apply:
+                guard = host_guard(lockspace) if lockspace and not options.force else None
+                written = apply_repair(board, repairs, guard)
+    if options.apply:
+        data, block_size, problem = read_for_lint(options.path, block_size)
+        findings = lint(data, block_size)
+    _report(options, problem, findings, repairs, written)
+    left = any(repair.action == LEAVE for repair in repairs)
+    return WRONG if problem or findings or left else WELL
+
+
+def _report(
+    options: argparse.Namespace,
+    problem: str,
+    findings: list[Finding],
+    repairs: list[Repair],
+    written: int,
+) -> None:
+    """Print what a repair did or would do; *findings* are those that remain."""
+    from ..storage.board_lint import finding_rows
+
+    rows = [
+        {
+            "host_id": repair.host_id,
+            "action": repair.action,
+            "problem": repair.problem,
+            "reason": repair.reason,
+        }
+        for repair in repairs
+    ]
+    if options.json:
+        document = {
+            "applied": options.apply,
+            "written": written,
+            "file_problem": problem,
+            "repairs": rows,
+            "remaining" if options.apply else "findings": finding_rows(findings),
+        }
+        _write(json.dumps(document, indent=2))
+        return
+    would = {"clear": "cleared", "rewrite": "rewritten", "leave": "left as it is"}
+    verb = "is" if options.apply else "would be"
+    lines = []
+    if problem:
+        lines.append(f"file: {problem}\n    it would get zeros up to a whole block")
+    for repair in repairs:
+        reason = f": {repair.reason}" if repair.reason else ""
+        lines.append(f"{_place(repair.host_id)}: {repair.problem}")
+        lines.append(f"    {verb} {would[repair.action]}{reason}")
+    mended = {repair.host_id for repair in repairs}
+    for finding in findings:
+        if finding.host_id not in mended:
+            lines.append(f"{_place(finding.host_id)}: {finding.problem}\n    {finding.advice}")
+    if not options.apply and any(row["action"] != "leave" for row in rows):
+        lines.append("nothing was written; --apply does it")
+    _write("\n".join(lines) or "nothing is wrong")
+
+
+def _dump_lockspace(options: argparse.Namespace) -> int:
+    """Show all leases of a lockspace."""
+    from ..storage.lockspace_file import dump, dump_text
+
+    rows = dump(options.path)
+    if options.json:
+        _write(json.dumps([asdict(row) for row in rows], indent=2))
+    else:
+        _write(dump_text(rows))
+    for row in rows:
+        if row.problem:
+            sys.stderr.write(f"holdfast: offset {row.offset}: {row.problem}\n")
+    return WRONG if any(row.problem for row in rows) else WELL
+
+
+def _init_lockspace(options: argparse.Namespace) -> int:
+    """Make a lockspace."""
+    from ..storage.leader_record import Layout
+    from ..storage.lockspace_file import initialise
+
+    name = options.name or Path(options.path).name.removesuffix(".lockspace")
+    layout = Layout(options.sector_size, SIZES[options.area_size])
+    initialise(options.path, name, options.io_timeout, layout, force=options.force)
+    _write(
+        f"lockspace {name} for {layout.max_hosts} hosts, I/O timeout {options.io_timeout} s:"
+        f" {options.path}"
+    )
+    return WELL
+
+
+def _board_text(board: dict[str, Any]) -> str:
+    """Return a board as a table."""
+    held = {True: "on", False: "off", None: "unknown"}[board["global_maintenance"]]
+    lines = [
+        f"{board['max_hosts']} host ids, blocks of {board['block_size']} bytes, global maintenance"
+        f" {held}",
+        f"{'id':>4}  {'host name':30} {'timestamp':>12} {'age':>6} {'score':>5}  flags",
+    ]
+    for host in board["hosts"]:
+        age = "" if host["age"] is None else f"{host['age']:.1f} s"
+        if host["live"] is False:
+            age = "stale"
+        flags = [name for name in ("maintenance", "stopped") if host[name]]
+        lines.append(
+            f"{host['host_id']:>4}  {host['host_name']:30} {host['timestamp']:>12} {age:>6}"
+            f" {host['score']:>5}  {' '.join(flags)}".rstrip()
+        )
+    lines += [f"{_place(row['host_id'])}: {row['problem']}" for row in board["problems"]]
+    return "\n".join(lines)
+
+
+def _place(host_id: int) -> str:
+    """Return how a block is called."""
+    return f"host id {host_id}" if host_id else "global"
+
+
+def _lockspace_of(options: argparse.Namespace) -> str:
+    """Return the path of the lockspace to ask, empty when there is none."""
+    if options.lockspace:
+        if not Path(options.lockspace).exists():
+            raise InputError("--lockspace", options.lockspace, "a file that exists")
+        return str(options.lockspace)
+    if options.path.endswith(".metadata"):
+        beside = options.path[: -len(".metadata")] + ".lockspace"
+        if Path(beside).exists():
+            return str(beside)
+    return ""
+
+
+def _watch_seconds(options: argparse.Namespace, default: float) -> float:
+    """Return how long to watch."""
+    seconds = default if options.watch is None else float(options.watch)
+    if not 0 <= seconds <= MAX_WATCH:
+        raise InputError("--watch", seconds, f"seconds from 0 to {MAX_WATCH:g}")
+    return seconds
+
+
+def _warn_if_not_direct(board: Whiteboard) -> None:
+    """Say so when what is read may be what this machine remembers."""
+    from ..storage.whiteboard import no_direct
+
+    if not board.direct:
+        sys.stderr.write(f"holdfast: warning: {no_direct(board.path)}\n")
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.flush()

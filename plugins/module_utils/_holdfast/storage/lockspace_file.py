@@ -1,0 +1,248 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A lockspace file or device of any geometry: reading it, showing it, making it anew.
+
+``holdfast lockspace`` and what looks at other people's lockspaces use this; a
+cluster's own files are made by ``provision_lockspace``.  What is shown agrees with
+``sanlock direct dump``, and what is made with ``sanlock direct init``.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import FormatError, InputError, LeaseError, StorageError
+from ..names import MAX_HOST_ID
+from . import host_lease, resource_lease
+from .block_file import PAGE, SECTOR, BlockFile
+from .host_lease import HostLeases, decode_area, initial_lockspace, lease_users
+from .kernel_lock import KernelLock
+from .leader_record import AREA_HOSTS, MEBIBYTE, RECORD, Layout, decode_leader, layout_of
+from .whole_file import create
+
+MAX_AREAS = 1024
+"""How many areas of one file are shown; sanlock's own index of leases has no more."""
+
+
+@dataclass(frozen=True)
+class DumpRow:
+    """One lease as it stands, whole or not; ``version`` is None for a host lease.
+
+    ``offset`` is in bytes.  ``problem`` says what is wrong with it, empty if nothing.
+    """
+
+    offset: int
+    lockspace: str
+    name: str
+    timestamp: int
+    owner_id: int
+    generation: int
+    version: int | None
+    io_timeout: int
+    problem: str = ""
+
+
+def read_lockspace(path: str) -> HostLeases:
+    """Return all host leases of the lockspace in the file or device at *path*.
+
+    Its sector and area sizes are taken from its own records.  Raises ``FormatError``
+    when it is none, ``StorageError`` when it cannot be read.
+    """
+    try:
+        return decode_area(_area(path))
+    except FormatError as error:
+        text = str(error)
+        raise error if text.startswith(path) else FormatError(f"{path}: {text}") from error
+
+
+def dump(path: str) -> list[DumpRow]:
+    """Return each lease in the file or device at *path* that was ever held.
+
+    The same leases in the same order as ``sanlock direct dump``: of host leases those
+    that have an owner or a generation, and all resource leases; damaged ones too, with
+    their problem.  Raises ``FormatError`` when the file begins with no lease.
+    """
+    rows: list[DumpRow] = []
+    with BlockFile.open(path, alignment=SECTOR) as file:
+        size = file.size
+        offset = 0
+        layout = _layout_of_area(file.read(0, PAGE) if size >= PAGE else b"", path)
+        for _area_number in range(MAX_AREAS):
+            if offset + layout.area_bytes > size:
+                break
+            magic = _magic(file.read(offset, PAGE))
+            if magic == host_lease.MAGIC:
+                rows += _host_rows(file.read(offset, layout.area_bytes), offset, layout)
+            elif magic in (resource_lease.MAGIC, resource_lease.MAGIC_CLEARED):
+                rows.append(_row(file.read(offset, PAGE), offset, None))
+            else:
+                break
+            offset += layout.area_bytes
+    return rows
+
+
+def dump_text(rows: list[DumpRow]) -> str:
+    """Return *rows* in the columns of ``sanlock direct dump``."""
+    lines = [
+        f"{'offset':>8} {'lockspace':>36} {'resource':>48} {'timestamp':>10}"
+        f" {'own':>4} {'gen':>4} {'lver'}"
+    ]
+    for row in rows:
+        version = "" if row.version is None else f" {row.version}"
+        lines.append(
+            f"{row.offset:08d} {row.lockspace:>36} {row.name:>48} {row.timestamp:010d}"
+            f" {row.owner_id:04d} {row.generation:04d}{version}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def initialise(
+    path: str, name: str, io_timeout: int, layout: Layout, *, force: bool = False
+) -> bool:
+    """Make the file or device at *path* a new lockspace; return whether there was none before.
+
+    Byte for byte as ``sanlock direct init`` makes it.  A file that does not exist is
+    created.  Raises ``LeaseError`` naming the users of a lockspace that is in use, and
+    ``StorageError`` for other content in the way; with *force* both are overwritten.
+    """
+    if (layout.sector_size, layout.area_bytes) not in AREA_HOSTS:
+        raise InputError(
+            "sector size and area size",
+            (layout.sector_size, layout.area_bytes),
+            f"one of {', '.join(map(str, sorted(AREA_HOSTS)))}",
+        )
+    area = initial_lockspace(name, io_timeout, MAX_HOST_ID, layout)
+    if not Path(path).exists():
+        if create(path, len(area), [(0, area)]):
+            return True
+        raise StorageError(f"{path} was created by somebody else at this moment; look at it first.")
+    guard = _guard(path, force)
+    try:
+        if not force:
+            _refuse_what_is_there(path, len(area))
+        with BlockFile.open(path, writable=True, alignment=layout.sector_size) as file:
+            file.write(0, area)
+    finally:
+        if guard is not None:
+            guard.release()
+    return False
+
+
+def _area(path: str) -> bytes:
+    """Return the bytes of the first area of the file, as large as its records say."""
+    with BlockFile.open(path, alignment=SECTOR) as file:
+        if file.size < MEBIBYTE:
+            raise FormatError(
+                f"{path} has {file.size} bytes, which is no lockspace; expected at least"
+                f" {MEBIBYTE}."
+            )
+        area = file.read(0, MEBIBYTE)
+        layout = layout_of(area[: RECORD.size])
+        if layout is None:
+            layout = layout_of(area[PAGE : PAGE + RECORD.size])
+        if layout is not None and layout.area_bytes > MEBIBYTE:
+            if file.size < layout.area_bytes:
+                raise FormatError(
+                    f"{path} has {file.size} bytes but its records say {layout.area_bytes}; it is"
+                    " truncated."
+                )
+            area = file.read(0, layout.area_bytes)
+        return area
+
+
+def _layout_of_area(page: bytes, path: str) -> Layout:
+    """Return the sizes that the first record states; its checksum does not matter for that."""
+    layout = layout_of(page) if _magic(page) in _MAGICS else None
+    if layout is None:
+        raise FormatError(f"{path} does not begin with a lease of sanlock.")
+    return layout
+
+
+def _magic(page: bytes) -> int:
+    """Return the magic number at the start of a sector."""
+    return int.from_bytes(page[:4], "little")
+
+
+_MAGICS = (host_lease.MAGIC, resource_lease.MAGIC, resource_lease.MAGIC_CLEARED)
+
+
+def _host_rows(area: bytes, offset: int, layout: Layout) -> list[DumpRow]:
+    """Return the rows of one area of host leases."""
+    rows = []
+    for host_id in range(1, layout.max_hosts + 1):
+        place = (host_id - 1) * layout.sector_size
+        row = _row(area[place : place + layout.sector_size], offset + place, host_id)
+        if row.owner_id or row.generation:
+            rows.append(row)
+    return rows
+
+
+def _row(sector: bytes, offset: int, host_id: int | None) -> DumpRow:
+    """Return one lease whatever state it is in; *host_id* is None for a resource lease."""
+    fields = RECORD.unpack_from(sector)
+    problem = ""
+    try:
+        if host_id is None:
+            resource_lease.decode_lease(sector, "lease")
+        else:
+            host_lease.decode_delta(sector, host_id)
+    except FormatError as error:
+        problem = str(error)
+    return DumpRow(
+        offset=offset,
+        lockspace=_shown(fields[9]),
+        name=_shown(fields[10]),
+        timestamp=fields[11],
+        owner_id=fields[6],
+        generation=fields[7],
+        version=fields[8] if host_id is None else None,
+        io_timeout=fields[15],
+        problem=problem,
+    )
+
+
+def _shown(name: bytes) -> str:
+    """Return a name field as text that can be printed, up to its first NUL."""
+    return name.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
+
+
+def _guard(path: str, force: bool) -> KernelLock | None:
+    """Return a kernel lock over all host ids, so that nobody joins meanwhile; None by force."""
+    if force or not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+        return None
+    guard = KernelLock(path, 0, MEBIBYTE)
+    if not guard.take():
+        raise LeaseError(
+            f"{path} is in use: a process on this machine locks it. Nothing was written; stop"
+            " what uses it, or use force if that is certainly off."
+        )
+    return guard
+
+
+def _refuse_what_is_there(path: str, length: int) -> None:
+    """Refuse to write over a lockspace that is in use, and over anything but blank space."""
+    with BlockFile.open(path, alignment=SECTOR) as file:
+        if file.size < length:
+            raise StorageError(
+                f"{path} has {file.size} bytes; a lockspace of this geometry takes {length}."
+            )
+        start = file.read(0, length)
+    if not any(start):
+        return
+    try:
+        decode_leader(start, path)
+        hosts = read_lockspace(path)
+    except FormatError as error:
+        raise StorageError(
+            f"{path} contains something that is no lockspace ({str(error).rstrip('.')}); it is"
+            " left as it is. Use force to overwrite it."
+        ) from error
+    users = lease_users(hosts)
+    if users:
+        raise LeaseError(
+            f"{path} is in use and nothing is made anew: {', '.join(users)}. Stop what uses it;"
+            " use force only for hosts that are certainly off."
+        )
