@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -27,7 +28,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_tabl
 )
 from ansible_collections.holdfast.ha.tests.unit.agents.installed_agents import install_command
 
-AGENT = install_command(Path(tempfile.mkdtemp(prefix="holdfast-agent-")))
+INSTALLED = Path(tempfile.mkdtemp(prefix="holdfast-agent-"))
+atexit.register(shutil.rmtree, INSTALLED, ignore_errors=True)
+AGENT = install_command(INSTALLED)
 """Installed once for all tests of this file; ocf-tester also calls it as nobody."""
 NAME = parse_agent("ocf:holdfast:command")
 SERVE = f"{sys.executable} -S -u -m http.server --bind 127.0.0.1"

@@ -23,6 +23,7 @@ GLANCE = 1.0
 """Seconds for a question that is asked in the middle of a round, and can do without answer."""
 
 NOT_FOUND = -2
+AGAIN = -11
 BUSY = -16
 EXISTS = -17
 INVALID = -22
@@ -31,9 +32,10 @@ IO_TIMEOUT = -202
 LEADER_CODES = range(-229, -219)
 HELD_BY_LIVE_HOST = -243
 HELD_BY_OTHERS = frozenset(
-    # Still being tried for or given up here; held here; lost to another's ballot; the
-    # owner renews; the owner did not lose it yet; another was faster (sanlock_rv.h).
-    {BUSY, EXISTS, -212, -213, HELD_BY_LIVE_HOST, -244, -245}
+    # Being given up here after a try, in one way or another; held here; lost to another's
+    # ballot; the owner renews; the owner did not lose it yet; another was faster
+    # (sanlock_rv.h; the first was met on a loaded machine with sanlock 3.8.5).
+    {AGAIN, BUSY, EXISTS, -212, -213, HELD_BY_LIVE_HOST, -244, -245}
 )
 """Answers to an acquire that say nothing else than "not now"."""
 
