@@ -31,7 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanloc
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
     LeaseArea,
 )
-from ansible_collections.holdfast.ha.tests.unit.lease.lease_backends import (
+from ansible_collections.holdfast.ha.tests.system.leases.lease_backends import (
     IO_TIMEOUT,
     Cluster,
     eventually,

@@ -23,7 +23,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock import (
     SanlockLeases,
 )
-from ansible_collections.holdfast.ha.tests.unit.lease.lease_backends import (
+from ansible_collections.holdfast.ha.tests.system.leases.lease_backends import (
     IO_TIMEOUT,
     Cluster,
     eventually,
