@@ -1,126 +1,26 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A program under our deadline: whatever it does, we are back in time and know what it said."""
+"""What a program said and how it ended is known, however much it says and reads."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
-import statistics
 import subprocess
 import sys
 import threading
 import time
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast import process
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import run
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_table import (
-    ProcessEntry,
-    descendants,
-    process_entry,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import Outcome, run
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_family import MARK
+from ansible_collections.holdfast.ha.tests.unit.programs import is_running, shell, wait_until
 
-
-def shell(text, **options):
-    return run(["/bin/sh", "-c", text], **{"deadline": 10.0, **options})
-
-
-def is_running(pid):
-    entry = process_entry(pid)
-    return entry is not None and entry.alive
-
-
-def wait_until(condition, seconds=5.0):
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            raise AssertionError("it did not happen in time")
-        time.sleep(0.01)
-
-
-@pytest.mark.parametrize(
-    "program",
-    [
-        "sleep 60",
-        "trap '' TERM HUP INT; while :; do sleep 1; done",
-        "exec >&- 2>&-; sleep 60",
-        "sleep 60 & wait",
-    ],
-)
-def test_a_hanging_program_is_killed_at_its_deadline(program):
-    outcome = shell(program, deadline=0.3)
-    assert outcome.timed_out
-    assert outcome.exit_status is None
-    assert outcome.signal == signal.SIGKILL
-    assert 0.3 <= outcome.duration < 2.0
-
-
-def test_what_was_said_before_the_deadline_is_kept():
-    outcome = shell("echo before; echo why >&2; sleep 60", deadline=0.3)
-    assert (outcome.stdout, outcome.stderr) == ("before\n", "why\n")
-
-
-@pytest.mark.parametrize("escape", ["", "setsid "])
-def test_children_die_with_a_program_that_is_killed_even_in_a_session_of_their_own(escape):
-    outcome = shell(f"{escape}sleep 61 & echo $!; sleep 60", deadline=0.5)
-    wait_until(lambda: not is_running(int(outcome.stdout)))
-
-
-def test_an_orphan_that_left_the_group_is_killed_when_it_was_seen_before(monkeypatch):
-    monkeypatch.setattr(process, "_FIRST_SCAN", 0.05)
-    text = "setsid sh -c 'sleep 62 & echo $!; sleep 0.4' & sleep 60"
-    outcome = shell(text, deadline=1.0)
-    wait_until(lambda: not is_running(int(outcome.stdout)))
-
-
-def test_a_service_that_a_successful_call_left_behind_lives_and_does_not_block():
-    outcome = shell("sleep 63 & echo $!")
-    pid = int(outcome.stdout)
-    try:
-        assert outcome.exit_status == 0
-        assert outcome.duration < 2.0
-        assert is_running(pid)
-    finally:
-        os.kill(pid, signal.SIGKILL)
-
-
-def test_a_service_that_keeps_writing_does_not_hold_its_caller():
-    outcome = shell("yes & echo $! >&2", deadline=5.0)
-    assert outcome.exit_status == 0
-    assert outcome.duration < 3.0
-    # Its pipe is closed by now, and that ends it.
-    wait_until(lambda: not is_running(int(outcome.stderr)))
-
-
-def test_a_flood_of_output_is_read_and_its_beginning_and_end_are_kept():
-    outcome = shell("echo first; yes | head -c 50000000; echo last", keep=1000)
-    assert outcome.exit_status == 0
-    assert outcome.stdout.startswith("first\n")
-    assert outcome.stdout.endswith("last\n")
-    assert "[49999011 bytes dropped]" in outcome.stdout
-    assert len(outcome.stdout) < 1100
-
-
-def test_output_that_is_not_text_is_kept_readable():
-    assert shell(r"printf '\377ok'").stdout == "\ufffdok"
-
-
-def test_a_program_reads_what_it_is_sent_and_then_the_end():
-    assert run(["/bin/cat"], deadline=5.0, stdin=b"action=off\n").stdout == "action=off\n"
-    assert run(["/bin/cat"], deadline=5.0).stdout == ""
-
-
-def test_a_program_that_does_not_read_is_no_obstacle():
-    outcome = shell("exec <&-; echo done", stdin=b"x" * 1_000_000)
-    assert (outcome.exit_status, outcome.stdout) == (0, "done\n")
-
-
-def test_much_input_and_much_output_do_not_block_each_other():
-    data = b"line\n" * 200_000
-    assert run(["/bin/cat"], deadline=10.0, stdin=data, keep=len(data)).stdout.encode() == data
+MEBIBYTE = 1 << 20
 
 
 @pytest.mark.parametrize(
@@ -130,6 +30,22 @@ def test_an_exit_status_and_a_signal_are_told_apart(text, exit_status, killed_by
     outcome = shell(text)
     assert (outcome.exit_status, outcome.signal) == (exit_status, killed_by)
     assert not outcome.timed_out
+
+
+@pytest.mark.parametrize(
+    ("stderr", "reason"),
+    [
+        ("", ""),
+        ("\n \n", ""),
+        ("warning\nERROR: Unable to connect\n\n", "ERROR: Unable to connect"),
+        ("ocf-exit-reason:first\nocf-exit-reason: last \nsome noise\n", "last"),
+        ("Nov 21 agent[7]: ocf-exit-reason:no such device\n", "no such device"),
+        ("noise\nocf-exit-reason:\n", ""),
+    ],
+)
+def test_the_reason_is_the_last_that_was_given_for_it_else_the_last_line(stderr, reason):
+    outcome = Outcome(("agent",), 1, None, False, 0.1, "no reason here\n", stderr)
+    assert outcome.exit_reason == reason
 
 
 def test_a_lost_exit_status_is_not_taken_for_success():
@@ -148,44 +64,107 @@ def test_a_lost_exit_status_is_not_taken_for_success():
     assert found.stdout == "None None False\n", found.stderr
 
 
-def test_a_child_that_cannot_be_killed_does_not_hold_the_caller(monkeypatch):
-    killed = []
-    monkeypatch.setattr(process, "_send_kill", lambda kill, pid: killed.append(pid))
-    monkeypatch.setattr(process, "GRACE", 0.2)
-    outcome = run(["/bin/sleep", "64"], deadline=0.1)
-    os.kill(killed[0], signal.SIGKILL)
-    os.waitpid(killed[0], 0)
+def test_a_service_that_keeps_its_callers_pipes_open_does_not_hold_its_caller():
+    outcome = shell("sleep 63 & echo $!; echo why >&2", deadline=60.0)
+    pid = int(outcome.stdout)
+    try:
+        assert (outcome.exit_status, outcome.stderr) == (0, "why\n")
+        assert outcome.duration < 30.0
+        assert is_running(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_service_that_keeps_writing_does_not_hold_its_caller():
+    outcome = shell("yes & echo $! >&2", deadline=60.0)
+    assert outcome.exit_status == 0
+    assert outcome.duration < 30.0
+    # Its pipe is closed by now, and that ends it.
+    wait_until(lambda: not is_running(int(outcome.stderr)))
+
+
+def test_all_that_an_ended_program_left_in_its_pipes_is_taken(monkeypatch):
+    # As on a busy machine: nothing is read before the program has ended.
+    monkeypatch.setattr(process._Watch, "_serve", lambda _watch, _seconds: time.sleep(0.05))
+    assert len(shell("head -c 60000 /dev/zero").stdout) == 60000
+
+
+def test_a_flood_of_output_is_read_and_its_beginning_and_end_are_kept():
+    outcome = shell("echo first; yes | head -c 50000000; echo last", deadline=60.0, keep=1000)
+    assert outcome.exit_status == 0
+    assert outcome.stdout.startswith("first\n")
+    assert outcome.stdout.endswith("last\n")
+    assert "[49999011 bytes dropped]" in outcome.stdout
+    assert len(outcome.stdout) < 1100
+
+
+def test_a_gibibyte_of_output_neither_blocks_its_program_nor_fills_memory():
+    before = memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    outcome = shell("head -c 1073741824 /dev/zero; echo last >&2", deadline=120.0)
+    assert (outcome.exit_status, outcome.stderr) == (0, "last\n")
+    assert memory("VmHWM") - before < 32 * MEBIBYTE
+    assert f"[{(1 << 30) - process.KEEP} bytes dropped]" in outcome.stdout
+
+
+def memory(name):
+    """Return a figure of this process in bytes; 5 in clear_refs sets VmHWM to VmRSS (proc.5)."""
+    found = re.search(rf"{name}:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def test_output_that_never_ends_is_ended_at_the_deadline_and_cut():
+    outcome = shell("yes out & yes err >&2", deadline=1.0, keep=1000)
     assert outcome.timed_out
-    assert (outcome.exit_status, outcome.signal) == (None, None)
-    assert outcome.duration < 1.0
+    for text, line in ((outcome.stdout, "out\n"), (outcome.stderr, "err\n")):
+        assert text.startswith(line)
+        assert re.search(r"\n\[\d+ bytes dropped\]\n", text)
+        assert len(text) < 1100
 
 
-@pytest.mark.parametrize(
-    ("argv", "options", "part"),
-    [
-        (["/nonexistent/agent"], {}, "/nonexistent/agent does not exist"),
-        (["/etc/passwd"], {}, "/etc/passwd is not executable"),
-        (["/bin/true"], {"directory": "/nonexistent"}, "the working directory /nonexistent"),
-        (["/bin/true", "a\0b"], {}, "could not be started"),
-        ([], {}, "could not be started"),
-        (["/bin/true"], {"deadline": 0}, "deadline of 0 seconds"),
-        (["/bin/true"], {"deadline": float("inf")}, "deadline of inf seconds"),
-    ],
-)
-def test_a_program_that_cannot_run_is_named(argv, options, part):
-    with pytest.raises(AgentError, match=part):
-        run(argv, **{"deadline": 1.0, **options})
+def test_output_that_is_not_text_is_kept_readable():
+    assert shell(r"printf '\377ok'").stdout == "\ufffdok"
 
 
-def test_a_given_environment_is_the_whole_environment(monkeypatch):
+def test_a_program_reads_what_it_is_sent_and_then_the_end():
+    assert run(["/bin/cat"], deadline=5.0, stdin=b"action=off\n").stdout == "action=off\n"
+    assert run(["/bin/cat"], deadline=5.0).stdout == ""
+
+
+@pytest.mark.parametrize("text", ["exec <&-; echo done", "echo done"])
+def test_a_program_that_does_not_read_is_no_obstacle(text):
+    outcome = shell(text, stdin=b"x" * MEBIBYTE)
+    assert (outcome.exit_status, outcome.stdout) == (0, "done\n")
+
+
+@pytest.mark.parametrize("reads", [":", "dd bs=8192 count=1 >/dev/null 2>&1"])
+def test_a_program_that_reads_no_more_and_never_ends_is_ended_at_the_deadline(reads):
+    outcome = shell(f"{reads}; echo begun; sleep 60", stdin=b"x" * MEBIBYTE, deadline=1.0)
+    assert (outcome.timed_out, outcome.stdout) == (True, "begun\n")
+    assert outcome.duration < 30.0
+
+
+def test_much_input_and_much_output_do_not_block_each_other():
+    data = b"line\n" * 200_000
+    assert run(["/bin/cat"], deadline=30.0, stdin=data, keep=len(data)).stdout.encode() == data
+
+
+def test_a_given_environment_is_the_whole_environment_but_for_the_mark(monkeypatch):
     monkeypatch.setenv("HOLDFAST_TEST", "inherited")
-    assert run(["/usr/bin/env"], deadline=5.0, environment={"A": "1"}).stdout == "A=1\n"
+    given = run(["/usr/bin/env"], deadline=5.0, environment={"A": "1"}).stdout.split()
+    assert [one.partition("=")[0] for one in given] == ["A", MARK]
     assert "HOLDFAST_TEST=inherited" in run(["/usr/bin/env"], deadline=5.0).stdout
 
 
 def test_a_program_runs_in_its_directory(tmp_path):
     outcome = run(["/bin/pwd", "-P"], deadline=5.0, directory=str(tmp_path))
     assert outcome.stdout.strip() == str(tmp_path.resolve())
+
+
+def test_a_program_has_a_session_of_its_own_and_gets_no_signal_of_ours():
+    pid, group, session = itemgetter(0, 4, 5)(shell("exec cat /proc/self/stat").stdout.split())
+    assert pid == group == session
 
 
 def test_it_works_on_a_kernel_without_pidfd(monkeypatch):
@@ -197,9 +176,12 @@ def test_many_threads_may_run_programs_at_the_same_time():
     wrong = []
 
     def work(number):
-        for _turn in range(10):
-            outcome = shell(f"echo {number}; exit {number}")
-            if (outcome.stdout, outcome.exit_status) != (f"{number}\n", number):
+        for turn in range(6):
+            hangs = (number + turn) % 3 == 0
+            text = f"cat; echo {number}; {'sleep 60' if hangs else f'exit {number}'}"
+            outcome = shell(text, stdin=b"%d:" % number, deadline=0.5 if hangs else 60.0)
+            said = (outcome.stdout, outcome.timed_out, outcome.exit_status)
+            if said != (f"{number}:{number}\n", hangs, None if hangs else number):
                 wrong.append(outcome)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
@@ -216,40 +198,3 @@ def test_no_descriptor_is_left_open():
         shell("echo x; echo y >&2", stdin=b"z")
         shell("sleep 5", deadline=0.05)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
-def test_it_costs_little_more_than_subprocess():
-    def median(function):
-        times = []
-        for _turn in range(15):
-            began = time.perf_counter()
-            function()
-            times.append(time.perf_counter() - began)
-        return statistics.median(times)
-
-    plain = median(lambda: subprocess.run(["/bin/true"], capture_output=True, check=False))
-    assert median(lambda: run(["/bin/true"], deadline=5.0)) - plain < 0.010
-
-
-def test_descendants_are_found_by_parent_group_session_and_earlier_sight():
-    def entry(pid, parent, group, session, start=1):
-        return ProcessEntry(pid, "S", parent, group, session, start)
-
-    table = {
-        one.pid: one
-        for one in (
-            entry(10, 1, 10, 10),
-            entry(11, 10, 11, 11),
-            entry(12, 1, 11, 11),
-            entry(13, 1, 13, 13, start=5),
-            entry(14, 1, 14, 99),
-            entry(20, 1, 20, 20),
-        )
-    }
-    known = {
-        13: entry(13, 10, 13, 13, start=5),
-        20: entry(20, 10, 20, 20, start=7),
-        99: entry(99, 10, 99, 99),
-    }
-    # 20 is another process by now, and 14 is in the session of 99, which is gone.
-    assert set(descendants(table, 10, known)) == {10, 11, 12, 13, 14}

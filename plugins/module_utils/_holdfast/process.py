@@ -3,24 +3,25 @@
 """Run a program under our own deadline and keep what it said.
 
 Agents hang, ignore signals, flood their output, and leave services behind that
-hold their pipes open.  ``run`` survives all of it: the child has a session of
-its own, the whole group and every descendant that is still known is killed at
-the deadline, and the output is drained when the child exits instead of waited
-for to its end.  A service that a successful call left behind is never touched.
+hold their pipes open.  ``run`` survives all of it: the child has a session of its
+own, everything that came of it is killed at the deadline wherever it went
+(``process_family.py``), and the output is drained when the child exits instead of
+waited for to its end.  A service that a call left behind when it ended by itself is
+never touched; as its caller's pipes are closed then, it must write elsewhere.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import selectors
-import signal as signals
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .errors import AgentError
-from .process_table import ProcessEntry, descendants, is_alive, process_table
+from .process_family import MARK, Family
 
 KEEP = 1 << 20
 """At most this many bytes of each stream are kept."""
@@ -28,9 +29,15 @@ KEEP = 1 << 20
 GRACE = 2.0
 """Seconds that a killed child gets to be gone; one in an uninterruptible wait never is."""
 
+EXIT_REASON = "ocf-exit-reason:"
+"""What a resource agent writes before the reason of its failure (OCF 1.1, Exit reason)."""
+
 _CHUNK = 1 << 16
 _DRAIN = 1 << 20
 """What an ended child can have left in a pipe: /proc/sys/fs/pipe-max-size is 1 MiB."""
+
+_DESCRIPTORS = 9
+"""At most this many are open while a program is started: four pipes and /dev/null."""
 
 _FIRST_SCAN = 1.0
 _SCAN_COST = 20.0
@@ -54,6 +61,17 @@ class Outcome:
     stdout: str
     stderr: str
 
+    @property
+    def exit_reason(self) -> str:
+        """The program's own word on how it ended: the last of its OCF exit reasons.
+
+        A program that gives none, as fence agents do not, is taken by the last line of
+        its standard error.
+        """
+        lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
+        reasons = [line.split(EXIT_REASON, 1)[1].strip() for line in lines if EXIT_REASON in line]
+        return (reasons or lines or [""])[-1]
+
 
 def run(
     argv: Sequence[str],
@@ -68,14 +86,18 @@ def run(
     """Run *argv* for at most *deadline* seconds from now and return its Outcome.
 
     *stdin* is written to the program and closed; without it the program reads an
-    empty file.  *environment* is all that the program gets; None means ours.
+    empty file.  *environment* is all that the program gets, but for the variable that
+    marks its processes; None means ours.
     Of each stream the first and last half of *keep* bytes are kept, with a line
     between that says how much was dropped.
 
     Past the deadline the process group is killed without a SIGTERM before
-    (pacemaker, services_linux.c, does the same), and so are descendants that left
-    the group.  A child that cannot die does not hold the caller for more than
-    ``GRACE`` seconds.
+    (pacemaker, services_linux.c, does the same), and so is all that left the group.
+    The same is done to what is left of a program that a signal killed, which is half
+    done, and when the caller is interrupted.  What cannot die does not hold the caller
+    for more than ``GRACE`` seconds.
+
+    It may be called from several threads at once.
 
     Raises AgentError when the program is missing or cannot be executed.
     """
@@ -84,12 +106,22 @@ def run(
             f"{_program(argv)} was not run: a deadline of {deadline!r} seconds makes no sense."
         )
     started = clock()
-    child = _start(argv, bool(stdin), environment, directory)
-    watch = _Watch(child, stdin, keep)
+    mark = os.urandom(12).hex()
+    variables = {**(os.environ if environment is None else environment), MARK: mark}
     try:
-        code, timed_out = watch.follow(started + deadline, clock)
-    finally:
-        watch.close()
+        with selectors.DefaultSelector() as selector:
+            _require_descriptors(selector.fileno())
+            child = _start(argv, bool(stdin), variables, directory)
+            watch = _Watch(child, mark, selector, stdin, keep)
+            try:
+                code, timed_out = watch.follow(started + deadline, clock)
+            except BaseException:
+                watch.end(clock)
+                raise
+            finally:
+                watch.close()
+    except OSError as error:
+        raise AgentError(_why_not(argv, directory, error)) from None
     return Outcome(
         argv=tuple(argv),
         exit_status=code if code is not None and code >= 0 else None,
@@ -105,10 +137,25 @@ def _program(argv: Sequence[str]) -> str:
     return argv[0] if argv else "an empty command"
 
 
+def _require_descriptors(descriptor: int) -> None:
+    """Raise OSError when there are too few to start a program; *descriptor* is any open one.
+
+    Popen would raise it too, but before Python 3.11.4 it loses the pipes that it has by
+    then, so that a lack that passes would grow into one that stays.
+    """
+    copies: list[int] = []
+    try:
+        while len(copies) < _DESCRIPTORS:
+            copies.append(os.dup(descriptor))
+    finally:
+        for copy in copies:
+            os.close(copy)
+
+
 def _start(
     argv: Sequence[str],
     with_stdin: bool,
-    environment: Mapping[str, str] | None,
+    environment: Mapping[str, str],
     directory: str | None,
 ) -> subprocess.Popen[bytes]:
     """Start the child in a session of its own, without code of ours between fork and exec."""
@@ -119,20 +166,51 @@ def _start(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            env=None if environment is None else dict(environment),
+            env=environment,
             cwd=directory,
             start_new_session=True,
         )
-    except FileNotFoundError:
-        what = _program(argv)
-        if directory is not None and not os.path.isdir(directory):  # noqa: PTH112
-            what = f"the working directory {directory} of {what}"
-        raise AgentError(f"{what} does not exist.") from None
-    except PermissionError:
-        raise AgentError(f"{_program(argv)} is not executable for this user.") from None
-    except (OSError, ValueError, IndexError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise AgentError(f"{_program(argv)} could not be started: {reason}.") from None
+    except (ValueError, IndexError) as error:
+        raise AgentError(
+            f"{_program(argv)} could not be started: {type(error).__name__}."
+        ) from None
+
+
+def _why_not(argv: Sequence[str], directory: str | None, error: OSError) -> str:
+    """Return one sentence on why the program *argv* could not be run."""
+    program = _program(argv)
+    if directory is not None and error.filename == directory:
+        return f"the working directory {directory} of {program} cannot be used: {error.strerror}."
+    if isinstance(error, FileNotFoundError):
+        interpreter = _interpreter(program)
+        if interpreter:
+            return f"{program} cannot run: its interpreter {interpreter} does not exist."
+        return f"{program} does not exist."
+    if isinstance(error, PermissionError):
+        if os.access(program, os.X_OK):
+            interpreter = _interpreter(program)
+            return (
+                f"{program} may not be executed here, though it is executable: look at"
+                f" {f'its interpreter {interpreter}' if interpreter else 'how it is mounted'}."
+            )
+        return f"{program} is not executable for this user."
+    if error.errno == errno.ENOEXEC:
+        return (
+            f"{program} is neither a program for this machine nor a script with an interpreter"
+            " in its first line."
+        )
+    return f"{program} could not be run: {error.strerror}."
+
+
+def _interpreter(program: str) -> str:
+    """Return the interpreter that the first line of the script *program* names, or nothing."""
+    try:
+        with open(program, "rb") as file:  # noqa: PTH123
+            first_line = file.read(256).split(b"\n", 1)[0]
+    except OSError:
+        return ""
+    words = first_line[2:].split() if first_line.startswith(b"#!") else []
+    return os.fsdecode(words[0]) if words else ""
 
 
 class _Kept:
@@ -167,44 +245,62 @@ class _Kept:
 
 
 class _Watch:
-    """One running child: its pipes, its end, and the descendants that were seen of it."""
+    """One running child: its pipes, its end, and all that came of it."""
 
-    def __init__(self, child: subprocess.Popen[bytes], stdin: bytes, keep: int) -> None:
+    def __init__(
+        self,
+        child: subprocess.Popen[bytes],
+        mark: str,
+        selector: selectors.BaseSelector,
+        stdin: bytes,
+        keep: int,
+    ) -> None:
         self._child = child
+        self._family = Family(child.pid, mark)
+        self._selector = selector
         self._unsent = memoryview(stdin)
         self.stdout = _Kept(keep)
         self.stderr = _Kept(keep)
-        self._known: dict[int, ProcessEntry] = {}
-        self._selector = selectors.DefaultSelector()
-        self._pidfd = _open_pidfd(child.pid)
-        if self._pidfd is not None:
-            self._selector.register(self._pidfd, selectors.EVENT_READ)
-        for pipe, kept in ((child.stdout, self.stdout), (child.stderr, self.stderr)):
-            if pipe is not None:
-                os.set_blocking(pipe.fileno(), False)
-                self._selector.register(pipe, selectors.EVENT_READ, kept)
-        if child.stdin is not None:
-            os.set_blocking(child.stdin.fileno(), False)
-            self._selector.register(child.stdin, selectors.EVENT_WRITE)
+        self._pidfd: int | None = None
 
     def follow(self, until: float, clock: Callable[[], float]) -> tuple[int | None, bool]:
         """Serve the child until it ends or time is up; return its code and "timed out"."""
+        self._register()
         next_scan = clock() + _FIRST_SCAN
         while True:
-            ended, code = self._collect()
-            if ended:
-                self._drain()
-                return code, False
+            ended = self._ended()
             now = clock()
-            if now >= until:
-                code = self._kill(clock)
-                self._drain()
-                return code, True
-            if now >= next_scan:
-                self._remember_descendants()
-                # A machine with thousands of processes must not be scanned all the time.
-                next_scan = clock() + max(_FIRST_SCAN, _SCAN_COST * (clock() - now))
-            self._serve(min(until, next_scan) - now)
+            if ended is None and now < until:
+                if now >= next_scan:
+                    self._family.look()
+                    # A machine with thousands of processes must not be scanned all the time.
+                    next_scan = clock() + max(_FIRST_SCAN, _SCAN_COST * (clock() - now))
+                self._serve(min(until, next_scan) - now)
+                continue
+            if ended in (None, os.CLD_KILLED, os.CLD_DUMPED):
+                self.end(clock)
+            self._drain()
+            return self._collect(), ended is None
+
+    def end(self, clock: Callable[[], float]) -> None:
+        """Kill the child and all that came of it, within ``GRACE`` seconds."""
+        until = clock() + GRACE
+        self._family.end(until, clock)
+        while self._ended() is None and clock() < until:
+            time.sleep(0.01)
+
+    def _register(self) -> None:
+        selector = self._selector
+        self._pidfd = _open_pidfd(self._child.pid)
+        if self._pidfd is not None:
+            selector.register(self._pidfd, selectors.EVENT_READ)
+        for pipe, kept in ((self._child.stdout, self.stdout), (self._child.stderr, self.stderr)):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
+                selector.register(pipe, selectors.EVENT_READ, kept)
+        if self._child.stdin is not None:
+            os.set_blocking(self._child.stdin.fileno(), False)
+            selector.register(self._child.stdin, selectors.EVENT_WRITE)
 
     def _serve(self, seconds: float) -> None:
         if self._pidfd is None:
@@ -252,8 +348,20 @@ class _Watch:
                     break
                 taken += length
 
-    def _collect(self) -> tuple[bool, int | None]:
-        """Say whether the child has ended, with its code (negative: the signal).
+    def _ended(self) -> int | None:
+        """Return how the child ended (one of os.CLD_...), or None if it has not.
+
+        It is left to be collected, so that its number stays its own.
+        """
+        try:
+            found = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            # Somebody else collected it: its number may be another's, so nobody is killed.
+            return os.CLD_EXITED
+        return None if found is None else found.si_code
+
+    def _collect(self) -> int | None:
+        """Return the ended child's code (negative: the signal), None when it cannot be learned.
 
         This does not use Popen.poll, which takes a status that somebody else collected
         (or that an ignored SIGCHLD threw away) for success.
@@ -262,45 +370,16 @@ class _Watch:
             pid, status = os.waitpid(self._child.pid, os.WNOHANG)
         except ChildProcessError:
             self._child.returncode = 0
-            return True, None
+            return None
         if pid == 0:
-            return False, None
+            return None
         self._child.returncode = code = os.waitstatus_to_exitcode(status)
-        return True, code
-
-    def _remember_descendants(self) -> None:
-        table = process_table()
-        self._known.update(descendants(table, self._child.pid, self._known))
-
-    def _kill(self, clock: Callable[[], float]) -> int | None:
-        """Kill the child, its group and its known descendants; return the child's code."""
-        until = clock() + GRACE
-        while True:
-            # Descendants are looked up before the kill: an orphan no longer tells its parent.
-            self._remember_descendants()
-            # The child is not collected yet, so its number cannot belong to another group.
-            _send_kill(os.killpg, self._child.pid)
-            for pid, entry in self._known.items():
-                if pid != self._child.pid and is_alive(pid, entry.start):
-                    _send_kill(os.kill, pid)
-            survivors = any(
-                is_alive(pid, entry.start)
-                for pid, entry in self._known.items()
-                if pid != self._child.pid
-            )
-            if not survivors or clock() >= until:
-                break
-            time.sleep(0.01)
-        while clock() < until:
-            ended, code = self._collect()
-            if ended:
-                return code
-            self._serve(min(0.05, until - clock()))
-        ended, code = self._collect()
-        return code if ended else None
+        return code
 
     def close(self) -> None:
-        self._selector.close()
+        """Let go of the pipes: who still writes to one learns that nobody reads."""
+        if self._child.returncode is None:
+            self._collect()
         if self._pidfd is not None:
             os.close(self._pidfd)
         for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
@@ -317,10 +396,3 @@ def _open_pidfd(pid: int) -> int | None:
         return int(opener(pid))
     except OSError:
         return None
-
-
-def _send_kill(kill: Callable[[int, int], None], pid: int) -> None:
-    try:
-        kill(pid, signals.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass

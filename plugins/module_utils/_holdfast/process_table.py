@@ -57,6 +57,18 @@ def is_alive(pid: int, start: int) -> bool:
     return entry is not None and entry.start == start and entry.alive
 
 
+def carries(pid: int, variable: bytes) -> bool:
+    """Say whether *pid* was started with *variable* (``NAME=value``) in its environment.
+
+    What may not be read, as that of another user's process, counts as "no".
+    """
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+            return variable in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
 def process_table() -> dict[int, ProcessEntry]:
     """Return all processes by number."""
     try:

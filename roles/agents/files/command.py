@@ -15,14 +15,24 @@ import os
 import signal
 import sys
 import time
+from collections import namedtuple
 
 SUCCESS, GENERIC, ARGUMENTS, UNIMPLEMENTED = 0, 1, 2, 3
 PERMISSION, INSTALLED, CONFIGURED, NOT_RUNNING = 4, 5, 6, 7
 
 MARK = "HOLDFAST_COMMAND"
 PAUSE = 0.02
+LONGEST_PAUSE = 0.2
 SETTLE = 0.1
 """Seconds in which a command that cannot work usually ends."""
+WHOLE_CHECK = 10
+"""From this OCF_CHECK_LEVEL on validate-all looks at this machine too (OCF 1.1, validate-all)."""
+
+Identity = namedtuple("Identity", "pid started")
+"""One process for good: its number alone may be another's later."""
+
+Process = namedtuple("Process", "state parent session started")
+"""What /proc/PID/stat says of a process (proc.5); times are in ticks since boot."""
 
 METADATA = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE resource-agent SYSTEM "ra-api-1.dtd">
@@ -81,6 +91,14 @@ of it is killed. Never more than four fifths of the timeout of the stop action.
 <shortdesc lang="en">Seconds before it is killed</shortdesc>
 <content type="integer" default="10"/>
 </parameter>
+<parameter name="reload_signal">
+<longdesc lang="en">
+The signal that makes the command read its configuration again, such as HUP. Without
+one the action reload is not there: many commands end when they get an unexpected signal.
+</longdesc>
+<shortdesc lang="en">Signal to reload it</shortdesc>
+<content type="string" default=""/>
+</parameter>
 <parameter name="output">
 <longdesc lang="en">A file to which the output of the command is added.</longdesc>
 <shortdesc lang="en">Log file</shortdesc>
@@ -91,6 +109,7 @@ of it is killed. Never more than four fifths of the timeout of the stop action.
 <action name="start" timeout="30s"/>
 <action name="stop" timeout="30s"/>
 <action name="monitor" timeout="10s" interval="10s" depth="0"/>
+<action name="reload" timeout="20s"/>
 <action name="validate-all" timeout="10s"/>
 <action name="meta-data" timeout="5s"/>
 </actions>
@@ -113,6 +132,7 @@ def main(arguments):
         "start": start,
         "stop": stop,
         "monitor": monitor,
+        "reload": reload,
         "validate-all": validate,
         "meta-data": show_metadata,
         "usage": show_usage,
@@ -127,6 +147,9 @@ def main(arguments):
     except Problem as problem:
         tell(problem.reason)
         return problem.code
+    except OSError as error:
+        tell(f"this machine does not let the agent work: {error}")
+        return GENERIC
 
 
 def show_metadata():
@@ -137,22 +160,23 @@ def show_metadata():
 
 def show_usage():
     """Print how the agent is called."""
-    sys.stderr.write("usage: command {start|stop|monitor|validate-all|meta-data}\n")
+    sys.stderr.write("usage: command {start|stop|monitor|reload|validate-all|meta-data}\n")
     return SUCCESS
 
 
 def monitor():
     """Running, and answering if it has a port: 0; gone with all it started: 7; else 1."""
-    state = read_state()
-    if state is None or not leads(state):
-        left = members(state)
+    main_process = read_state()
+    if not runs(main_process):
+        left = members(main_process)
         if not left:
             return NOT_RUNNING
         raise Problem(GENERIC, f"its main process is gone but these are left: {numbers(left)}")
     port = port_number()
     if port is not None and not answers(port, min(5.0, time_limit() / 2)):
         raise Problem(
-            GENERIC, f"process {state[0]} runs but does not answer on {address()} port {port}"
+            GENERIC,
+            f"process {main_process.pid} runs but does not answer on {address()} port {port}",
         )
     return SUCCESS
 
@@ -160,23 +184,24 @@ def monitor():
 def start():
     """Start the command and wait until it runs, or until it answers if it has a port."""
     until = time.monotonic() + time_limit() * 0.9
-    words, directory, variables = command_line()
+    words, variables = command_line()
     port = port_number()
+    check_machine(words, variables)
     with_lock(until)
-    state = read_state()
-    if state is not None and leads(state):
-        wait_until_it_answers(state, port, until, ours=None)
+    main_process = read_state()
+    if runs(main_process):
+        wait_until_ready(main_process, port, until)
         return SUCCESS
-    left = members(state)
+    left = members(main_process)
     if left:
         raise Problem(GENERIC, f"of an earlier run these are left: {numbers(left)}; stop it first")
-    if port is not None and is_taken(port):
+    if port is not None and answers(port, 1.0):
         raise Problem(GENERIC, f"another program already listens on {address()} port {port}")
-    state = launch(words, directory, variables)
+    main_process = launch(words, variables)
     try:
-        wait_until_it_answers(state, port, until, ours=state[0])
+        wait_until_ready(main_process, port, until, settle=SETTLE)
     except Problem:
-        end_all(state, signal.SIGKILL, 0.0, time.monotonic() + 5.0)
+        end_all(main_process, signal.SIGKILL, 0.0, time.monotonic() + 5.0)
         remove_state()
         raise
     return SUCCESS
@@ -186,22 +211,38 @@ def stop():
     """End the command and all that it started; done when none of them is left."""
     limit = time_limit()
     began = time.monotonic()
-    with_lock(began + limit * 0.9)
-    state = read_state()
+    which = signal_parameter("stop_signal", "TERM")
     patience = min(whole_number("stop_timeout", 10), limit * 0.8)
-    left = end_all(state, stop_signal(), patience, began + limit * 0.95)
+    with_lock(began + limit * 0.9)
+    left = end_all(read_state(), which, patience, began + limit * 0.95)
     if left:
         raise Problem(GENERIC, f"these would not end: {numbers(left)}")
     remove_state()
     return SUCCESS
 
 
+def reload():
+    """Make the running command read its configuration again; one that is stopped stays so."""
+    which = signal_parameter("reload_signal")
+    if which is None:
+        raise Problem(UNIMPLEMENTED, "without reload_signal this command cannot be reloaded")
+    with_lock(time.monotonic() + time_limit() * 0.9)
+    code = monitor()
+    if code == SUCCESS:
+        send(read_state(), which)
+    return code
+
+
 def validate():
-    """Check the parameters, and that the command can be run here."""
-    command_line()
+    """Check the parameters, and at the whole check that the command can be run here."""
+    words, variables = command_line()
     port_number()
-    stop_signal()
+    signal_parameter("stop_signal", "TERM")
+    signal_parameter("reload_signal")
     whole_number("stop_timeout", 10)
+    level = os.environ.get("OCF_CHECK_LEVEL", "")
+    if level.isdigit() and int(level) >= WHOLE_CHECK:
+        check_machine(words, variables)
     return SUCCESS
 
 
@@ -245,18 +286,19 @@ def port_number():
     return port
 
 
-def stop_signal():
-    """Return the signal that asks the command to end."""
-    name = parameter("stop_signal", "TERM").upper()
-    name = name if name.startswith("SIG") else "SIG" + name
-    found = getattr(signal, name, None)
+def signal_parameter(name, default=""):
+    """Return the signal that a parameter names, or None when it names none."""
+    word = parameter(name, default).upper()
+    if not word:
+        return None
+    found = getattr(signal, word if word.startswith("SIG") else "SIG" + word, None)
     if not isinstance(found, signal.Signals):
-        raise Problem(CONFIGURED, f"stop_signal must be a signal's name, not {name!r}")
+        raise Problem(CONFIGURED, f"{name} must be a signal's name, not {word!r}")
     return found
 
 
 def command_line():
-    """Return the command's words, its directory and its variables, all of them checked."""
+    """Return the command's words and all its variables; neither depends on this machine."""
     import shlex
 
     try:
@@ -270,28 +312,25 @@ def command_line():
         raise Problem(CONFIGURED, "command is required")
     if any(not equals or not name for name, equals, _value in pairs):
         raise Problem(CONFIGURED, "environment must be words such as NAME=VALUE")
-    directory = parameter("directory", "/")
-    if not os.path.isdir(directory):
-        raise Problem(INSTALLED, f"the directory {directory} does not exist")
     variables = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("OCF_", "HA_", "LC_ALL")) and name != MARK
+        if not name.startswith(("OCF_", "HA_", "LC_ALL"))
     }
     variables.update((name, value) for name, _equals, value in pairs)
-    if not is_program(words[0], directory, variables.get("PATH", os.defpath)):
-        raise Problem(INSTALLED, f"the command {words[0]} is not installed or not executable")
     variables[MARK] = state_file()
-    return words, directory, variables
+    return words, variables
 
 
-def is_program(word, directory, search_path):
-    """Say whether *word* names a program, as execvpe will look for it."""
-    if "/" in word:
-        candidates = [os.path.join(directory, word)]
-    else:
-        candidates = [os.path.join(one, word) for one in search_path.split(":")]
-    return any(os.path.isfile(one) and os.access(one, os.X_OK) for one in candidates)
+def check_machine(words, variables):
+    """See that the directory and the command are here, as execvpe will look for it."""
+    directory = parameter("directory", "/")
+    if not os.path.isdir(directory):
+        raise Problem(INSTALLED, f"the directory {directory} does not exist")
+    folders = [""] if "/" in words[0] else variables.get("PATH", os.defpath).split(":")
+    candidates = [os.path.join(directory, folder, words[0]) for folder in folders]
+    if not any(os.path.isfile(one) and os.access(one, os.X_OK) for one in candidates):
+        raise Problem(INSTALLED, f"the command {words[0]} is not installed or not executable")
 
 
 def state_file():
@@ -306,26 +345,27 @@ def state_file():
 
 
 def read_state():
-    """Return the main process's number and start time, or None when nothing was started.
+    """Return the main process, or None when nothing was started.
 
     A state file of an earlier boot says nothing any more.
     """
     try:
         with open(state_file(), encoding="ascii") as file:
             pid, started, boot = file.read().split()
-        return (int(pid), int(started)) if boot == boot_id() else None
+        main_process = Identity(int(pid), int(started))
+        return main_process if boot == boot_id() else None
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise Problem(GENERIC, f"the state file {state_file()} cannot be read: {error}") from None
 
 
-def write_state(state):
+def write_state(main_process):
     """Write the state file whole or not at all."""
     path = state_file()
     try:
         with open(path + ".new", "w", encoding="ascii") as file:
-            file.write(f"{state[0]} {state[1]} {boot_id()}\n")
+            file.write(f"{main_process.pid} {main_process.started} {boot_id()}\n")
         os.replace(path + ".new", path)
     except OSError as error:
         raise Problem(
@@ -369,61 +409,53 @@ def with_lock(until):
             time.sleep(PAUSE)
 
 
-def entry(pid):
-    """Return (state, parent, session, start time) of a process, or None (proc.5)."""
+def look_up(pid):
+    """Return what /proc says of a process, or None when there is no such one."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
     except OSError:
         return None
+    # The program's name before this is in brackets and may hold anything.
     fields = text[text.rfind(b")") + 2 :].split()
     if len(fields) < 20:
         return None
-    return fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[19])
+    return Process(fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[19]))
 
 
-def leads(state):
-    """Say whether the main process runs; a zombie does not."""
-    found = entry(state[0])
-    return found is not None and found[3] == state[1] and found[0] not in "ZX"
+def runs(identity):
+    """Say whether that very process runs; a zombie does not, nor does None."""
+    found = None if identity is None else look_up(identity.pid)
+    return found is not None and found.started == identity.started and found.state not in "ZX"
 
 
-def members(state):
-    """Return the numbers of all processes that belong to the service and are not zombies.
+def members(main_process):
+    """Return the identities of all processes of the service, without zombies.
 
     A process belongs by its session, by the mark in its environment, or by its parent.
-    While a session has members its number is not given out again.
+    While a session has members its number is not given out again; so when another
+    program has the main process's number, nobody is in that session any more.
     """
-    table = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            found = entry(name)
-            if found is not None:
-                table[int(name)] = found
+    table = {int(name): look_up(name) for name in os.listdir("/proc") if name.isdigit()}
+    table = {pid: one for pid, one in table.items() if one is not None}
+    session = since = 0
+    if main_process is not None:
+        since = main_process.started
+        namesake = table.get(main_process.pid)
+        if namesake is None or namesake.started == since:
+            session = main_process.pid
     ours = set()
-    for pid, (_state, _parent, session, started) in table.items():
-        if pid == os.getpid():
-            continue
-        if state is not None and session == state[0] and started >= state[1]:
+    for pid, one in table.items():
+        # What is older than the main process is not of it, and need not be looked into.
+        if one.started >= since and ((session and one.session == session) or is_marked(pid)):
             ours.add(pid)
-        elif state is not None and started < state[1]:
-            continue
-        elif is_marked(pid):
-            ours.add(pid)
-    if state is not None and is_another(table.get(state[0]), state):
-        # The number names another program by now: whoever has its session is not ours.
-        ours = {pid for pid in ours if is_marked(pid)}
     while True:
-        more = {pid for pid, one in table.items() if one[1] in ours and pid not in ours}
+        more = {pid for pid, one in table.items() if one.parent in ours and pid not in ours}
         if not more:
             break
         ours |= more
-    return {pid: table[pid] for pid in ours if table[pid][0] not in "ZX"}
-
-
-def is_another(found, state):
-    """Say whether *found* is a process that merely has the number of our main one."""
-    return found is not None and found[3] != state[1]
+    ours.discard(os.getpid())
+    return {Identity(pid, table[pid].started) for pid in ours if table[pid].state not in "ZX"}
 
 
 def is_marked(pid):
@@ -433,16 +465,16 @@ def is_marked(pid):
             variables = file.read().split(b"\0")
     except OSError:
         return False
-    return f"{MARK}={state_file()}".encode() in variables
+    return os.fsencode(f"{MARK}={state_file()}") in variables
 
 
 def numbers(found):
-    """Return process numbers as text for an operator."""
-    return ", ".join(str(pid) for pid in sorted(found)[:10])
+    """Return the numbers of processes as text for an operator."""
+    return ", ".join(str(one.pid) for one in sorted(found)[:10])
 
 
-def launch(words, directory, variables):
-    """Start the command in a session of its own and return its number and start time.
+def launch(words, variables):
+    """Start the command in a session of its own and return its process.
 
     The child waits for a word before it becomes the command, and that is given only
     once the state file is written: no command ever runs without one, even if this
@@ -452,11 +484,11 @@ def launch(words, directory, variables):
     go, failed = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
-        become(words, directory, variables, output, go, failed)
+        become(words, variables, output, go, failed)
     for unused in (go[0], failed[1], output):
         os.close(unused)
-    state = (pid, entry(pid)[3])
-    write_state(state)
+    main_process = Identity(pid, look_up(pid).started)
+    write_state(main_process)
     os.write(go[1], b"!")
     os.close(go[1])
     # Becoming the command closes the other end; only a failure writes to it.
@@ -466,7 +498,7 @@ def launch(words, directory, variables):
         os.waitpid(pid, 0)
         remove_state()
         raise Problem(INSTALLED, f"the command {words[0]} cannot be run: {reason}")
-    return state
+    return main_process
 
 
 def open_output():
@@ -478,7 +510,7 @@ def open_output():
         raise Problem(ARGUMENTS, f"the output {path} cannot be opened: {error.strerror}") from None
 
 
-def become(words, directory, variables, output, go, failed):
+def become(words, variables, output, go, failed):
     """Turn the forked child into the command; never returns."""
     try:
         # Only with this end closed does the read below see that our parent was killed.
@@ -489,7 +521,7 @@ def become(words, directory, variables, output, go, failed):
             signal.signal(one, signal.SIG_DFL)
         if os.read(go[0], 1) != b"!":
             os._exit(1)
-        os.chdir(directory)
+        os.chdir(parameter("directory", "/"))
         os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -502,34 +534,28 @@ def become(words, directory, variables, output, go, failed):
     os._exit(127)
 
 
-def wait_until_it_answers(state, port, until, ours):
-    """Return once the command runs, or answers on *port*; *ours* is our child to collect."""
-    settled = time.monotonic() + SETTLE
+def wait_until_ready(main_process, port, until, settle=0.0):
+    """Return once the command answers on *port*, or without one has run for *settle* seconds."""
+    settled = time.monotonic() + settle
     while True:
-        status = collected(ours)
-        if status is not None or not leads(state):
-            raise Problem(GENERIC, f"the command ended at once{status or ''}; see its output")
-        if port is None and (ours is None or time.monotonic() >= settled):
-            return
-        if port is not None and answers(port, 1.0):
-            if not leads(state):
-                continue
+        # Asked before the main process: another program may have come to answer there.
+        ready = time.monotonic() >= settled if port is None else answers(port, 1.0)
+        if not runs(main_process):
+            how = how_it_ended(main_process.pid)
+            raise Problem(GENERIC, f"the command ended at once{how}; see its output")
+        if ready:
             return
         if time.monotonic() >= until:
             raise Problem(GENERIC, f"it did not answer on {address()} port {port} in time")
         time.sleep(PAUSE)
 
 
-def collected(pid):
-    """Return how our child ended, as text, or None while it runs."""
-    if pid is None:
-        return None
+def how_it_ended(pid):
+    """Return how the process *pid* ended, as text, if it was our child."""
     try:
-        found, status = os.waitpid(pid, os.WNOHANG)
+        _pid, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         return ""
-    if found == 0:
-        return None
     if os.WIFSIGNALED(status):
         return f" by signal {os.WTERMSIG(status)}"
     return f" with exit status {os.WEXITSTATUS(status)}"
@@ -546,63 +572,46 @@ def answers(port, seconds):
     return True
 
 
-def is_taken(port):
-    """Say whether another program listens on the address and *port*."""
-    import errno
-    import socket
-
-    try:
-        families = socket.getaddrinfo(address(), port, type=socket.SOCK_STREAM)
-    except OSError:
-        raise Problem(ARGUMENTS, f"the address {address()} is not known here") from None
-    family, kind, protocol, _name, where = families[0]
-    try:
-        with socket.socket(family, kind, protocol) as trial:
-            # Without this, connections of an earlier run that linger would look like a listener.
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind(where)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            return True
-        return answers(port, 1.0)
-    return False
-
-
-def end_all(state, first_signal, patience, until):
-    """End all processes of the service; return those that are left at *until*.
+def end_all(main_process, first_signal, patience, until):
+    """End all processes of the service; return the identities of those left at *until*.
 
     The main process is asked first, because many end their children themselves; those
     that outlive it are asked as well, and all are killed once *patience* is used up.
     """
     kill_at = time.monotonic() + patience
+    seen = set()
     asked = set()
+    pause = PAUSE
     while True:
-        left = members(state)
-        if not left or time.monotonic() >= until:
+        # Who was seen once is ours, also when parent, session and mark no longer say so.
+        seen |= members(main_process)
+        left = {one for one in seen if runs(one)}
+        now = time.monotonic()
+        if not left or now >= until:
             return left
-        if time.monotonic() >= kill_at:
-            for pid, one in left.items():
-                send(pid, one, signal.SIGKILL)
-        else:
-            main_one = state[0] if state is not None and state[0] in left else None
-            for pid, one in left.items():
-                if pid not in asked and main_one in (None, pid):
-                    asked.add(pid)
-                    send(pid, one, first_signal)
-        time.sleep(PAUSE)
+        for one in left:
+            if now >= kill_at:
+                send(one, signal.SIGKILL)
+            elif one not in asked and (one == main_process or main_process not in left):
+                asked.add(one)
+                send(one, first_signal)
+        time.sleep(pause)
+        # Looking through all processes is work: not fifty times in each second of a long stop.
+        pause = min(pause * 1.5, LONGEST_PAUSE, max(PAUSE, kill_at - now))
 
 
-def send(pid, one, which):
-    """Send a signal to a process, unless its number belongs to another by now."""
-    found = entry(pid)
-    if found is None or found[3] != one[3]:
+def send(identity, which):
+    """Send a signal to that very process, if it still runs."""
+    if not runs(identity):
         return
     try:
-        os.kill(pid, which)
+        os.kill(identity.pid, which)
     except ProcessLookupError:
         pass
     except PermissionError:
-        raise Problem(PERMISSION, f"process {pid} may not be stopped by this user") from None
+        raise Problem(
+            PERMISSION, f"process {identity.pid} may not be signalled by this user"
+        ) from None
 
 
 if __name__ == "__main__":

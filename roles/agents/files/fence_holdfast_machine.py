@@ -16,8 +16,9 @@ VERSION = "0.1.0"
 
 ALIASES = {"port": "plug", "option": "action"}
 DEFAULTS = {"power_timeout": "20"}
-KNOWN = ("action", "plug", "folder", "power_timeout", "nodename")
-"""nodename is accepted and not used: pacemaker always gives it."""
+KNOWN = ("action", "plug", "nodename", "folder", "power_timeout")
+METADATA_ACTIONS = ("metadata", "meta-data", "manpage")
+"""The second is its name for resource agents; fencing.py of fence-agents answers all alike."""
 
 METADATA = """<?xml version="1.0" ?>
 <resource-agent name="fence_holdfast_machine" \
@@ -40,6 +41,11 @@ stands for a node on one computer. There is no default action: without one it re
     <getopt mixed="-n, --plug=[name]" />
     <content type="string" />
     <shortdesc lang="en">Name of the machine</shortdesc>
+  </parameter>
+  <parameter name="nodename" unique="0" required="0">
+    <getopt mixed="--nodename=[name]" />
+    <content type="string" />
+    <shortdesc lang="en">Name of the node, which is its machine's; a plug is preferred</shortdesc>
   </parameter>
   <parameter name="folder" unique="0" required="1">
     <getopt mixed="--folder=[path]" />
@@ -71,6 +77,7 @@ stands for a node on one computer. There is no default action: without one it re
   <action name="list" />
   <action name="list-status" />
   <action name="metadata" />
+  <action name="manpage" />
   <action name="validate-all" />
 </actions>
 </resource-agent>
@@ -78,8 +85,10 @@ stands for a node on one computer. There is no default action: without one it re
 
 HELP = """usage: fence_holdfast_machine -o ACTION [-n NAME] --folder PATH [--power-timeout SECONDS]
 or name=value lines on standard input, when there are no arguments.
-  -o, --action    on, off, reboot, status, monitor, list, list-status, metadata, validate-all
+  -o, --action    on, off, reboot, status, monitor, list, list-status, metadata, manpage,
+                  validate-all
   -n, --plug      name of the machine
+      --nodename  the same, for callers that know only nodes; a plug is preferred
       --folder    folder that holds one folder for each machine
   -h, --help      this text
   -V, --version   the version
@@ -103,11 +112,16 @@ class Settings:
 
     @property
     def plug(self):
-        """The name of one machine."""
-        name = self._options.get("plug", "")
+        """The name of one machine (FenceAgentAPI, nodename: a port goes before it)."""
+        name = self._options.get("plug", self._options.get("nodename", ""))
         if not name or "/" in name or "," in name or name in (".", ".."):
             raise Refused(f"plug must be the name of one machine, not {name!r}")
         return name
+
+    @property
+    def has_plug(self):
+        """Whether a machine was named at all."""
+        return "plug" in self._options or "nodename" in self._options
 
     @property
     def folder(self):
@@ -149,7 +163,7 @@ def main(arguments, lines):
 
 def act(settings):
     """Carry out the action; returns 0, or for a status 2 when the machine is off."""
-    if settings.action in ("metadata", "meta-data"):
+    if settings.action in METADATA_ACTIONS:
         sys.stdout.write(METADATA)
         return 0
     actions = {
@@ -321,18 +335,26 @@ def list_status(settings):
     power = Power()
     folder = settings.folder
     for name in power.call("machines", folder):
-        state = "ON" if power.call("is_on", folder, name) else "OFF"
+        try:
+            state = "ON" if power.call("is_on", folder, name) else "OFF"
+        except Refused as reason:
+            say(f"{name}: {reason}")
+            state = "UNKNOWN"
         sys.stdout.write(f"{name},{name},{state}\n")
     return 0
 
 
 def validate(settings):
-    """Check the options without looking at any machine."""
+    """Check the options, a plug only if there is one, without looking at any machine."""
     settings.folder  # noqa: B018
     settings.power_timeout  # noqa: B018
+    if settings.has_plug:
+        settings.plug  # noqa: B018
     return 0
 
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
+    # A name of any bytes is a name; it is refused as unknown, not as a wrong encoding.
+    sys.stdin.reconfigure(errors="surrogateescape")
     sys.exit(main(arguments, [] if arguments else sys.stdin.readlines()))

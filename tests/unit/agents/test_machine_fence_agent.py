@@ -94,6 +94,10 @@ def test_without_an_action_nothing_happens(installed, lines):
         ({"action": "off", "plug": "../n1"}, "plug must be"),
         ({"action": "off", "plug": ".."}, "plug must be"),
         ({"action": "off", "plug": "n9"}, "no machine n9"),
+        ({"action": "off", "plug": "", "nodename": "n1"}, "plug must be"),
+        ({"action": "off", "plug ": "n1"}, "plug must be"),
+        ({"action": "off", "nodename": "n9"}, "no machine n9"),
+        ({"action": "validate-all", "plug": "n1,n2"}, "plug must be"),
         ({"action": "status", "plug": "n9"}, "no machine n9"),
         ({"action": "off", "plug": "n1", "folder": "machines"}, "folder must be"),
         ({"action": "off", "plug": "n1", "folder": "/nonexistent"}, "does not exist"),
@@ -152,6 +156,45 @@ def test_lists_have_plugs_aliases_and_states(installed):
     assert on_stdin(installed, action="list-status").stdout == "n1,n1,ON\nn2,n2,OFF\n"
     assert on_stdin(installed, action="monitor").returncode == 0
     assert on_stdin(installed, action="validate-all").returncode == 0
+    assert on_stdin(installed, action="validate-all", plug="n9").returncode == 0
+
+
+def test_a_machine_that_does_not_answer_does_not_hide_the_others(installed):
+    _agent, folder = installed
+    (folder / "n1").write_text("broken")
+    found = on_stdin(installed, action="list-status")
+    assert (found.returncode, found.stdout) == (0, "n1,n1,UNKNOWN\nn2,n2,OFF\n")
+    assert "n1: the machine does not answer" in found.stderr
+
+
+def test_a_node_names_its_machine_where_no_plug_does(installed):
+    assert on_stdin(installed, action="status", nodename="n2").returncode == 2
+    assert on_stdin(installed, action="status", nodename="n2", plug="n1").returncode == 0
+    agent, folder = installed
+    asked = ask(agent, "-o", "status", "--nodename", "n2", "--folder", str(folder))
+    assert asked.returncode == 2
+
+
+def test_what_the_fencing_daemons_of_clusters_send_is_understood(installed):
+    # FenceAgentAPI, Example input given to a fence_agent.
+    _agent, folder = installed
+    given = {"agent": "fence_holdfast_machine", "name": "device", "port": "n1", "option": "off"}
+    assert on_stdin(installed, **given, nodename="n2").returncode == 0
+    assert [(folder / name).read_text() for name in ("n1", "n2")] == ["off", "off"]
+
+
+def test_bytes_that_are_no_text_are_refused_and_not_a_crash(installed):
+    agent, folder = installed
+    found = subprocess.run(
+        [str(agent)],
+        input=b"action=off\nplug=n\xff1\nfolder=" + str(folder).encode() + b"\n",
+        capture_output=True,
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONIOENCODING": "utf-8:strict"},
+        check=False,
+    )
+    assert found.returncode == 1
+    assert b"there is no machine n" in found.stderr
+    assert b"Traceback" not in found.stderr
 
 
 def test_standard_input_is_read_as_other_fence_agents_read_it(installed):
@@ -190,10 +233,11 @@ def test_a_link_to_the_agent_finds_the_library_too(installed, tmp_path):
     assert ask(link, "-o", "status", "-n", "n2", "--folder", str(folder)).returncode == 2
 
 
-def test_both_spellings_of_metadata_are_valid_for_the_schema_of_fence_agents(tmp_path):
+def test_all_spellings_of_metadata_are_valid_for_the_schema_of_fence_agents(tmp_path):
     agent = install_fence_agent(tmp_path)
     text = ask(agent, lines="action=metadata\n").stdout
     assert ask(agent, "-o", "meta-data").stdout == text
+    assert ask(agent, "-o", "manpage").stdout == text
     schema = Path("/usr/share/cluster/relaxng/metadata.rng")
     if shutil.which("xmllint") is None or not schema.exists():
         pytest.skip("xmllint or the schema of fence-agents is not installed")
@@ -212,4 +256,5 @@ def test_our_own_fencing_proves_with_it(installed):
     result = power_off(configuration, name)
     assert (result.confirmed, result.evidence) == (True, "device-verified")
     assert power_on(configuration, name).power == "on"
-    assert dict(ask_devices(configuration, name, "list")[0].plugs or {}) == {"n1": "n1", "n2": "n2"}
+    (answer,) = ask_devices(configuration, name, "list")
+    assert list(answer.described()["plugs"]) == ["n1", "n2"]

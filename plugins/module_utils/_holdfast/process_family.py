@@ -1,0 +1,91 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All that came of one call of a program, wherever it went, and the end of it.
+
+A process leaves its group with setsid, and its ancestors when one between them ends.
+It is found all the same, without any privilege: by its parent, group or session as
+seen now or earlier, and by a mark that every process of the call inherits in its
+environment.  Only one that did all three, left its session, lost its parent between
+two looks and gave up its environment, is not found.
+
+The kernel's own means are no better for agents.  A child subreaper
+(PR_SET_CHILD_SUBREAPER) gets processes that it does not know: daemons that end
+become zombies that an agent takes for alive.  A control group needs privileges, and
+would hold the services as well that are to outlive the call.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from .process_table import ProcessEntry, carries, descendants, is_alive, process_table
+
+MARK = "HOLDFAST_RUN"
+"""Environment variable whose value is another one for each call."""
+
+_EMPTY_LOOKS = 2
+"""A walk through /proc can miss what is born during it; two in a row hardly can."""
+
+_PAUSE = 0.01
+
+
+class Family:
+    """The child of one call, not collected yet, and all that came of it."""
+
+    def __init__(self, child: int, mark: str) -> None:
+        """Describe the call whose process is *child* and in whose environment MARK is *mark*."""
+        self._child = child
+        self._variable = f"{MARK}={mark}".encode()
+        self._known: dict[int, ProcessEntry] = {}
+
+    def look(self) -> None:
+        """Remember who descends from the child now."""
+        self._remember(process_table())
+
+    def end(self, until: float, clock: Callable[[], float]) -> None:
+        """Kill the child and all that came of it, until none is seen or *clock* says *until*.
+
+        The child must not have been collected: as long as it is not, neither its number
+        nor its group's can belong to anybody else.
+        """
+        empty_looks = 0
+        while empty_looks < _EMPTY_LOOKS:
+            # Looked up before the kill: an orphan no longer tells its parent.
+            self._look_closely()
+            alive = [pid for pid, entry in self._known.items() if is_alive(pid, entry.start)]
+            # The group needs no look, which may see nothing when we are out of descriptors.
+            _send_kill(os.killpg, self._child)
+            for pid in alive:
+                if is_alive(pid, self._known[pid].start):
+                    _send_kill(os.kill, pid)
+            empty_looks = 0 if alive else empty_looks + 1
+            if clock() >= until:
+                return
+            if alive:
+                time.sleep(_PAUSE)
+
+    def _look_closely(self) -> None:
+        """Remember the descendants and those that only the mark betrays."""
+        table = process_table()
+        self._remember(table)
+        child = self._known.get(self._child)
+        for pid, entry in table.items():
+            # What is older than the child cannot have come of it.
+            if pid in self._known or child is None or entry.start < child.start:
+                continue
+            if carries(pid, self._variable):
+                self._known[pid] = entry
+
+    def _remember(self, table: dict[int, ProcessEntry]) -> None:
+        self._known.update(descendants(table, self._child, self._known))
+
+
+def _send_kill(kill: Callable[[int, int], None], number: int) -> None:
+    """Send SIGKILL by *kill* (os.kill or os.killpg); who is gone or not ours is left."""
+    try:
+        kill(number, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
