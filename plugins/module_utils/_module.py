@@ -31,6 +31,7 @@ class Options:
     required_together: Sequence[Sequence[str]] = ()
     required_one_of: Sequence[Sequence[str]] = ()
     mutually_exclusive: Sequence[Sequence[str]] = ()
+    required_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def merge(self, *others: Options) -> Options:
         """Return these options together with those of *others*; a later one wins by name."""
@@ -44,6 +45,7 @@ class Options:
             required_together=[row for one in every for row in one.required_together],
             required_one_of=[row for one in every for row in one.required_one_of],
             mutually_exclusive=[row for one in every for row in one.mutually_exclusive],
+            required_by={name: row for one in every for name, row in one.required_by.items()},
         )
 
 
@@ -60,6 +62,18 @@ CLUSTER_FILES = Options(
     }
 )
 """For modules that act on a cluster's files in a folder; documented in cluster_files."""
+
+
+MAINTENANCE = Options(
+    argument_spec={
+        "reason": {"type": "str"},
+        "owner": {"type": "str"},
+        "until": {"type": "str"},
+        "duration": {"type": "float"},
+    },
+    mutually_exclusive=[["until", "duration"]],
+)
+"""Why there is a maintenance, by whom, and until when; documented in maintenance."""
 
 
 class _Module(AnsibleModule):
@@ -112,6 +126,7 @@ def run(
         required_together=[list(row) for row in options.required_together],
         required_one_of=[list(row) for row in options.required_one_of],
         mutually_exclusive=[list(row) for row in options.mutually_exclusive],
+        required_by={name: list(row) for name, row in options.required_by.items()},
         supports_check_mode=True,
     )
     module.mark_secrets()
@@ -124,6 +139,8 @@ def run(
     values = dict(result.values)
     if module._diff and (result.before is not None or result.after is not None):
         values["diff"] = {"before": _text(result.before), "after": _text(result.after)}
+    if result.failure:
+        module.fail_json(msg=result.failure, changed=result.changed, **values)
     module.exit_json(changed=result.changed, **values)
 
 

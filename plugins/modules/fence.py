@@ -8,18 +8,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fence
-short_description: Switch a machine off or on with a fence agent, and prove it
+short_description: Switch machines off or on with fence agents, and prove it
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Switches one machine with any installed fence agent, and asks the device for its state
+  - Switches machines with any installed fence agent, and asks the device for their state
     afterwards in a call of its own. Only that answer counts, not what the agent said of its
     success. Without it the task fails.
-  - The machine is a node of a fence configuration file, with all its devices and levels, or one
-    plug of an agent whose parameters are given in the task.
-  - It talks to the device at once and itself. It does not ask the cluster, does not tell it
-    either, and does not look what runs on the machine.
+  - The machines are nodes of a fence configuration file, with all their devices and levels, or
+    plugs of one agent whose parameters are given in the task.
+  - Many machines are treated at the same time, each device with one of them at a time. One that
+    fails stops no other; the task then fails at its end and says which.
+  - It talks to the devices at once and itself. It does not ask the cluster, does not tell it
+    either, and does not look what runs on the machines.
   - Parameters are checked against the agent's metadata before anything is sent. Passwords go to
     the agent on its standard input and appear in no log, result or error.
 extends_documentation_fragment:
@@ -28,70 +30,91 @@ attributes:
   idempotent:
     support: partial
     description:
-      - O(state) is idempotent. O(action=reboot) switches the machine off and on each time.
+      - O(state) and O(action=unfence) are idempotent. O(action=reboot) and O(action=diag) act
+        each time.
 options:
   config:
     description:
-      - The JSON file with the fence devices and the levels of each node. It holds passwords, so
-        it must be readable by its owner alone.
+      - The JSON file with the fence devices and the levels of each node, which
+        M(holdfast.ha.fence_config) writes. It holds passwords, so it must be readable by its
+        owner alone.
     type: path
-  node:
-    description: The node in O(config) to act on.
-    type: str
+  nodes:
+    description: The nodes in O(config) to act on.
+    type: list
+    elements: str
+    aliases:
+      - node
   agent:
     description: A fence agent by name, such as V(fence_ipmilan), or by its whole path.
     type: str
   parameters:
     description:
       - The agent's parameters, such as its address, user and password, without C(action) and
-        C(plug).
+        C(plug). M(holdfast.ha.fence_info) tells which there are.
       - A false boolean is not sent, because most agents take it for true.
       - The values of all parameters whose names say that they are secrets are hidden.
+      - In place of a secret such as C(password), C(password_file) is a file that holds it and
+        that only its owner can read, and C(password_script) a program that prints it. The
+        program is run without a shell, and not by the agent.
     type: dict
-  plug:
+  plugs:
     description:
-      - The plug of the machine on the device of O(agent), or its name there.
-      - One only. Agents take a comma for several plugs, and some switch the first alone.
-    type: str
+      - The plugs of the machines on the device of O(agent), or their names there.
+      - Each is switched in a call of its own. Agents that are given several at once switch the
+        first alone, some of them.
+    type: list
+    elements: str
+    aliases:
+      - plug
   timeout:
     description:
       - Seconds for a command and its proof together, with O(agent). The default is V(20).
     type: float
   state:
     description:
-      - V(off) switches the machine off unless its devices already say that it is.
-      - V(on) switches it on likewise.
+      - V(off) switches the machines off unless their devices already say that they are.
+      - V(on) switches them on likewise.
     type: str
     choices:
       - 'on'
       - 'off'
   action:
     description:
-      - V(reboot) switches the machine off, proves it, and switches it on again. The agent's own
-        reboot is never used.
-      - V(status) asks whether it is on.
-      - V(monitor), V(list), V(list-status) and V(validate-all) ask each of its devices.
+      - V(reboot) switches the machines off, proves it, and switches them on again. The agent's
+        own reboot is never used.
+      - V(unfence) gives a machine back the access that agents such as C(fence_scsi) cut. Some can
+        do it on the machine itself alone, so run it there, before it takes up its work.
+      - V(diag) sends a diagnostic interrupt, with which a kernel dumps its memory and stops.
+        Nothing tells whether it did.
+      - V(status) asks whether they are on.
+      - V(monitor), V(list), V(list-status) and V(validate-all) ask each of their devices.
     type: str
     choices:
       - reboot
+      - unfence
+      - diag
       - status
       - list
       - list-status
       - monitor
       - validate-all
 notes:
-  - In check mode nothing is switched; devices are only asked.
-  - The evidence RV(evidence=assumed) of agents such as C(fence_sbd) or C(fence_scsi) rests on a
-    watchdog on the machine, or on its being cut off from storage or network. It may still run.
+  - In check mode nothing is switched; devices are only asked for their status.
+  - The evidence V(assumed) of agents such as C(fence_sbd) or C(fence_scsi) rests on a watchdog on
+    the machine, or on its being cut off from storage or network. It may still run.
+  - A random or fixed delay of a node in O(config) passes before it is switched off here too.
 seealso:
+  - module: holdfast.ha.fence_config
+  - module: holdfast.ha.fence_info
   - module: holdfast.ha.ocf_action
 """
 
 EXAMPLES = r"""
-- name: Switch off a node with all of its devices, and prove it
+- name: Switch off two nodes at once with all of their devices, and prove it
   holdfast.ha.fence:
     config: /etc/holdfast/fence.json
-    node: n3
+    nodes: [n2, n3]
     state: 'off'
 
 - name: Switch on one machine by its management board
@@ -104,61 +127,77 @@ EXAMPLES = r"""
       lanplus: true
     state: 'on'
 
-- name: Which outlets does the power switch have?
+- name: Which outlets does the power switch have, and which are on?
   holdfast.ha.fence:
     agent: fence_apc_snmp
     parameters:
       ip: 192.0.2.20
       community: "{{ vault_community }}"
-    action: list
+    action: list-status
   register: outlets
 """
 
 RETURN = r"""
-before:
-  description: V(on), V(off) or V(unknown), as the devices said before anything was done.
-  returned: with O(state), O(action=reboot) or O(action=status)
-  type: str
-  sample: 'on'
-after:
-  description: The same afterwards; in check mode what it would be.
-  returned: with O(state), O(action=reboot) or O(action=status)
-  type: str
-  sample: 'off'
-confirmed:
+nodes:
   description:
-    - Whether the devices proved RV(after). False in check mode when something would be done.
-  returned: with O(state), O(action=reboot) or O(action=status)
-  type: bool
-  sample: true
-evidence:
-  description:
-    - What the proof rests on. V(device-verified), the power device itself says so; V(assumed),
-      it relies on a watchdog, or only access was cut; V(none), there is no proof.
-  returned: with O(state), O(action=reboot) or O(action=status)
-  type: str
-  sample: device-verified
-reason:
-  description: In a few words why, or why not.
-  returned: with O(state), O(action=reboot) or O(action=status)
-  type: str
-  sample: level 1 is off
-steps:
-  description: What each device was asked and said, in order.
-  returned: with O(state), O(action=reboot) or O(action=status)
-  type: list
-  elements: dict
+    - What came of each machine, by the name of its node, by its plug with O(agent), and by the
+      agent's name for a device without plugs. Those that failed are among them.
+  returned: with O(state), or O(action) V(reboot), V(unfence), V(diag) or V(status)
+  type: dict
+  contains:
+    before:
+      description: V(on), V(off) or V(unknown), as the devices said before anything was done.
+      type: str
+    after:
+      description: The same afterwards; in check mode what it would be.
+      type: str
+    changed:
+      description: Whether a device was told to do something; in check mode, would be.
+      type: bool
+    confirmed:
+      description:
+        - Whether the devices confirmed it. False in check mode when something would be done.
+      type: bool
+    evidence:
+      description:
+        - What that rests on. V(device-verified), the power device itself says so; V(assumed), it
+          relies on a watchdog, or only access was cut; V(none), nothing.
+      type: str
+    proof:
+      description: Whether it is proof at once that the machine is off.
+      type: bool
+    reason:
+      description: In a few words why, or why not.
+      type: str
+    steps:
+      description:
+        - What each device was asked and said, in order, with its level, plug, exit status and
+          seconds.
+      type: list
+      elements: dict
+    failed:
+      description: What went wrong with this machine. Not there when nothing did.
+      type: str
   sample:
-    - level: 1
-      device: bmc-n3
-      plug:
-      action: status
-      exit_status: 2
-      timed_out: false
-      seconds: 0.22
-      text: 'Status: OFF'
+    n3:
+      before: 'on'
+      after: 'off'
+      changed: true
+      confirmed: true
+      evidence: device-verified
+      proof: true
+      reason: bmc-n3 (fence level 1) is off by its own status
+      steps:
+        - level: 1
+          device: bmc-n3
+          plug:
+          action: status
+          exit_status: 2
+          timed_out: false
+          seconds: 0.22
+          text: 'Status: OFF'
 devices:
-  description: What each device said of itself.
+  description: What each device said of itself, or in C(failed) why it did not.
   returned: with O(action) V(monitor), V(list), V(list-status) or V(validate-all)
   type: dict
   contains: {}
@@ -166,9 +205,11 @@ devices:
     pdu1:
       exit_status: 0
       seconds: 0.6
-      text: 1,web
+      text: 1,web,ON
       plugs:
-        '1': web
+        '1':
+          alias: web
+          power: 'on'
 """
 
 from collections.abc import Mapping
@@ -176,39 +217,33 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._holdfast.fence.apply import (
-    DEVICE_ACTIONS,
-    apply_power,
-    ask_devices,
-    described,
-    plan_power,
-    single_device,
-)
-from ..module_utils._holdfast.fence.prove import check_fence_agents, power_status
-from ..module_utils._holdfast.fence.topology import (
-    DEFAULT_TIMEOUT,
-    FenceConfiguration,
-    load_fence_configuration,
-)
+from ..module_utils._holdfast.fence.apply import DEVICE_ACTIONS, plugs_of_device
+from ..module_utils._holdfast.fence.check import check_fence_agents
+from ..module_utils._holdfast.fence.device import DEFAULT_TIMEOUT
+from ..module_utils._holdfast.fence.operate import operate
+from ..module_utils._holdfast.fence.topology import FenceConfiguration, load_fence_configuration
 from ..module_utils._module import Options, Result, hide_agent_secrets, run
 
 OPTIONS = Options(
     argument_spec={
         "config": {"type": "path"},
-        "node": {"type": "str"},
+        "nodes": {"type": "list", "elements": "str", "aliases": ["node"]},
         "agent": {"type": "str"},
         "parameters": {"type": "dict"},
-        "plug": {"type": "str"},
+        "plugs": {"type": "list", "elements": "str", "aliases": ["plug"]},
         "timeout": {"type": "float"},
         "state": {"type": "str", "choices": ["on", "off"]},
-        "action": {"type": "str", "choices": ["reboot", "status", *DEVICE_ACTIONS]},
+        "action": {
+            "type": "str",
+            "choices": ["reboot", "unfence", "diag", "status", *DEVICE_ACTIONS],
+        },
     },
-    required_together=[["config", "node"]],
+    required_together=[["config", "nodes"]],
     required_one_of=[["config", "agent"], ["state", "action"]],
     mutually_exclusive=[
         ["config", "agent"],
         ["config", "parameters"],
-        ["config", "plug"],
+        ["config", "plugs"],
         ["config", "timeout"],
         ["state", "action"],
     ],
@@ -216,37 +251,25 @@ OPTIONS = Options(
 
 
 def act(options: Mapping[str, Any], check: bool) -> Result:
-    configuration, node = _machine(options)
-    action = options["action"]
-    if action in DEVICE_ACTIONS:
-        answers = ask_devices(configuration, node, action)
-        return Result(values={"devices": {one.device: one.described() for one in answers}})
-    if action == "status":
-        found = power_status(configuration, node)
-        return Result(values={"before": found.power, "after": found.power, **described(found)})
-    if check and options["agent"] is not None:
+    configuration, nodes = _machines(options)
+    action = options["state"] or options["action"]
+    if options["agent"] is not None and action not in DEVICE_ACTIONS:
         # A mistake in the call would only look like a machine whose state is unknown.
         check_fence_agents(configuration)
-    plan = plan_power(configuration, node, options["state"] or action)
-    proof = plan.expected() if check else apply_power(configuration, plan)
-    return Result(
-        changed=bool(plan.commands),
-        values={"before": plan.before.power, "after": plan.after, **described(proof)},
-        before={"power": plan.before.power},
-        after={"power": plan.after},
-    )
+    return operate(configuration, nodes, action, check)
 
 
-def _machine(options: Mapping[str, Any]) -> tuple[FenceConfiguration, str]:
+def _machines(options: Mapping[str, Any]) -> tuple[FenceConfiguration, list[str]]:
     if options["config"] is not None:
-        return load_fence_configuration(options["config"]), options["node"]
+        return load_fence_configuration(options["config"]), options["nodes"]
     timeout = options["timeout"]
-    return single_device(
+    configuration = plugs_of_device(
         options["agent"],
         options["parameters"] or {},
-        options["plug"],
+        options["plugs"] or [None],
         DEFAULT_TIMEOUT if timeout is None else timeout,
     )
+    return configuration, list(configuration.levels)
 
 
 def _hide(module: AnsibleModule) -> None:

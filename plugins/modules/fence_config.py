@@ -27,22 +27,40 @@ options:
   devices:
     description:
       - The fence devices by name. Each has C(agent), the name or absolute path of a fence agent,
-        C(parameters) for it, and C(timeout), the seconds after which a call has failed.
-      - Passwords among the parameters appear in no log, result or diff.
+        and C(parameters) for it.
+      - Passwords among the parameters appear in no log, result or diff. In place of a secret such
+        as C(password), C(password_file) is a file on the node that holds it and that only its
+        owner can read, and C(password_script) a program there that prints it.
+      - C(timeout) is the seconds after which switching and its proof have failed together, 20
+        unless given, and C(retries) how often a command that failed is tried again, once unless
+        given. After a timeout nothing is tried again.
+      - C(actions) has a C(timeout) and C(retries) of its own for single actions, such as
+        C(status).
+      - C(host_map) is for a device with many plugs. It tells the plug of each node, or a list of
+        plugs where a node has several, and can be written as V(n1:1;n2:2,3) too. A range such as
+        V(node[01:16]) stands for all of its names, and V([1:16]) in its plug counts along.
+      - C(assumed_after) is for agents that have a watchdog on the node act, such as
+        C(fence_sbd). It is the seconds after which the watchdog has acted for certain. Without
+        it, an off that is only assumed is never proof.
     type: dict
     required: true
   nodes:
     description:
       - For each node its C(levels). A level is a list of steps with C(device) and C(plug), which
-        all have to succeed; the next level is tried when one fails.
+        all have to succeed; the next level is tried when one fails. Without C(plug) a step takes
+        the plugs of the node from the host map of the device, if it has one.
+      - C(delay) is the seconds before the node is switched off, and C(random_delay) up to how
+        many more are drawn by lot. Where two nodes may fence each other, the one without delay is
+        first.
     type: dict
     required: true
 seealso:
   - module: holdfast.ha.fence
+  - module: holdfast.ha.fence_info
 """
 
 EXAMPLES = r"""
-- name: Fence by management boards, and by an outlet when a board is dead
+- name: Fence by management boards, and by two outlets each when a board is dead
   holdfast.ha.fence_config:
     devices:
       board1:
@@ -51,16 +69,33 @@ EXAMPLES = r"""
           ip: 192.0.2.101
           username: fence
           password: "{{ vault_fence_password }}"
+        actions:
+          status:
+            timeout: 5
+      board2:
+        agent: fence_ipmilan
+        parameters:
+          ip: 192.0.2.102
+          username: fence
+          password_file: /etc/holdfast/board2.secret
       outlets:
         agent: fence_apc_snmp
         parameters:
           ip: 192.0.2.100
+        timeout: 30
+        host_map:
+          node1: [1, 2]
+          node2: [3, 4]
     nodes:
       node1:
         levels:
           - - device: board1
           - - device: outlets
-              plug: "1"
+      node2:
+        delay: 5
+        levels:
+          - - device: board2
+          - - device: outlets
 """
 
 RETURN = r"""

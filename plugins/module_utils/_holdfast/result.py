@@ -11,10 +11,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one operation: before and after come from its plan, as plain data."""
+    """The outcome of one operation: before and after come from its plan, as plain data.
+
+    ``failure`` says in a sentence what went wrong where there are results all the same, as
+    when one of many nodes failed; "" when nothing did.
+    """
 
     changed: bool = False
     values: Mapping[str, Any] = field(default_factory=dict)
     before: object | None = None
     after: object | None = None
     warnings: Sequence[str] = ()
+    failure: str = ""

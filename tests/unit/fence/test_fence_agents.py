@@ -4,10 +4,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
@@ -17,14 +14,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.call import (
     FenceCall,
     call_fence_agent,
-    listed_plugs,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.kinds import (
     evidence_of,
+    kind_of,
+    wait_for_proof,
     weakest,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.locate import (
     fence_environment,
+    installed_fence_agents,
     locate_fence_agent,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.metadata import (
@@ -39,8 +38,6 @@ from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
     device_metadata,
     write_device,
 )
-
-FEW = ("fence_ipmilan", "fence_apc_snmp", "fence_scsi", "fence_sbd", "fence_kdump", "fence_dummy")
 
 
 def ask(path, action="off", timeout=5.0, **parameters):
@@ -110,13 +107,6 @@ def test_much_text_is_cut_and_its_end_kept(tmp_path):
     text = ask(path).text
     assert len(text) <= 2000
     assert text.endswith("the reason")
-
-
-def test_a_list_is_plugs_with_aliases(tmp_path):
-    path = write_device(tmp_path)
-    metadata = load_fence_metadata(path)
-    answer = call_fence_agent(path, metadata, "list", {"ip": "x"}, timeout=5.0)
-    assert listed_plugs(answer) == {"1": "web", "2": ""}
 
 
 def test_pacemakers_switch_for_endless_agents_is_not_inherited(monkeypatch):
@@ -214,26 +204,97 @@ def test_a_level_is_worth_its_weakest_device_and_gates_do_not_count(kinds, worth
     assert weakest(kinds) == worth
 
 
-def test_installed_agents_are_read():
-    everyone = os.environ.get("HOLDFAST_ALL_AGENTS") == "1"
-    paths = sorted(
-        path
-        for path in Path("/usr/sbin").glob("fence_*")
-        # fence_ack_manual asks a person instead of answering.
-        if path.name != "fence_ack_manual"
-        and not path.name.endswith("d")
-        and (everyone or path.name in FEW)
+METADATA_FLOOD = "while :; do echo '<resource-agent>'; done"
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ("echo '<resource-agent><parameters>'; echo '</resource-agent>'", "not well-formed"),
+        ("echo '<resource-agent name=\"a\">&unknown;</resource-agent>'", "not well-formed"),
+        ("head -c 2000 /dev/urandom", "printed no metadata"),
+        (METADATA_FLOOD, "within 0.5 seconds"),
+        ("head -c 3000000000 /dev/zero", "within 0.5 seconds|printed no metadata"),
+        ("trap '' TERM HUP INT; while :; do sleep 1; done", "within 0.5 seconds"),
+    ],
+)
+def test_garbage_floods_and_deaf_agents_are_refused_in_time(tmp_path, body, part):
+    agent = tmp_path / "fence_x"
+    agent.write_text(f"#!/bin/sh\n{body}\n")
+    agent.chmod(0o755)
+    began = time.monotonic()
+    with pytest.raises(AgentError, match=part):
+        load_fence_metadata(str(agent), deadline=0.5)
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("warning: old Python\n{}", "log lines before it"),
+        ("{}\ntrailing words", "words after it"),
+        ("<!DOCTYPE resource-agent SYSTEM 'http://192.0.2.1/x.dtd'>\n{}", "a document type"),
+    ],
+)
+def test_metadata_is_found_whatever_stands_around_it(text, says):
+    metadata = parse_fence_metadata(text.format(device_metadata().split("?>", 1)[1]))
+    assert metadata.parameter("ip") is not None, says
+
+
+def test_metadata_may_leave_out_much_and_repeat_actions():
+    metadata = parse_fence_metadata(
+        """<resource-agent name="fence_x"><version>9.9</version><parameters>
+        <parameter name="a"><shortdesc>no content</shortdesc></parameter>
+        <parameter name="b"><content/></parameter>
+        <parameter name="c"><content type="integer" default="soon"/></parameter>
+        <parameter name="tls1.0"><content type="boolean" default="True"/></parameter>
+        </parameters><actions><action name="off"/><action name="off" timeout="5"/></actions>
+        </resource-agent>"""
     )
-    if not paths:
-        pytest.skip("fence-agents is not installed")
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda path: load_fence_metadata(str(path)), paths))
-    for path, metadata in zip(paths, found):
-        # One of them, fence_rcd_serial, can do nothing but reset.
-        assert metadata.supports("off") or metadata.supports("reboot"), path
-        assert metadata.supports("metadata"), path
-        assert evidence_of(str(path), metadata) in ("device-verified", "assumed", "gate")
-        for one in metadata.parameters:
-            assert one.name
-            if one.obsoletes:
-                assert metadata.parameter(one.obsoletes) is not None, (path, one.obsoletes)
+    assert [one.type for one in metadata.parameters] == ["string", "string", "integer", "boolean"]
+    assert metadata.parameters[3].true_by_default
+    assert [one.name for one in metadata.actions] == ["off", "off"]
+
+
+def test_an_unanswered_ping_over_a_cable_is_only_a_gate():
+    metadata = parse_fence_metadata(device_metadata("fence_crosslink"))
+    assert kind_of("fence_crosslink", metadata) == "gate"
+
+
+def test_an_agent_that_cannot_say_how_a_plug_is_proves_nothing():
+    metadata = parse_fence_metadata(device_metadata(actions=("on", "off", "metadata")))
+    assert evidence_of("fence_x", metadata) == "none"
+
+
+@pytest.mark.parametrize(
+    ("kind", "assumed_after", "wait"),
+    [
+        ("power", None, 0.0),
+        ("power", 30.0, 0.0),
+        ("watchdog", None, None),
+        ("watchdog", 30.0, 30.0),
+        ("fabric", 30.0, None),
+        ("gate", 30.0, None),
+        ("stand-in", 30.0, None),
+    ],
+)
+def test_only_a_verified_off_is_proof_at_once_and_an_assumed_one_after_its_wait(
+    kind, assumed_after, wait
+):
+    assert wait_for_proof(kind, assumed_after) == wait
+
+
+def test_installed_agents_are_those_that_can_be_executed(tmp_path):
+    for name in ("fence_a", "fence_b", "fence_virtd", "other"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "fence_b").chmod(0o644)
+    (tmp_path / "fence_folder").mkdir()
+    assert installed_fence_agents(["/nonexistent", str(tmp_path)]) == (str(tmp_path / "fence_a"),)
+
+
+@pytest.mark.parametrize("separated", ["status", "monitor"])
+def test_a_machine_that_is_off_answers_with_two_and_that_is_an_answer(separated):
+    assert FenceCall(separated, 2, False, 0.1, "").succeeded
+    assert not FenceCall(separated, 1, False, 0.1, "").succeeded
+    assert not FenceCall("off", 2, False, 0.1, "").succeeded

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,17 +18,28 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply 
     apply_power,
     ask_devices,
     plan_power,
+    plugs_of_device,
     single_device,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.check import (
     check_fence_agents,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
+    FenceTools,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove import (
+    diagnose,
     power_off,
     power_on,
     power_status,
+    unfence,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.together import together
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (
+    FenceDelay,
     parse_fence_configuration,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.turns import Turns
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
     OFF,
     ON,
@@ -41,7 +53,7 @@ from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
 def node(tmp_path):
     """Return a function that makes a configuration of node n1 from levels of agents."""
 
-    def node(*levels, timeout=2.0):
+    def node(*levels, timeout=2.0, delay=0, **fields):
         devices, document_levels = {}, []
         for level in levels:
             steps = []
@@ -51,11 +63,12 @@ def node(tmp_path):
                     "agent": agent,
                     "parameters": {"ip": f"192.0.2.{len(devices)}", "password": "hunter2"},
                     "timeout": timeout,
+                    **fields,
                 }
                 steps.append({"device": name} | ({} if plug is None else {"plug": plug}))
             document_levels.append(steps)
         return parse_fence_configuration(
-            {"devices": devices, "nodes": {"n1": {"levels": document_levels}}}
+            {"devices": devices, "nodes": {"n1": {"levels": document_levels, "delay": delay}}}
         )
 
     return node
@@ -101,7 +114,9 @@ def test_a_device_that_is_slow_to_switch_is_asked_until_it_is_off(tmp_path, node
     slow = f"echo x >> $here/asked; [ $(wc -l < $here/asked) -ge 3 ] && echo off > $state; {STATUS}"
     pauses = []
     result = power_off(
-        node([(device(tmp_path, off=":", status=slow), "1")]), "n1", sleep=pauses.append
+        node([(device(tmp_path, off=":", status=slow), "1")]),
+        "n1",
+        FenceTools(sleep=pauses.append),
     )
     assert result.confirmed
     assert [one.action for one in result.steps] == ["off", "status", "status", "status"]
@@ -198,6 +213,188 @@ def test_a_message_for_a_watchdog_is_assumed_and_only_when_its_agent_succeeded(t
     assert not power_off(node([(failing, "n1")]), "n1").confirmed
 
 
+def test_only_a_verified_off_is_proof_at_once(tmp_path, node):
+    verified = power_off(node([(device(tmp_path), "1")]), "n1")
+    assert verified.proof_at == verified.confirmed_at
+    sbd = device(tmp_path, "b", name="fence_sbd")
+    assumed = power_off(node([(sbd, "n1")]), "n1")
+    assert (assumed.confirmed, assumed.proof_at) == (True, None)
+    waited = power_off(node([(sbd, "n1")], assumed_after=30), "n1")
+    assert waited.proof_at == waited.confirmed_at + 30
+    failed = power_off(node([(device(tmp_path, "c", off=":"), "1")], timeout=0.6), "n1")
+    assert failed.proof_at is None
+
+
+def test_after_an_off_that_will_never_be_proof_the_next_level_is_tried(tmp_path, node):
+    sbd, good = device(tmp_path, "b", name="fence_sbd"), device(tmp_path)
+    result = power_off(node([(sbd, "n1")], [(good, "1")]), "n1")
+    assert result.evidence == "device-verified"
+    stuck = device(tmp_path, "c", off=":")
+    result = power_off(node([(sbd, "n1")], [(stuck, "1")], timeout=0.6), "n1")
+    assert (result.confirmed, result.evidence, result.proof_at) == (True, "assumed", None)
+
+
+def test_an_assumed_off_whose_wait_is_known_is_enough(tmp_path, node):
+    sbd, good = device(tmp_path, "b", name="fence_sbd"), device(tmp_path)
+    configuration = node([(sbd, "n1")], [(good, "1")], assumed_after=30)
+    assert power_off(configuration, "n1").evidence == "assumed"
+    assert calls(tmp_path / "a") == []
+
+
+def test_a_wait_for_a_watchdog_is_refused_where_there_is_none(tmp_path, node):
+    configuration = node([(device(tmp_path), "1")], assumed_after=30)
+    with pytest.raises(InputError, match=r"d1\.assumed_after.*tells no watchdog"):
+        check_fence_agents(configuration)
+
+
+RETRYING = "echo x >> $here/tries; [ $(wc -l < $here/tries) -ge 2 ] || exit 1"
+
+
+def test_a_command_that_failed_is_sent_again_once_its_status_says_that_it_did_not_work(
+    tmp_path, node
+):
+    configuration = node([(device(tmp_path, off=f"{RETRYING}; {OFF}"), "1")], timeout=10.0)
+    pauses = []
+    result = power_off(configuration, "n1", FenceTools(sleep=pauses.append))
+    assert result.confirmed
+    assert [one.action for one in result.steps] == ["off", "status", "off", "status"]
+    assert pauses == [1.0]
+
+
+def test_an_off_that_failed_but_worked_is_not_sent_again(tmp_path, node):
+    configuration = node([(device(tmp_path, off=f"{OFF}; exit 1"), "1")], timeout=10.0)
+    assert power_off(configuration, "n1", FenceTools(sleep=lambda _seconds: None)).confirmed
+    assert calls(tmp_path / "a") == ["off 1", "status 1", "status 1"]
+
+
+@pytest.mark.parametrize(
+    ("off", "fields"),
+    [
+        ("sleep 60", {"timeout": 10.0, "actions": {"off": {"timeout": 0.4}}}),
+        ("exit 1", {"timeout": 10.0, "retries": 0}),
+        ("exit 1", {"timeout": 10.0, "actions": {"off": {"retries": 0, "timeout": 0.4}}}),
+        ("exit 1", {"timeout": 0.4}),
+        ("kill -9 $$", {"timeout": 10.0}),
+    ],
+)
+def test_nothing_is_sent_again_after_a_timeout_or_when_no_time_is_left(tmp_path, node, off, fields):
+    configuration = node([(device(tmp_path, off=off), "1")], **fields)
+    assert not power_off(configuration, "n1", FenceTools(sleep=lambda _seconds: None)).confirmed
+    assert calls(tmp_path / "a").count("off 1") == 1
+
+
+def test_a_status_that_hangs_is_not_asked_again(tmp_path, node):
+    agent = device(tmp_path, status="sleep 60")
+    configuration = node([(agent, "1")], timeout=30.0, actions={"status": {"timeout": 0.3}})
+    assert "its status is unknown" in power_off(configuration, "n1").reason
+    assert calls(tmp_path / "a") == ["off 1", "status 1"]
+
+
+def test_an_off_is_held_back_by_the_delay_of_its_node_and_a_random_one(tmp_path, node):
+    pauses, drawn = [], []
+
+    def draw(low, high):
+        drawn.append((low, high))
+        return 1.5
+
+    configuration = node([(device(tmp_path), "1")], delay=5)
+    tools = FenceTools(sleep=pauses.append, random=draw)
+    assert power_off(configuration, "n1", tools).confirmed
+    assert (pauses, drawn) == ([5.0], [])
+    configuration = replace(configuration, delays={"n1": FenceDelay(5.0, 3.0)})
+    power_off(configuration, "n1", tools)
+    assert (pauses[1:], drawn) == ([6.5], [(0.0, 3.0)])
+    power_status(configuration, "n1", tools)
+    power_on(configuration, "n1", tools)
+    assert len(pauses) == 2
+
+
+def test_access_is_given_back_as_a_node_joins_and_not_when_it_is_switched_on(tmp_path, node):
+    fabric = device(tmp_path, "f", name="fence_brocade", automatic_on=True)
+    power = device(tmp_path)
+    both = node([(fabric, "port7"), (power, "1")])
+    assert power_off(both, "n1").evidence == "assumed"
+    assert power_on(both, "n1").confirmed
+    assert "on port7" not in calls(tmp_path / "f")
+    result = unfence(both, "n1")
+    assert (result.confirmed, result.power, result.evidence) == (True, "on", "assumed")
+    assert calls(tmp_path / "f")[-2:] == ["on port7", "status port7"]
+    assert calls(tmp_path / "a").count("on 1") == 1
+    alone = power_on(node([(fabric, "port7")]), "n1")
+    assert not alone.confirmed
+    assert "no device can switch it on" in alone.reason
+    nothing = unfence(node([(power, "1")]), "n1")
+    assert (nothing.confirmed, nothing.steps) == (True, ())
+
+
+def test_access_that_does_not_come_back_is_said_so(tmp_path, node):
+    stuck = device(tmp_path, name="fence_brocade", automatic_on=True, on=":")
+    configuration = node([(stuck, "1")], timeout=0.6)
+    (tmp_path / "a" / "state-1").write_text("off")
+    result = unfence(configuration, "n1")
+    assert not result.confirmed
+    assert "its status is off, not on" in result.reason
+
+
+def test_a_plan_gives_access_back_only_where_it_is_cut(tmp_path, node):
+    fabric = device(tmp_path, name="fence_brocade", automatic_on=True)
+    configuration = node([(fabric, "1")])
+    assert plan_power(configuration, "n1", "unfence").commands == ()
+    (tmp_path / "a" / "state-1").write_text("off")
+    plan = plan_power(configuration, "n1", "unfence")
+    assert plan.commands == ("unfence",)
+    assert not apply_power(configuration, plan).problem
+
+
+def test_a_diagnostic_interrupt_is_sent_by_the_first_device_that_can(tmp_path, node):
+    without, able = device(tmp_path), device(tmp_path, "b", actions=("off", "status", "diag"))
+    result = diagnose(node([(without, "1")], [(able, "1")]), "n1")
+    assert (result.confirmed, result.power) == (True, "unknown")
+    assert (calls(tmp_path / "a"), calls(tmp_path / "b")) == ([], ["diag 1"])
+    assert "no device" in diagnose(node([(without, "1")]), "n1").reason
+
+
+def test_two_requests_for_one_node_are_one_fence(tmp_path, node):
+    configuration = node([(device(tmp_path, off=f"sleep 0.5; {OFF}"), "1")], timeout=20.0)
+    turns = Turns()
+    ends = together(
+        ["first", "second", "third"],
+        lambda _name: power_off(configuration, "n1", FenceTools(turns=turns)),
+    )
+    assert all(result.confirmed for result in ends.done.values())
+    assert calls(tmp_path / "a") == ["off 1", "status 1"]
+
+
+BUSY = "mkdir $here/busy || touch $here/together; sleep 0.05; rmdir $here/busy"
+
+
+def test_a_device_is_asked_one_thing_at_a_time_for_all_of_its_nodes(tmp_path):
+    agent = device(tmp_path, off=f"{BUSY}; {OFF}", status=f"{BUSY} 2>/dev/null; {STATUS}")
+    plugs = [str(number) for number in range(6)]
+    configuration = plugs_of_device(agent, {"ip": "x"}, plugs, 20.0)
+    ends = together(plugs, lambda plug: power_off(configuration, plug))
+    assert all(ends.done[plug].evidence == "device-verified" for plug in plugs)
+    assert not (tmp_path / "a" / "together").exists()
+
+
+def test_a_plug_that_does_not_exist_is_never_off(tmp_path, node):
+    unknown = 'case $plug in 1) exit 2;; *) echo "no outlet $plug" >&2; exit 1;; esac'
+    agent = device(tmp_path, off="[ $plug = 1 ]", status=unknown)
+    assert power_off(node([(agent, "1")]), "n1").confirmed
+    result = power_off(node([(agent, "9")], timeout=0.6), "n1")
+    assert not result.confirmed
+    assert "no outlet 9" in result.steps[-1].text
+
+
+def test_gigabytes_of_output_do_not_keep_a_fence_from_ending(tmp_path, node):
+    flood = device(tmp_path, off=f"yes | head -c 300000000; {OFF}")
+    assert power_off(node([(flood, "1")], timeout=60.0), "n1").confirmed
+    endless = device(tmp_path, "b", off="exec yes")
+    result = power_off(node([(endless, "1")], timeout=0.6), "n1")
+    assert "no answer within" in result.reason
+    assert len(result.steps[0].text) <= 2000
+
+
 def test_a_node_without_levels_cannot_be_fenced(tmp_path, node):
     for act in (power_off, power_on, power_status):
         with pytest.raises(FenceError, match="n2 has no fence levels"):
@@ -260,7 +457,7 @@ def test_a_plan_switches_only_what_is_not_as_wanted(tmp_path, node):
     plan = plan_power(configuration, "n1", "off")
     assert (plan.commands, plan.before.power, plan.after) == (("off",), "on", "off")
     assert not plan.expected().confirmed
-    assert apply_power(configuration, plan).confirmed
+    assert apply_power(configuration, plan).result.confirmed
     again = plan_power(configuration, "n1", "off")
     assert again.commands == ()
     assert again.expected().confirmed
@@ -269,8 +466,9 @@ def test_a_plan_switches_only_what_is_not_as_wanted(tmp_path, node):
 
 def test_a_reboot_whose_off_is_not_proved_does_not_switch_on(tmp_path, node):
     configuration = node([(device(tmp_path, off=":"), "1")], timeout=0.6)
-    with pytest.raises(FenceError, match="n1 is not proved off"):
-        apply_power(configuration, plan_power(configuration, "n1", "reboot"))
+    end = apply_power(configuration, plan_power(configuration, "n1", "reboot"))
+    assert end.problem.startswith("n1 is not proved off")
+    assert end.described()["after"] == "unknown"
     assert not [one for one in calls(tmp_path / "a") if one.startswith("on")]
 
 
@@ -284,7 +482,8 @@ def test_devices_are_asked_once_each_and_a_failure_is_named(tmp_path, node):
     agent = device(tmp_path)
     configuration = node([(agent, "1")], [(agent, "2")])
     answers = ask_devices(configuration, "n1", "list")
-    assert [dict(one.plugs or {}) for one in answers] == [{"1": "web", "2": ""}] * 2
+    listed = {"1": {"alias": "web", "power": "unknown"}, "2": {"alias": "", "power": "unknown"}}
+    assert [one.described()["plugs"] for one in answers] == [listed] * 2
     ill = node([(device(tmp_path, "b", monitor=1), "1")])
     with pytest.raises(FenceError, match="d1 failed to answer monitor"):
         ask_devices(ill, "n1", "monitor")

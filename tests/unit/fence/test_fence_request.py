@@ -16,11 +16,22 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.metada
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.request import (
     fence_request,
 )
-from ansible_collections.holdfast.ha.tests.unit.fence.device_script import device_metadata
+from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
+    PLUGS,
+    device_metadata,
+)
 from hypothesis import given
 from hypothesis import strategies as some
 
-DEVICE = parse_fence_metadata(device_metadata())
+DEVICE = parse_fence_metadata(
+    device_metadata(
+        plugs=PLUGS
+        + """<parameter name="help"><content type="boolean"/></parameter>
+<parameter name="version"><content type="boolean"/></parameter>
+<parameter name="plug_separator"><content type="string" default=","/></parameter>
+"""
+    )
+)
 WITHOUT_PLUG = parse_fence_metadata(device_metadata(plugs=""))
 PORT_ONLY = parse_fence_metadata(
     device_metadata(
@@ -42,6 +53,9 @@ def request(parameters, action="off", plug="1", metadata=DEVICE):
         ({"action": "on"}, "has its own place"),
         ({"plug": "2"}, "has its own place"),
         ({"port": "2"}, "has its own place"),
+        ({"help": True}, "does nothing and reports success"),
+        ({"version": "1"}, "does nothing and reports success"),
+        ({"plug_separator": ";"}, "each call is for one plug"),
         ({"username": "a", "login": "b"}, "only one of username and login"),
         ({"ssl_insecure": "maybe"}, "ssl_insecure.*true or false"),
         ({"power_wait": "soon"}, "power_wait.*a whole number of seconds"),

@@ -14,6 +14,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (
+    FenceDelay,
     FenceStep,
     load_fence_configuration,
     parse_fence_configuration,
@@ -67,15 +68,28 @@ LEVELS = ("nodes", "n2", "levels")
         (changed(["devices"], []), "fence.devices.*a mapping"),
         (changed(["devices", " x"], {}), "the name of a fence device"),
         (changed(["devices", "pdu", "agent"], ""), "fence.devices.pdu.agent"),
-        (changed(["devices", "pdu", "agnet"], "x"), "agent, parameters, timeout"),
+        (changed(["devices", "pdu", "agnet"], "x"), "only these keys: actions, agent"),
         (changed(["devices", "pdu", "timeout"], 0), "fence.devices.pdu.timeout"),
         (changed(["devices", "pdu", "timeout"], True), "fence.devices.pdu.timeout"),
         (changed(["devices", "pdu", "timeout"], "20"), "fence.devices.pdu.timeout"),
+        (changed(["devices", "pdu", "timeout"], 3601), "from above 0 to 3600"),
+        (changed(["devices", "pdu", "retries"], -1), "pdu.retries.*from 0 to 10"),
+        (changed(["devices", "pdu", "retries"], True), "pdu.retries"),
+        (changed(["devices", "pdu", "actions"], {"of": {}}), "pdu.actions: 'of'.*only these keys"),
+        (changed(["devices", "pdu", "actions"], {"off": {"tries": 1}}), "pdu.actions.off: 'tries'"),
+        (changed(["devices", "pdu", "actions"], {"off": {"timeout": 0}}), "actions.off.timeout"),
+        (changed(["devices", "pdu", "actions"], {"off": {"retries": 0.5}}), "off.retries"),
+        (changed(["devices", "pdu", "assumed_after"], 0), "pdu.assumed_after"),
+        (changed(["devices", "pdu", "host_map"], {"n1": "1,2"}), "host_map.n1.*one plug"),
+        (changed(["devices", "pdu", "host_map"], {"n2": "1"}), "a plug that is not n2's on pdu"),
+        (changed(["nodes", "n2", "delay"], -1), "n2.delay.*from 0 to"),
+        (changed(["nodes", "n2", "delay"], 61), "n2.delay.*at most 60"),
+        (changed(["nodes", "n2", "random_delay"], "5"), "n2.random_delay"),
         (changed(["devices", "pdu", "parameters"], "ip=x"), "pdu.parameters.*a mapping"),
         (changed(["devices", "pdu", "parameters", "action"], "on"), "without action"),
         (changed(["devices", "pdu", "parameters", "x"], [1]), "pdu.parameters.x"),
         (changed(["nodes", "no/de"], {}), "a node name"),
-        (changed(["nodes", "n2", "level"], []), "only these keys: levels"),
+        (changed(["nodes", "n2", "level"], []), "only these keys: delay, levels, random_delay"),
         (changed(LEVELS, []), "at least one level"),
         (changed(LEVELS, [[]]), r"n2.levels\[1\].*at least one device"),
         (changed(LEVELS, [{"device": "pdu"}]), "at least one device"),
@@ -98,6 +112,33 @@ LEVELS = ("nodes", "n2", "levels")
 def test_every_mistake_is_named_with_its_place(document, part):
     with pytest.raises(InputError, match=part):
         parse_fence_configuration(document)
+
+
+def test_a_step_without_a_plug_takes_those_of_its_node_from_the_host_map():
+    document = changed(["devices", "pdu", "host_map"], "n1:1,3;n2:2")
+    document["nodes"]["n1"]["levels"][1] = [{"device": "pdu"}]
+    levels = parse_fence_configuration(document).levels_of("n1")
+    assert levels[1] == (FenceStep("pdu", "1"), FenceStep("pdu", "3"))
+    del document["nodes"]["n2"]["levels"][1]
+    document["devices"]["pdu"]["host_map"] = {"n2": 2}
+    with pytest.raises(InputError, match="or the node n1 in the host map of pdu"):
+        parse_fence_configuration(document)
+
+
+def test_each_action_can_have_its_own_timeout_and_retries():
+    actions = {"off": {"timeout": 60}, "status": {"timeout": 5, "retries": 3}}
+    found = parse_fence_configuration(changed(["devices", "bmc1", "actions"], actions))
+    bmc1 = found.devices["bmc1"]
+    assert [bmc1.timeout_of(one) for one in ("off", "status", "on")] == [60.0, 5.0, 30.0]
+    assert [bmc1.retries_of(one) for one in ("off", "status")] == [1, 3]
+
+
+def test_a_node_can_be_held_back_before_it_is_switched_off():
+    document = changed(["nodes", "n2", "delay"], 5)
+    document["nodes"]["n2"]["random_delay"] = 2.5
+    found = parse_fence_configuration(document)
+    assert found.delay_of("n2") == FenceDelay(5.0, 2.5)
+    assert found.delay_of("n1") == FenceDelay(0.0, 0.0)
 
 
 def test_no_error_shows_a_password():

@@ -9,6 +9,7 @@ import json
 import pytest
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
+    OFF,
     calls,
     write_device,
 )
@@ -18,6 +19,12 @@ from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing
 @pytest.fixture
 def agent(tmp_path):
     return write_device(tmp_path / "a")
+
+
+def only(result):
+    """Return what came of the one machine in *result*."""
+    (found,) = result["nodes"].values()
+    return found
 
 
 def options(agent, **more):
@@ -57,23 +64,26 @@ def test_a_device_that_lies_fails_the_task(tmp_path):
 def test_check_then_apply_then_again(tmp_path, agent):
     wanted = options(agent, state="off")
     checked = run_ok("fence", wanted, check=True, diff=True)
-    assert (checked["changed"], checked["before"], checked["after"]) == (True, "on", "off")
-    assert (checked["confirmed"], checked["evidence"]) == (False, "none")
+    told = only(checked)
+    assert checked["changed"]
+    assert (told["before"], told["after"], told["changed"]) == ("on", "off", True)
+    assert (told["confirmed"], told["evidence"], told["proof"]) == (False, "none", False)
     assert calls(tmp_path / "a") == ["status 1"]
     done = run_ok("fence", wanted, diff=True)
-    assert (done["changed"], done["after"], done["confirmed"]) == (True, "off", True)
-    assert done["evidence"] == "device-verified"
+    assert done["changed"]
+    assert (only(done)["after"], only(done)["confirmed"]) == ("off", True)
+    assert (only(done)["evidence"], only(done)["proof"]) == ("device-verified", True)
     assert done["diff"] == checked["diff"]
-    assert [one["action"] for one in done["steps"]] == ["off", "status"]
+    assert [one["action"] for one in only(done)["steps"]] == ["off", "status"]
     again = run_ok("fence", wanted)
-    assert (again["changed"], again["confirmed"]) == (False, True)
+    assert (again["changed"], only(again)["confirmed"], only(again)["proof"]) == (False, True, True)
     assert not run_ok("fence", wanted, check=True)["changed"]
-    assert run_ok("fence", options(agent, state="on"))["after"] == "on"
+    assert only(run_ok("fence", options(agent, state="on")))["after"] == "on"
 
 
 def test_yaml_booleans_mean_on_and_off(agent):
-    assert run_ok("fence", options(agent, state=False))["after"] == "off"
-    assert run_ok("fence", options(agent, state=True))["after"] == "on"
+    assert only(run_ok("fence", options(agent, state=False)))["after"] == "off"
+    assert only(run_ok("fence", options(agent, state=True)))["after"] == "on"
 
 
 def test_a_node_of_a_configuration_file_is_switched(tmp_path, config):
@@ -86,24 +96,97 @@ def test_a_node_of_a_configuration_file_is_switched(tmp_path, config):
 
 
 def test_a_reboot_is_off_and_on_and_check_mode_only_asks(tmp_path, config):
-    wanted = {"config": config, "node": "n1", "action": "reboot"}
-    assert run_ok("fence", wanted, check=True)["changed"]
+    wanted = {"config": config, "nodes": ["n1"], "action": "reboot"}
+    checked = run_ok("fence", wanted, check=True, diff=True)
+    assert checked["changed"]
+    assert json.loads(checked["diff"]["after"]) == {"n1": {"power": "on", "sent": ["off", "on"]}}
     assert calls(tmp_path / "a") == ["status 1"]
     found = run_ok("fence", wanted)
-    assert (found["changed"], found["after"], found["confirmed"]) == (True, "on", True)
+    assert (found["changed"], only(found)["after"], only(found)["confirmed"]) == (True, "on", True)
     assert calls(tmp_path / "a")[2:] == ["off 1", "status 1", "on 1", "status 1"]
+    assert len(only(found)["steps"]) == 4
+
+
+def test_many_nodes_are_switched_by_one_task(tmp_path, config):
+    wanted = {"config": config, "nodes": ["n1", "n2", "n1"], "state": "off"}
+    checked = run_ok("fence", wanted, check=True, diff=True)
+    assert set(checked["nodes"]) == {"n1", "n2"}
+    done = run_ok("fence", wanted, diff=True)
+    assert done["diff"] == checked["diff"]
+    assert {name: one["proof"] for name, one in done["nodes"].items()} == {"n1": True, "n2": True}
+    assert sorted(calls(tmp_path / "a"))[:2] == ["off 1", "off 2"]
+    assert not run_ok("fence", wanted)["changed"]
+
+
+def test_one_node_that_fails_stops_no_other_and_is_named(tmp_path, agent):
+    stuck = f'[ "$plug" = 2 ] || {OFF}'
+    agent = write_device(tmp_path / "c", off=stuck)
+    wanted = options(agent, plugs=["1", "2", "3"], state="off", timeout=1)
+    del wanted["plug"]
+    result = run_module("fence", wanted)
+    assert result["failed"]
+    assert result["changed"]
+    assert result["msg"].startswith("1 of 3 nodes failed. 2: 2 is not proved off: ")
+    assert [name for name, one in result["nodes"].items() if "failed" in one] == ["2"]
+    assert {name: one["after"] for name, one in result["nodes"].items()} == {
+        "1": "off",
+        "2": "unknown",
+        "3": "off",
+    }
+
+
+def test_a_node_that_is_not_there_is_a_mistake_before_anything_is_done(tmp_path, config):
+    wanted = {"config": config, "nodes": ["n1", "n3"], "state": "off"}
+    assert "n3 has no fence levels" in run_failing("fence", wanted)
+    assert calls(tmp_path / "a") == []
+    assert "No node was given" in run_failing("fence", {**wanted, "nodes": []})
 
 
 def test_questions_change_nothing(agent, config):
-    assert run_ok("fence", options(agent, action="status"))["before"] == "on"
+    assert only(run_ok("fence", options(agent, action="status")))["before"] == "on"
     listed = run_ok("fence", {"config": config, "node": "n1", "action": "list"})
-    assert listed["devices"]["d"]["plugs"] == {"1": "web", "2": ""}
+    assert listed["devices"]["d"]["plugs"]["1"] == {"alias": "web", "power": "unknown"}
     assert not listed["changed"]
+
+
+def test_a_device_that_does_not_answer_fails_the_task_with_the_answers_of_the_others(tmp_path):
+    documents = {
+        name: {"agent": write_device(tmp_path / name, monitor=status), "parameters": {"ip": name}}
+        for name, status in (("good", 0), ("bad", 1))
+    }
+    path = tmp_path / "fence.json"
+    steps = [{"device": name, "plug": "1"} for name in documents]
+    for device in documents.values():
+        device["retries"] = 0
+    path.write_text(json.dumps({"devices": documents, "nodes": {"n1": {"levels": [steps]}}}))
+    path.chmod(0o600)
+    result = run_module("fence", {"config": str(path), "node": "n1", "action": "monitor"})
+    assert result["failed"]
+    assert "1 of 2 devices failed. bad: The fence device bad failed to answer" in result["msg"]
+    assert result["devices"]["good"]["exit_status"] == 0
+
+
+@pytest.mark.parametrize("action", ["diag", "reboot", "unfence"])
+def test_in_check_mode_a_device_is_asked_for_nothing_but_its_status(tmp_path, action):
+    agent = write_device(
+        tmp_path / "b", actions=("on", "off", "status", "diag", "metadata"), automatic_on=True
+    )
+    (tmp_path / "b" / "state-1").write_text("off")
+    assert run_ok("fence", options(agent, action=action), check=True)["changed"]
+    assert set(calls(tmp_path / "b")) == {"status 1"}
+
+
+def test_a_diagnostic_interrupt_is_sent_and_says_nothing_of_the_power(tmp_path):
+    agent = write_device(tmp_path / "b", actions=("off", "status", "diag", "metadata"))
+    result = run_ok("fence", options(agent, action="diag"))
+    assert result["changed"]
+    assert (only(result)["after"], only(result)["proof"]) == ("on", False)
+    assert calls(tmp_path / "b")[-1] == "diag 1"
 
 
 def test_a_state_that_is_unknown_is_told_and_not_guessed(tmp_path):
     mute = write_device(tmp_path / "b", status="exit 1")
-    found = run_ok("fence", options(mute, action="status"))
+    found = only(run_ok("fence", options(mute, action="status")))
     assert (found["before"], found["confirmed"]) == ("unknown", False)
 
 
@@ -134,9 +217,9 @@ def test_a_password_is_in_no_result_whatever_goes_wrong(tmp_path, change, repeat
     [
         ({"state": "off"}, "config, agent"),
         ({"agent": "fence_x"}, "state, action"),
-        ({"config": "/x", "state": "off"}, "config, node"),
+        ({"config": "/x", "state": "off"}, "config, nodes"),
         ({"config": "/x", "node": "n", "plug": "1", "state": "off"}, "mutually exclusive"),
-        ({"agent": "fence_x", "plug": "1,2", "state": "off"}, "one plug"),
+        ({"agent": "fence_x", "plugs": ["1,2"], "state": "off"}, "one plug"),
         ({"agent": "no/path", "state": "off"}, "fence_ipmilan"),
     ],
 )

@@ -69,6 +69,64 @@ def test_check_then_apply_then_again(options):
         assert not run_ok("fence_config", options, check)["changed"]
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "warned"),
+    [
+        ("fence_test", {}, False),
+        ("fence_sbd", {}, True),
+        ("fence_sbd", {"assumed_after": 30}, False),
+        ("fence_kdump", {}, True),
+        ("fence_dummy", {}, True),
+    ],
+)
+def test_a_node_that_nothing_ever_proves_off_is_warned_of(
+    tmp_path, monkeypatch, name, fields, warned
+):
+    warnings = []
+    monkeypatch.setattr(AnsibleModule, "warn", lambda _module, text: warnings.append(text))
+    wanted = given(tmp_path, write_device(tmp_path / "b", name=name))
+    wanted["devices"]["d"].update(fields)
+    run_ok("fence_config", wanted)
+    told = [one for one in warnings if "No device of the node n1 ever proves" in one]
+    assert bool(told) == warned
+
+
+def test_a_password_can_stay_in_a_file_of_its_own(tmp_path, agent):
+    secret = tmp_path / "secret"
+    secret.write_text("hunter2\n")
+    wanted = given(tmp_path, agent, password_file=str(secret))
+    secret.chmod(0o644)
+    assert "make it 0600" in run_failing("fence_config", wanted)
+    secret.chmod(0o600)
+    done = run_ok("fence_config", wanted, diff=True)
+    assert str(secret) in done["diff"]["after"]
+    assert "hunter2" not in Path(wanted["path"]).read_text()
+    secret.unlink()
+    assert not run_ok("fence_config", wanted, check=True)["changed"]
+    assert "No such file" in run_failing("fence_config", wanted)
+
+
+def test_all_that_a_device_and_a_node_can_have_is_kept(tmp_path, agent):
+    wanted = given(
+        tmp_path,
+        agent,
+        password="hunter2",
+        nodes={
+            "n1": {"levels": [[{"device": "d"}]], "delay": 2, "random_delay": 1.5},
+            "n2": {"levels": [[{"device": "d"}]]},
+        },
+    )
+    wanted["devices"]["d"].update(
+        {"host_map": "n1:1,2;n2:3", "retries": 2, "actions": {"status": {"timeout": 5}}}
+    )
+    run_ok("fence_config", wanted)
+    written = json.loads(Path(wanted["path"]).read_text())
+    assert written == {"devices": wanted["devices"], "nodes": wanted["nodes"]}
+    assert not run_ok("fence_config", wanted)["changed"]
+    wanted["nodes"]["n2"]["levels"] = [[{"device": "d", "plug": "2"}]]
+    assert "a plug that is not n1's on d" in run_failing("fence_config", wanted)
+
+
 def test_a_file_that_others_can_read_is_closed_again(options):
     run_ok("fence_config", options)
     path = Path(options["path"])

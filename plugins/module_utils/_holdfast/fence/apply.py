@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's power as an operator asks for it: plan from what is, then apply the plan once.
+"""Power as an operator asks for it: plan from what is, then apply the plan once.
 
 Planning asks the devices for their status and changes nothing, so a plan is also
 what check mode shows.
@@ -8,27 +8,27 @@ what check mode shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import FenceError, HoldfastError
-from ..process import Outcome
-from ..process import run as run_process
-from .call import call_fence_agent, listed_plugs
+from .call import LISTS
+from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools
+from .device import DEFAULT_TIMEOUT, parse_fence_device
 from .kinds import NONE
-from .locate import locate_fence_agent
-from .metadata import load_fence_metadata
-from .prove import FenceResult, power_off, power_on, power_status
-from .topology import (
-    DEFAULT_TIMEOUT,
-    FenceConfiguration,
-    FenceDevice,
-    parse_fence_configuration,
-)
+from .level_off import last_line
+from .listing import ListedPlug, parse_listing
+from .prove import FenceResult, diagnose, power_off, power_on, power_status, unfence
+from .request import check_plug
+from .topology import FenceConfiguration, FenceStep
 
 DEVICE_ACTIONS = ("list", "list-status", "monitor", "validate-all")
 """What is asked of a device rather than of a node; none of them changes anything."""
+
+_COMMANDS = {"off": power_off, "on": power_on, "unfence": unfence, "diag": diagnose}
+
+_POWER_AFTER = {"off": "off", "on": "on", "reboot": "on"}
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,38 @@ class PowerPlan:
     @property
     def after(self) -> str:
         """The node's power once the plan is applied."""
-        return "off" if self.wanted == "off" else "on"
+        return _POWER_AFTER.get(self.wanted, self.before.power)
 
     def expected(self) -> FenceResult:
         """Return what applying the plan would show, without any proof where it would act."""
         if not self.commands:
             return self.before
-        return replace(self.before, confirmed=False, evidence=NONE, power=self.after)
+        return replace(
+            self.before,
+            confirmed=False,
+            evidence=NONE,
+            power=self.after,
+            confirmed_at=None,
+            proof_at=None,
+        )
+
+
+@dataclass(frozen=True)
+class PowerEnd:
+    """What applying a plan came to; ``problem`` is a sentence, "" when all went well."""
+
+    plan: PowerPlan
+    result: FenceResult
+    problem: str = ""
+
+    def described(self) -> dict[str, Any]:
+        """Return this as plain data for a module's result."""
+        return {
+            "before": self.plan.before.power,
+            "after": "unknown" if self.problem else self.plan.after,
+            "changed": bool(self.plan.commands),
+            **described(self.result),
+        }
 
 
 @dataclass(frozen=True)
@@ -60,7 +85,7 @@ class DeviceAnswer:
     exit_status: int | None
     seconds: float
     text: str
-    plugs: Mapping[str, str] | None
+    plugs: tuple[ListedPlug, ...] | None
 
     def described(self) -> dict[str, Any]:
         """Return this as plain data for a module's result."""
@@ -70,7 +95,9 @@ class DeviceAnswer:
             "text": self.text,
         }
         if self.plugs is not None:
-            values["plugs"] = dict(self.plugs)
+            values["plugs"] = {
+                one.plug: {"alias": one.alias, "power": one.power} for one in self.plugs
+            }
         return values
 
 
@@ -82,77 +109,110 @@ def single_device(
 ) -> tuple[FenceConfiguration, str]:
     """Return a configuration of one device and one node, and that node's name.
 
-    Raises InputError for what a configuration file would be refused for too.
+    The node is called like its plug, or like the agent of a device without plugs.  Raises
+    InputError for what a configuration file would be refused for too.
     """
-    node = "machine"
-    step = {"device": "device"} if plug is None else {"device": "device", "plug": plug}
-    document = {
-        "devices": {
-            "device": {"agent": agent, "parameters": dict(parameters), "timeout": timeout},
-        },
-        "nodes": {node: {"levels": [[step]]}},
-    }
-    return parse_fence_configuration(document, "agent"), node
+    configuration = plugs_of_device(agent, parameters, [plug], timeout)
+    return configuration, next(iter(configuration.levels))
+
+
+def plugs_of_device(
+    agent: str,
+    parameters: Mapping[str, object],
+    plugs: list[str | None],
+    timeout: float = DEFAULT_TIMEOUT,
+) -> FenceConfiguration:
+    """Return a configuration of one device whose *plugs* are a node each; see ``single_device``."""
+    entry = {"agent": agent, "parameters": dict(parameters), "timeout": timeout}
+    device = parse_fence_device("device", entry, "agent")
+    levels = {}
+    for plug in plugs:
+        name = agent.rsplit("/", 1)[-1] if plug is None else check_plug(plug)
+        levels[name] = ((FenceStep(device.name, plug),),)
+    return FenceConfiguration({device.name: device}, levels)
 
 
 def plan_power(
-    configuration: FenceConfiguration,
-    node: str,
-    wanted: str,
-    *,
-    run: Callable[..., Outcome] = run_process,
+    configuration: FenceConfiguration, node: str, wanted: str, tools: FenceTools = TOOLS
 ) -> PowerPlan:
     """Ask for the status of *node* and return what is to be done for *wanted*.
 
-    *wanted* is ``on``, ``off``, or ``reboot``: off, proved, and then on.  An unknown state
-    counts as not as wanted.
+    *wanted* is ``on``, ``off``, ``reboot`` (off, proved, and then on), ``unfence`` or
+    ``diag``.  An unknown state counts as not as wanted.
     """
-    before = power_status(configuration, node, run=run)
+    before = power_status(configuration, node, tools)
     if wanted == "reboot":
-        commands: tuple[str, ...] = ("off", "on")
+        return PowerPlan(node, wanted, before, ("off", "on"))
+    if wanted == "unfence":
+        needed = _access_is_cut(configuration, before, tools)
     else:
-        commands = () if before.power == wanted else (wanted,)
-    return PowerPlan(node, wanted, before, commands)
+        needed = before.power != wanted
+    return PowerPlan(node, wanted, before, (wanted,) if needed else ())
 
 
 def apply_power(
-    configuration: FenceConfiguration,
-    plan: PowerPlan,
-    *,
-    run: Callable[..., Outcome] = run_process,
-) -> FenceResult:
-    """Carry out *plan* and return the last proof.
+    configuration: FenceConfiguration, plan: PowerPlan, tools: FenceTools = TOOLS
+) -> PowerEnd:
+    """Carry out *plan* and return the last proof, with what all devices said.
 
-    Raises FenceError when a step is not proved; a reboot whose "off" is not proved does
+    It ends at the first command that is not proved: a reboot whose "off" is not proved does
     not go on to "on".
     """
     result = plan.before
+    said: tuple[FenceAnswer, ...] = ()
     for command in plan.commands:
-        act = power_off if command == "off" else power_on
-        result = act(configuration, plan.node, run=run)
+        result = _COMMANDS[command](configuration, plan.node, tools)
+        said += result.steps
+        result = replace(result, steps=said)
         if not result.confirmed:
-            raise FenceError(
-                f"{plan.node} is not proved {command}: {result.reason or 'no reason given'}."
-            )
-    return result
+            reason = result.reason or "no reason given"
+            return PowerEnd(plan, result, f"{plan.node} is not proved {command}: {reason}.")
+    return PowerEnd(plan, result)
+
+
+def reach_power(
+    configuration: FenceConfiguration,
+    node: str,
+    wanted: str,
+    check: bool,
+    tools: FenceTools = TOOLS,
+) -> PowerEnd:
+    """Plan and apply what brings *node* to *wanted*; with *check* only say what would be done."""
+    plan = plan_power(configuration, node, wanted, tools)
+    return PowerEnd(plan, plan.expected()) if check else apply_power(configuration, plan, tools)
 
 
 def ask_devices(
-    configuration: FenceConfiguration,
-    node: str,
-    action: str,
-    *,
-    run: Callable[..., Outcome] = run_process,
+    configuration: FenceConfiguration, node: str, action: str, tools: FenceTools = TOOLS
 ) -> tuple[DeviceAnswer, ...]:
     """Ask each device of *node* once for one of ``DEVICE_ACTIONS``.
 
     Raises FenceError when a device does not answer with success.
     """
-    names = [step.device for level in configuration.levels_of(node) for step in level]
-    answers = []
-    for name in dict.fromkeys(names):
-        answers.append(_ask(configuration.devices[name], action, run))
-    return tuple(answers)
+    return tuple(
+        ask_device(configuration, name, action, tools) for name in configuration.devices_of(node)
+    )
+
+
+def ask_device(
+    configuration: FenceConfiguration, name: str, action: str, tools: FenceTools = TOOLS
+) -> DeviceAnswer:
+    """Ask the device *name* for one of ``DEVICE_ACTIONS``, again if it fails.
+
+    Raises FenceError when it does not answer with success.
+    """
+    talk = Conversation(configuration, tools)
+    step = FenceStep(name)
+    answer, _left = talk.insist(0, step, action)
+    if not answer.succeeded:
+        raise FenceError(f"The fence device {name} failed to answer {action}: {last_line(answer)}.")
+    plugs = None
+    if action in LISTS:
+        try:
+            plugs = parse_listing(answer.output, action, talk.device(step).parameters)
+        except HoldfastError as error:
+            raise FenceError(f"The fence device {name} cannot be asked: {error}") from None
+    return DeviceAnswer(name, answer.exit_status, answer.duration, answer.text, plugs)
 
 
 def described(result: FenceResult) -> dict[str, Any]:
@@ -160,6 +220,7 @@ def described(result: FenceResult) -> dict[str, Any]:
     return {
         "confirmed": result.confirmed,
         "evidence": result.evidence if result.confirmed else NONE,
+        "proof": result.proof_at is not None and result.proof_at == result.confirmed_at,
         "reason": result.reason,
         "steps": [
             {
@@ -177,23 +238,13 @@ def described(result: FenceResult) -> dict[str, Any]:
     }
 
 
-def _ask(device: FenceDevice, action: str, run: Callable[..., Outcome]) -> DeviceAnswer:
-    try:
-        path = locate_fence_agent(device.agent)
-        metadata = load_fence_metadata(path, run=run)
-        answer = call_fence_agent(
-            path, metadata, action, device.parameters, timeout=device.timeout, run=run
-        )
-    except HoldfastError as error:
-        raise FenceError(f"The fence device {device.name} cannot be asked: {error}") from None
-    if not answer.succeeded:
-        said = answer.text.splitlines()[-1] if answer.text else f"status {answer.exit_status}"
-        raise FenceError(f"The fence device {device.name} failed to answer {action}: {said}.")
-    listing = action in ("list", "list-status")
-    return DeviceAnswer(
-        device=device.name,
-        exit_status=answer.exit_status,
-        seconds=answer.duration,
-        text=answer.text,
-        plugs=listed_plugs(answer) if listing else None,
+def _access_is_cut(
+    configuration: FenceConfiguration, before: FenceResult, tools: FenceTools
+) -> bool:
+    """Say whether a device that cuts access does not say that the node has it."""
+    talk = Conversation(configuration, tools)
+    return any(
+        one.exit_status != 0
+        for one in before.steps
+        if talk.agent(configuration.devices[one.device]).metadata.unfences
     )

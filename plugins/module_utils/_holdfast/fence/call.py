@@ -9,20 +9,25 @@ form and is kept only for people, with all secrets taken out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..process import Outcome
+from ..process import KEEP, Outcome
 from ..process import run as run_process
-from ..secrets import hide, secret_values
+from ..secrets import hide
 from .locate import fence_environment
 from .metadata import FenceMetadata
 from .request import fence_request
+from .secret_sources import secrets_from_files, secrets_from_scripts
 
 TEXT_LIMIT = 2000
 """Characters kept of what an agent said: its last ones, where the reason is."""
 
+LISTS = ("list", "list-status")
+
 _KEEP = 64 * 1024
+_MINIMUM = 0.05
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,12 @@ class FenceCall:
 
     @property
     def succeeded(self) -> bool:
-        """The agent says that it did what was asked.  This proves nothing yet."""
-        return self.exit_status == 0 and not self.timed_out
+        """The agent says that it did what was asked.  This proves nothing yet.
+
+        (FenceAgentAPI, Agent Operations: a status or monitor of a machine that is off is 2.)
+        """
+        good = (0, 2) if self.action in ("status", "monitor") else (0,)
+        return self.exit_status in good and not self.timed_out
 
     @property
     def power(self) -> str:
@@ -66,50 +75,44 @@ def call_fence_agent(
     plug: str | None = None,
     timeout: float,
     run: Callable[..., Outcome] = run_process,
+    clock: Callable[[], float] = time.monotonic,
 ) -> FenceCall:
     """Make the fence agent at *path* do *action* to *plug* within *timeout* seconds.
 
-    Raises InputError or AgentError when the request itself is wrong (see
-    ``fence_request``) or the agent cannot be started; whatever the agent then does is
-    in the result.
+    Secrets in files and from scripts are fetched first, within the same time.  Raises
+    InputError, AgentError or FenceError when the request itself is wrong (see
+    ``fence_request``), a secret cannot be had, or the agent cannot be started; whatever the
+    agent then does is in the result.
     """
+    began = clock()
+    parameters = secrets_from_files(metadata, parameters)
+    parameters = secrets_from_scripts(metadata, parameters, run, timeout)
     request = fence_request(metadata, action, parameters, plug)
+    secrets = metadata.secrets_in(parameters)
+    fetching = clock() - began
     outcome = run(
         [path],
-        deadline=timeout,
+        deadline=max(timeout - fetching, _MINIMUM),
         stdin=request,
         environment=fence_environment(),
-        keep=_KEEP,
+        keep=KEEP if action in LISTS else _KEEP,
     )
     return FenceCall(
         action=action,
         exit_status=outcome.exit_status,
         timed_out=outcome.timed_out,
-        duration=outcome.duration,
-        text=_said(outcome, parameters, timeout),
-        output=hide(outcome.stdout, secret_values(parameters)),
+        duration=fetching + outcome.duration,
+        text=_said(outcome, secrets, timeout),
+        output=hide(outcome.stdout, secrets),
     )
 
 
-def listed_plugs(answer: FenceCall) -> dict[str, str]:
-    """Return the plugs in the answer to ``list``, each with its alias ("" when it has none).
-
-    (FenceAgentAPI, Agent Operations: list prints one ``plug,alias`` in each line.)
-    """
-    plugs = {}
-    for line in answer.output.splitlines():
-        plug, _comma, alias = line.strip().partition(",")
-        if plug:
-            plugs[plug] = alias
-    return plugs
-
-
-def _said(outcome: Outcome, parameters: Mapping[str, object], timeout: float) -> str:
+def _said(outcome: Outcome, secrets: Sequence[str], timeout: float) -> str:
     parts = [outcome.stdout.strip(), outcome.stderr.strip()]
     if outcome.timed_out:
         parts.append(f"no answer within {timeout:g} seconds; the agent was killed")
     elif outcome.signal is not None:
         parts.append(f"the agent was killed by signal {outcome.signal}")
     # Hidden before it is cut, so that no half of a secret is left at the edge.
-    text = hide("\n".join(part for part in parts if part), secret_values(parameters))
+    text = hide("\n".join(part for part in parts if part), secrets)
     return text[-TEXT_LIMIT:]

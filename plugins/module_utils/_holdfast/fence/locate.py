@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where fence agents are, and the environment they run in."""
+"""Where fence agents are, which are installed, and the environment they run in."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from ..errors import AgentError, InputError
 
 FENCE_DIRECTORIES = ("/usr/sbin",)
 """Where fence-agents installs (its configure option --sbindir)."""
+
+_DAEMONS = frozenset({"fence_virtd", "fence_sanlockd"})
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
@@ -42,6 +44,30 @@ def locate_fence_agent(
         f"The fence agent {text} is not installed: looked for {', '.join(paths)}. Install the"
         " package fence-agents (Debian) or fence-agents-all (EL), or give the agent's whole path."
     )
+
+
+def installed_fence_agents(directories: Sequence[str] = FENCE_DIRECTORIES) -> tuple[str, ...]:
+    """Return the paths of all fence agents in *directories*, sorted by name.
+
+    Only what can be executed counts, and of two agents of one name the first directory's,
+    as in ``locate_fence_agent``.  The daemons fence_virtd and fence_sanlockd are no agents.
+    """
+    found: dict[str, str] = {}
+    for directory in directories:
+        try:
+            names = os.listdir(directory)  # noqa: PTH208
+        except OSError:
+            continue
+        for name in names:
+            path = f"{directory.rstrip('/')}/{name}"
+            if (
+                name.startswith("fence_")
+                and name not in _DAEMONS
+                and os.path.isfile(path)  # noqa: PTH113
+                and os.access(path, os.X_OK)
+            ):
+                found.setdefault(name, path)
+    return tuple(found[name] for name in sorted(found))
 
 
 def fence_environment() -> dict[str, str]:

@@ -10,15 +10,17 @@ one with ``deprecated``; both mean the same.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import xml.etree.ElementTree as xml
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..errors import AgentError
 from ..ocf.metadata import metadata_root
 from ..process import Outcome
 from ..process import run as run_process
+from ..secrets import is_secret_name, secret_values
 from .locate import fence_environment
 
 METADATA_DEADLINE = 20.0
@@ -27,6 +29,10 @@ METADATA_DEADLINE = 20.0
 TRUE_WORDS = ("1", "yes", "on", "true")
 FALSE_WORDS = ("0", "no", "off", "false")
 """What fencing.py of fence-agents takes for true and false, in any case."""
+
+
+_SECRET_TEXT = re.compile(r"\b(password|passphrase|secret|token)\b", re.IGNORECASE)
+_SECRET_PLACE = re.compile(r"(script|file|path|prompt|url|timeout)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,15 @@ class FenceParameter:
         """Only such a boolean may be sent as false: the others count as soon as they are sent."""
         return self.type == "boolean" and (self.default or "").lower() in TRUE_WORDS
 
+    @property
+    def secret(self) -> bool:
+        """Its value must never be shown: by its name, or else by what the agent says of it."""
+        if is_secret_name(self.name):
+            return True
+        if self.type != "string" or _SECRET_PLACE.search(f"{self.name} {self.shortdesc}"):
+            return False
+        return bool(_SECRET_TEXT.search(self.shortdesc))
+
 
 @dataclass(frozen=True)
 class FenceAction:
@@ -65,6 +80,7 @@ class FenceMetadata:
     shortdesc: str
     parameters: tuple[FenceParameter, ...]
     actions: tuple[FenceAction, ...]
+    longdesc: str = ""
 
     def parameter(self, name: str) -> FenceParameter | None:
         """Return the parameter *name*, or None."""
@@ -88,9 +104,25 @@ class FenceMetadata:
         return next((name for name in ("plug", "port") if self.parameter(name)), None)
 
     @property
-    def cuts_access(self) -> bool:
-        """The agent cuts a running node off from something instead of its power."""
+    def alias_pairs(self) -> tuple[tuple[str, str], ...]:
+        """All pairs of a new name and the old name that it replaces."""
+        return tuple((one.name, one.obsoletes) for one in self.parameters if one.obsoletes)
+
+    @property
+    def unfences(self) -> bool:
+        """Its "on" gives a node its access back, and belongs to the node's joining."""
         return any(one.name == "on" and (one.automatic or one.on_target) for one in self.actions)
+
+    @property
+    def on_target(self) -> bool:
+        """Its "on" works on the joining node itself alone."""
+        return any(one.name == "on" and one.on_target for one in self.actions)
+
+    def secrets_in(self, parameters: Mapping[str, object]) -> tuple[str, ...]:
+        """Return the texts among *parameters* that must never be shown."""
+        known = {one.name for one in self.parameters if one.secret}
+        marked = [value for name, value in parameters.items() if name in known]
+        return secret_values(parameters) + secret_values({"secret": marked})
 
 
 def parse_fence_metadata(text: str, agent: str = "the fence agent") -> FenceMetadata:
@@ -103,11 +135,12 @@ def parse_fence_metadata(text: str, agent: str = "the fence agent") -> FenceMeta
         actions=tuple(
             FenceAction(
                 one.get("name", ""),
-                automatic=one.get("automatic") == "1",
-                on_target=one.get("on_target") == "1",
+                automatic=_flag(one.get("automatic")),
+                on_target=_flag(one.get("on_target")),
             )
             for one in root.iterfind("actions/action")
         ),
+        longdesc=" ".join((root.findtext("longdesc") or "").split()),
     )
 
 
@@ -140,9 +173,10 @@ def load_fence_metadata(
     if outcome.timed_out:
         raise AgentError(f"{path} did not print its metadata within {deadline:g} seconds.")
     if outcome.exit_status != 0:
+        said = " ".join((outcome.stderr.strip() or outcome.stdout).split())
         raise AgentError(
             f"{path} failed to print its metadata (exit status {outcome.exit_status}):"
-            f" {outcome.stderr.strip()[-300:] or 'it said nothing'}."
+            f" {said[-300:] or 'it said nothing'}."
         )
     metadata = parse_fence_metadata(outcome.stdout, path)
     with _known_lock:
@@ -157,10 +191,14 @@ def _parameter(element: xml.Element) -> FenceParameter:
     return FenceParameter(
         name=element.get("name", ""),
         type=content.get("type") or "string",
-        required=element.get("required") == "1",
+        required=_flag(element.get("required")),
         default=content.get("default"),
         obsoletes=element.get("obsoletes", ""),
-        deprecated=element.get("deprecated") == "1",
+        deprecated=_flag(element.get("deprecated")),
         shortdesc=" ".join((element.findtext("shortdesc") or "").split()),
         options=tuple(one.get("value", "") for one in content.iterfind("option")),
     )
+
+
+def _flag(value: str | None) -> bool:
+    return (value or "").lower() in TRUE_WORDS

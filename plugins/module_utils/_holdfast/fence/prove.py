@@ -9,48 +9,27 @@ The manager takes over services on this proof alone, so what is in doubt is "no"
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import HoldfastError
-from ..process import Outcome
-from ..process import run as run_process
-from .call import FenceCall, call_fence_agent
-from .kinds import ASSUMED, GATE, NONE, VERIFIED, evidence_of, weakest
-from .locate import FENCE_DIRECTORIES, locate_fence_agent
-from .metadata import FenceMetadata, load_fence_metadata
-from .request import fence_request
-from .topology import FenceConfiguration, FenceDevice, FenceLevel, FenceStep
-
-POLL_PAUSE = 0.5
-"""Seconds between two status questions: devices apply a change with a delay."""
-
-_MINIMUM_CALL = 0.05
-
-
-@dataclass(frozen=True)
-class FenceAnswer:
-    """What one device said to one question; ``seconds`` is how long it took."""
-
-    level: int
-    device: str
-    plug: str | None
-    action: str
-    exit_status: int | None
-    timed_out: bool
-    seconds: float
-    text: str
+from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools
+from .kinds import ASSUMED, GATE, NONE, POWER, PROOF_RULES, VERIFIED, weakest
+from .level_off import LevelEnd, last_line, level_off
+from .topology import FenceConfiguration, FenceLevel, FenceStep
 
 
 @dataclass(frozen=True)
 class FenceResult:
     """What is known of a node's power after acting on it, or asking.
 
-    ``confirmed`` says that what was asked for is proved: the node is off (or on, or its
+    ``confirmed`` says that what was asked for is seen: the node is off (or on, or its
     state is known).  ``evidence`` says by what: device-verified, assumed, gate or none.
     ``sent_at`` is just before the first command and ``confirmed_at`` just after the last
-    proof, in seconds of the caller's clock.
+    answer that counts, in seconds of the caller's clock.
+
+    ``proof_at`` is when an "off" is proof that the node is dead: at once for
+    device-verified, after the wait that the operator gave for assumed, None for never.
     """
 
     node: str
@@ -61,118 +40,65 @@ class FenceResult:
     reason: str
     sent_at: float
     confirmed_at: float | None
+    proof_at: float | None = None
 
 
 def power_off(
-    configuration: FenceConfiguration,
-    node: str,
-    *,
-    run: Callable[..., Outcome] = run_process,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-    directories: Sequence[str] = FENCE_DIRECTORIES,
+    configuration: FenceConfiguration, node: str, tools: FenceTools = TOOLS
 ) -> FenceResult:
-    """Switch *node* off, level by level, until one level proves that it is off.
+    """Switch *node* off, level by level, until one level is or will be proof that it is off.
 
-    Each plug has its device's timeout for the command and its proof together, so a
-    level takes at most the sum of its devices' timeouts.  Every device of a level must
-    be proved off; a level of gates alone proves nothing, and the next is tried.
+    Before the first command the node's delay passes.  Each plug has its device's timeout for
+    the command and its status together, so a level takes at most the sum of its devices'
+    timeouts.  Every device of a level must be off; a level of gates alone proves nothing, and
+    the next is tried, as it is after one that is only assumed to be off and will never be
+    proof.  A second request for the same node meanwhile gets the result of the first.
 
     Raises FenceError when *node* has no levels; all other trouble is in the result.
     """
-    talk = _Talk(configuration, run, clock, sleep, directories)
-    levels = configuration.levels_of(node)
-    started = clock()
-    reasons = []
-    gate_passed = False
-    for number, level in enumerate(levels, 1):
-        evidence, reason = _level_off(talk, number, level)
-        if evidence in (VERIFIED, ASSUMED):
-            return FenceResult(
-                node, True, evidence, "off", tuple(talk.said), reason, started, clock()
-            )
-        gate_passed = gate_passed or evidence == GATE
-        reasons.append(f"level {number}: {reason}")
-    return FenceResult(
-        node,
-        confirmed=False,
-        evidence=GATE if gate_passed else NONE,
-        power="unknown",
-        steps=tuple(talk.said),
-        reason="; ".join(reasons),
-        sent_at=started,
-        confirmed_at=None,
-    )
+    return _joined("off", _off, configuration, node, tools)
 
 
 def power_on(
-    configuration: FenceConfiguration,
-    node: str,
-    *,
-    run: Callable[..., Outcome] = run_process,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-    directories: Sequence[str] = FENCE_DIRECTORIES,
+    configuration: FenceConfiguration, node: str, tools: FenceTools = TOOLS
 ) -> FenceResult:
     """Switch on every plug of *node* and prove it for those that switch power.
 
     The last level goes first: it may feed the management board that an earlier one
-    talks to.  Agents that cut access are asked too, except where the node itself must
-    do it; gates are left out.  Raises FenceError when *node* has no levels.
+    talks to.  Gates are left out, and so is what gives access back: that belongs to the
+    node's joining (``unfence``), since the node may run what was taken over from it.
+    Raises FenceError when *node* has no levels.
     """
-    talk = _Talk(configuration, run, clock, sleep, directories)
-    levels = configuration.levels_of(node)
-    started = clock()
-    proved = []
-    reasons = []
-    done: set[FenceStep] = set()
-    for number in range(len(levels), 0, -1):
-        for step in levels[number - 1]:
-            if step in done:
-                continue
-            done.add(step)
-            problem = _step_on(talk, number, step)
-            if problem is None:
-                proved.append(talk.kind(step))
-            elif problem:
-                reasons.append(f"{step}: {problem}")
-    confirmed = bool(proved) and not reasons
-    return FenceResult(
-        node,
-        confirmed=confirmed,
-        evidence=weakest(proved) if confirmed else NONE,
-        power="on" if confirmed else "unknown",
-        steps=tuple(talk.said),
-        reason="; ".join(reasons) or ("" if proved else "no device can switch it on"),
-        sent_at=started,
-        confirmed_at=clock() if confirmed else None,
-    )
+    return _joined("on", _on, configuration, node, tools)
+
+
+def unfence(configuration: FenceConfiguration, node: str, tools: FenceTools = TOOLS) -> FenceResult:
+    """Give *node* back the access that its fabric devices cut; call it on *node* as it joins.
+
+    Only the node itself can do it for agents that say ``on_target``.  Without such devices
+    there is nothing to do, and the result is confirmed.  Raises FenceError when *node* has no
+    levels.
+    """
+    return _joined("unfence", _unfence, configuration, node, tools)
 
 
 def power_status(
-    configuration: FenceConfiguration,
-    node: str,
-    *,
-    run: Callable[..., Outcome] = run_process,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-    directories: Sequence[str] = FENCE_DIRECTORIES,
+    configuration: FenceConfiguration, node: str, tools: FenceTools = TOOLS
 ) -> FenceResult:
     """Ask the devices of *node* whether it is on; nothing is changed.
 
     It is off when all plugs of any level are off, and on when no plug that switches its
     power is off or unknown.  Raises FenceError when *node* has no levels.
     """
-    talk = _Talk(configuration, run, clock, sleep, directories)
+    talk = Conversation(configuration, tools)
     levels = configuration.levels_of(node)
-    started = clock()
-    states: dict[FenceStep, str] = {}
-    for number, level in enumerate(levels, 1):
-        for step in level:
-            if step not in states:
-                states[step] = _step_status(talk, number, step)
+    started = tools.clock()
+    states = {
+        step: _step_status(talk, number, step) for number, step in configuration.steps_of(node)
+    }
     power, evidence = _combined(levels, states, talk)
     known = power != "unknown"
+    ended = tools.clock() if known else None
     return FenceResult(
         node,
         confirmed=known,
@@ -181,239 +107,191 @@ def power_status(
         steps=tuple(talk.said),
         reason="" if known else _doubt(states, talk),
         sent_at=started,
-        confirmed_at=clock() if known else None,
+        confirmed_at=ended,
+        proof_at=ended if power == "off" and evidence == VERIFIED else None,
     )
 
 
-def check_fence_agents(
+def diagnose(
+    configuration: FenceConfiguration, node: str, tools: FenceTools = TOOLS
+) -> FenceResult:
+    """Send *node* a diagnostic interrupt, with which its kernel dumps its memory and stops.
+
+    The first device whose agent has ``diag`` sends it.  Nothing confirms its effect: the
+    result is confirmed when the device took the command.  Raises FenceError when *node* has
+    no levels.
+    """
+    talk = Conversation(configuration, tools)
+    started = tools.clock()
+    confirmed, reason = False, "no device of the node has the action diag"
+    for number, step in configuration.steps_of(node):
+        if talk.supports(step, "diag"):
+            answer, _left = talk.insist(number, step, "diag")
+            confirmed, reason = answer.succeeded, f"{step}: {last_line(answer)}"
+            break
+    return FenceResult(
+        node,
+        confirmed=confirmed,
+        evidence=NONE,
+        power="unknown",
+        steps=tuple(talk.said),
+        reason=reason,
+        sent_at=started,
+        confirmed_at=tools.clock() if confirmed else None,
+    )
+
+
+def _joined(
+    what: str,
+    act: Callable[[Conversation, str], FenceResult],
     configuration: FenceConfiguration,
-    *,
-    run: Callable[..., Outcome] = run_process,
-    directories: Sequence[str] = FENCE_DIRECTORIES,
-) -> dict[str, str]:
-    """Check every device and step against its agent's metadata, without asking any device.
+    node: str,
+    tools: FenceTools,
+) -> FenceResult:
+    """Do *act*, once for all that ask the same of the same devices at the same time."""
+    levels = configuration.levels_of(node)
+    devices = [configuration.devices[name] for name in configuration.devices_of(node)]
+    return tools.turns.joined(
+        (what, node, levels, devices), lambda: act(Conversation(configuration, tools), node)
+    )
 
-    Returns what each device's "off" is worth.  Raises InputError or AgentError for the
-    first mistake: an agent that is not installed, a parameter it does not have, a plug
-    it does not take or lacks.
+
+def _off(talk: Conversation, node: str) -> FenceResult:
+    tools = talk.tools
+    delay = talk.configuration.delay_of(node)
+    pause = delay.fixed + (tools.random(0.0, delay.random) if delay.random else 0.0)
+    if pause:
+        tools.sleep(pause)
+    started = tools.clock()
+    best = LevelEnd(NONE, "")
+    best_at = None
+    reasons = []
+    for number, level in enumerate(talk.configuration.levels_of(node), 1):
+        end = level_off(talk, number, level)
+        reasons.append(f"level {number}: {end.reason}")
+        if end.wait is not None:
+            best, best_at = end, tools.clock()
+            break
+        if best.evidence != ASSUMED and end.evidence != NONE:
+            best, best_at = end, tools.clock()
+    confirmed = best.evidence in (VERIFIED, ASSUMED)
+    return FenceResult(
+        node,
+        confirmed=confirmed,
+        evidence=best.evidence,
+        power="off" if confirmed else "unknown",
+        steps=tuple(talk.said),
+        reason=best.reason if confirmed else "; ".join(reasons),
+        sent_at=started,
+        confirmed_at=best_at if confirmed else None,
+        proof_at=None if best_at is None or best.wait is None else best_at + best.wait,
+    )
+
+
+def _on(talk: Conversation, node: str) -> FenceResult:
+    return _switch_steps(talk, node, _switched_on, "no device can switch it on")
+
+
+def _unfence(talk: Conversation, node: str) -> FenceResult:
+    return _switch_steps(talk, node, _given_access, "")
+
+
+def _switch_steps(
+    talk: Conversation,
+    node: str,
+    act: Callable[[Conversation, int, FenceStep], str | None],
+    nothing_done: str,
+) -> FenceResult:
+    """Do *act* to each plug of *node* once, the last level first, and sum up what came of it.
+
+    *nothing_done* is what is wrong when *act* left out all of them; "" when nothing is.
     """
-    talk = _Talk(configuration, run, time.monotonic, time.sleep, directories)
-    worth = {}
-    for device in configuration.devices.values():
-        path, metadata = talk.agent(device)
-        worth[device.name] = evidence_of(path, metadata)
-    for levels in configuration.levels.values():
-        for level in levels:
-            for step in level:
-                device = configuration.devices[step.device]
-                _path, metadata = talk.agent(device)
-                fence_request(
-                    metadata, "off", device.parameters, step.plug, f"{device.name}.parameters"
-                )
-    return worth
+    tools = talk.tools
+    started = tools.clock()
+    done = []
+    reasons = []
+    for number, step in sorted(talk.configuration.steps_of(node), key=lambda one: -one[0]):
+        problem = act(talk, number, step)
+        if problem is None:
+            done.append(PROOF_RULES[talk.kind(step)].evidence)
+        elif problem:
+            reasons.append(f"{step}: {problem}")
+    confirmed = not reasons and (bool(done) or not nothing_done)
+    return FenceResult(
+        node,
+        confirmed=confirmed,
+        evidence=weakest(done) if confirmed else NONE,
+        power="on" if confirmed and done else "unknown",
+        steps=tuple(talk.said),
+        reason="; ".join(reasons) or ("" if done else nothing_done),
+        sent_at=started,
+        confirmed_at=tools.clock() if confirmed else None,
+    )
 
 
-class _Talk:
-    """The conversation with a node's devices: who they are and all that they said."""
-
-    def __init__(
-        self,
-        configuration: FenceConfiguration,
-        run: Callable[..., Outcome],
-        clock: Callable[[], float],
-        sleep: Callable[[float], None],
-        directories: Sequence[str],
-    ) -> None:
-        self._configuration = configuration
-        self._run = run
-        self.clock = clock
-        self.sleep = sleep
-        self._directories = directories
-        self.said: list[FenceAnswer] = []
-        self._agents: dict[str, tuple[str, FenceMetadata] | HoldfastError] = {}
-
-    def device(self, step: FenceStep) -> FenceDevice:
-        return self._configuration.devices[step.device]
-
-    def agent(self, device: FenceDevice) -> tuple[str, FenceMetadata]:
-        """Return the path and metadata of the device's agent; a failure is not tried again."""
-        if device.name not in self._agents:
-            try:
-                path = locate_fence_agent(device.agent, self._directories)
-                self._agents[device.name] = (
-                    path,
-                    load_fence_metadata(path, deadline=device.timeout, run=self._run),
-                )
-            except HoldfastError as error:
-                self._agents[device.name] = error
-        found = self._agents[device.name]
-        if isinstance(found, HoldfastError):
-            raise found
-        return found
-
-    def kind(self, step: FenceStep) -> str:
-        """Return what the step's device is worth, NONE when its agent cannot be asked."""
-        try:
-            return evidence_of(*self.agent(self.device(step)))
-        except HoldfastError:
-            return NONE
-
-    def supports(self, step: FenceStep, action: str) -> bool:
-        try:
-            return self.agent(self.device(step))[1].supports(action)
-        except HoldfastError:
-            return False
-
-    def ask(self, level: int, step: FenceStep, action: str, timeout: float) -> FenceCall:
-        """Ask one device one thing; whatever goes wrong is an answer that proves nothing."""
-        device = self.device(step)
-        started = self.clock()
-        try:
-            path, metadata = self.agent(device)
-            answer = call_fence_agent(
-                path,
-                metadata,
-                action,
-                device.parameters,
-                plug=step.plug,
-                timeout=max(timeout, _MINIMUM_CALL),
-                run=self._run,
-            )
-        except HoldfastError as error:
-            answer = FenceCall(action, None, False, self.clock() - started, str(error))
-        self.said.append(
-            FenceAnswer(
-                level,
-                step.device,
-                step.plug,
-                action,
-                answer.exit_status,
-                answer.timed_out,
-                answer.duration,
-                answer.text,
-            )
-        )
-        return answer
-
-    def wait_for(
-        self, level: int, step: FenceStep, wanted: str, budget: float
-    ) -> tuple[str, float]:
-        """Ask for the status until it is *wanted* or *budget* seconds are used; return the last."""
-        until = self.clock() + budget
-        power = "unknown"
-        while True:
-            left = until - self.clock()
-            if left < _MINIMUM_CALL:
-                return power, left
-            power = self.ask(level, step, "status", left).power
-            if power == wanted:
-                return power, until - self.clock()
-            self.sleep(max(0.0, min(POLL_PAUSE, until - self.clock())))
-
-
-def _level_off(talk: _Talk, number: int, level: FenceLevel) -> tuple[str, str]:
-    """Switch off all of *level*, then prove all; return the evidence and the reason.
-
-    All are switched before the first is proved: two supplies of one node must be off
-    at the same time.
-    """
-    left: dict[FenceStep, float] = {}
-    for step in level:
-        timeout = talk.device(step).timeout
-        began = talk.clock()
-        answer = talk.ask(number, step, "off", timeout)
-        left[step] = timeout - (talk.clock() - began)
-        problem = _refused(talk, step, answer)
-        if problem:
-            return NONE, f"{step}: {problem}"
-    kinds = []
-    for step in level:
-        kind = talk.kind(step)
-        kinds.append(kind)
-        if kind == GATE or (kind == ASSUMED and not talk.supports(step, "status")):
-            continue
-        if not talk.supports(step, "status"):
-            return NONE, f"{step}: its agent has no status, so nothing proves that it is off"
-        power, _rest = talk.wait_for(number, step, "off", left[step])
-        if power != "off":
-            return NONE, f"{step}: its status is {power}, not off"
-    evidence = weakest(kinds)
-    if evidence == GATE:
-        return GATE, "only a gate passed, which does not prove that the node is off"
-    names = " and ".join(str(step) for step in level)
-    proof = "off by its own status" if evidence == VERIFIED else "off by assumption"
-    return evidence, f"{names} (fence level {number}) is {proof}"
-
-
-def _refused(talk: _Talk, step: FenceStep, answer: FenceCall) -> str:
-    """Return why *answer* to "off" ends the level, or "" when the status may still prove it.
-
-    A power device that failed may have done its work (an agent's exit status of 1 says
-    nothing), and its status tells.  The status of others only repeats their own message.
-    """
-    if answer.timed_out:
-        return f"no answer within {answer.duration:.1f} seconds"
-    if answer.succeeded:
-        return ""
-    if answer.exit_status is not None and talk.kind(step) == VERIFIED:
-        return ""
-    said = answer.text or f"exit status {answer.exit_status}"
-    return f"off failed: {said.splitlines()[-1]}"
-
-
-def _step_on(talk: _Talk, number: int, step: FenceStep) -> str | None:
+def _switched_on(talk: Conversation, number: int, step: FenceStep) -> str | None:
     """Switch one plug on; return None when that is proved, "" when left out, else the problem."""
-    kind = talk.kind(step)
-    if kind == GATE:
-        return ""
-    device = talk.device(step)
     try:
-        _path, metadata = talk.agent(device)
+        agent = talk.agent(talk.device(step))
     except HoldfastError as error:
         return str(error)
-    if not metadata.supports("on") or any(
-        one.name == "on" and one.on_target for one in metadata.actions
-    ):
+    if agent.kind == GATE or agent.metadata.unfences or not agent.metadata.supports("on"):
         return ""
-    began = talk.clock()
-    answer = talk.ask(number, step, "on", device.timeout)
+    return _proved_on(talk, number, step)
+
+
+def _given_access(talk: Conversation, number: int, step: FenceStep) -> str | None:
+    """Give one device's access back; return None when done, "" when left out, else the problem."""
+    try:
+        agent = talk.agent(talk.device(step))
+    except HoldfastError as error:
+        return str(error)
+    return _proved_on(talk, number, step) if agent.metadata.unfences else ""
+
+
+def _proved_on(talk: Conversation, number: int, step: FenceStep) -> str | None:
+    answer, left = talk.insist(number, step, "on")
     if answer.timed_out:
         return f"no answer within {answer.duration:.1f} seconds"
-    if kind != VERIFIED and not answer.succeeded:
-        return "on failed"
-    if not metadata.supports("status"):
-        return None if answer.succeeded else "on failed"
-    budget = device.timeout - (talk.clock() - began)
-    power, _rest = talk.wait_for(number, step, "on", budget)
+    if not answer.succeeded and talk.kind(step) != POWER:
+        return f"on failed: {last_line(answer)}"
+    if not talk.supports(step, "status"):
+        return None if answer.succeeded else f"on failed: {last_line(answer)}"
+    power = talk.wait_for(number, step, "on", left)
     return None if power == "on" else f"its status is {power}, not on"
 
 
-def _step_status(talk: _Talk, number: int, step: FenceStep) -> str:
-    if talk.kind(step) == GATE or not talk.supports(step, "status"):
-        # Asked all the same when its agent is missing: the answer then says why.
-        if talk.kind(step) == NONE:
-            talk.ask(number, step, "status", talk.device(step).timeout)
+def _step_status(talk: Conversation, number: int, step: FenceStep) -> str:
+    kind = talk.kind(step)
+    # Asked all the same when its agent is missing: the answer then says why.
+    if kind != NONE and (kind == GATE or not talk.supports(step, "status")):
         return "unknown"
-    return talk.ask(number, step, "status", talk.device(step).timeout).power
+    answer, _left = talk.insist(number, step, "status")
+    return answer.power
 
 
 def _combined(
-    levels: Sequence[FenceLevel], states: Mapping[FenceStep, str], talk: _Talk
+    levels: Sequence[FenceLevel], states: Mapping[FenceStep, str], talk: Conversation
 ) -> tuple[str, str]:
     """Return the node's power from the states of its plugs, and what that is worth."""
     real = [[step for step in level if talk.kind(step) != GATE] for level in levels]
     offs = [level for level in real if level and all(states[step] == "off" for step in level)]
     if offs:
-        worth = [weakest([talk.kind(step) for step in level]) for level in offs]
+        worth = [weakest([_evidence(talk, step) for step in level]) for level in offs]
         return "off", VERIFIED if VERIFIED in worth else ASSUMED
     steps = [step for level in real for step in level]
     if steps and all(states[step] != "unknown" for step in steps):
         # No level is off as a whole, so where one of two supplies is, the other feeds the node.
-        return "on", weakest([talk.kind(step) for step in steps])
+        return "on", weakest([_evidence(talk, step) for step in steps])
     return "unknown", NONE
 
 
-def _doubt(states: Mapping[FenceStep, str], talk: _Talk) -> str:
+def _evidence(talk: Conversation, step: FenceStep) -> str:
+    rule = PROOF_RULES.get(talk.kind(step))
+    return rule.evidence if rule else NONE
+
+
+def _doubt(states: Mapping[FenceStep, str], talk: Conversation) -> str:
     unknown = [str(step) for step, power in states.items() if power == "unknown"]
     last = next((one.text for one in reversed(talk.said) if one.text), "")
     said = f": {last.splitlines()[-1]}" if last else ""

@@ -6,7 +6,8 @@ Fence agents read ``name=value`` lines from standard input.  They take a missing
 action for "reboot", skip names they do not know, take a boolean for true as soon as
 it is there, strip blanks and quotes from passwords, and take a comma in a plug for
 several plugs of which some act on one only (fencing.py of fence-agents 4.12).  Each
-of these is refused here, before anything is run.  No error shows a secret.
+of these is refused here, before anything is run: quotes would keep a blank for agents
+built on fencing.py, but be part of the value for others.  No error shows a secret.
 """
 
 from __future__ import annotations
@@ -16,13 +17,19 @@ import re
 from collections.abc import Mapping
 
 from ..errors import AgentError, InputError
-from ..secrets import shown
+from ..secrets import HIDDEN
 from .metadata import FALSE_WORDS, TRUE_WORDS, FenceMetadata, FenceParameter
 
 POWER_ACTIONS = frozenset({"on", "off", "reboot", "status"})
 """The actions that are about one machine, and so need a plug where the agent has one."""
 
 _CHOSEN_BY_US = ("action", "plug", "port")
+_NOT_TO_BE_SET: Mapping[str, str] = {
+    "help": "with it the agent prints its help, does nothing and reports success",
+    "version": "with it the agent prints its version, does nothing and reports success",
+    "plug_separator": "each call is for one plug, so there is nothing to separate",
+}
+"""(fencing.py of fence-agents 4.12, check_input and fence_action.)"""
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
 
 
@@ -62,6 +69,8 @@ def check_fence_parameters(
             raise InputError(option, name, _known_names(metadata, name))
         if name in _CHOSEN_BY_US and _is_ours(metadata, name):
             raise InputError(option, name, f"parameters without {name}, which has its own place")
+        if name in _NOT_TO_BE_SET:
+            raise InputError(option, name, f"parameters without {name}: {_NOT_TO_BE_SET[name]}")
         for spelling in metadata.spellings(name):
             if spelling in given:
                 raise InputError(option, name, f"only one of {given[spelling]} and {name}")
@@ -138,17 +147,21 @@ def _text(parameter: FenceParameter, value: object, option: str) -> str | None:
     if isinstance(value, bool):
         value = "1" if value else "0"
     if not isinstance(value, (str, int, float)):
-        raise InputError(option, shown(parameter.name, value), "a text or a number")
+        raise InputError(option, _shown(parameter, value), "a text or a number")
     text = str(value)
     problem = _damaged(text)
     if problem:
-        raise InputError(option, shown(parameter.name, value), problem)
+        raise InputError(option, _shown(parameter, value), problem)
     if parameter.default and _expected(parameter, parameter.default):
         return text
     expected = _expected(parameter, text)
     if expected:
-        raise InputError(option, shown(parameter.name, value), expected)
+        raise InputError(option, _shown(parameter, value), expected)
     return text
+
+
+def _shown(parameter: FenceParameter, value: object) -> object:
+    return HIDDEN if parameter.secret else value
 
 
 def _boolean(parameter: FenceParameter, value: object, option: str) -> str | None:
@@ -158,7 +171,7 @@ def _boolean(parameter: FenceParameter, value: object, option: str) -> str | Non
         return "1"
     if value is False or word in FALSE_WORDS:
         return "0" if parameter.true_by_default else None
-    raise InputError(option, shown(parameter.name, value), "true or false")
+    raise InputError(option, _shown(parameter, value), "true or false")
 
 
 def _damaged(text: str) -> str:
@@ -189,5 +202,5 @@ def _known_names(metadata: FenceMetadata, name: str) -> str:
     names = [one.name for one in metadata.parameters]
     close = difflib.get_close_matches(name, names, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
-    known = ", ".join(sorted(set(names) - set(_CHOSEN_BY_US))) or "none"
+    known = ", ".join(sorted(set(names) - {*_CHOSEN_BY_US, *_NOT_TO_BE_SET})) or "none"
     return f"a parameter of {metadata.name} (it has: {known}){hint}"

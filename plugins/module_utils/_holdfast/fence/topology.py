@@ -10,31 +10,22 @@ whole document is checked before any of it is used.
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..errors import FenceError, InputError
 from ..names import node_name
+from .device import FenceDevice, mapping, parse_fence_device, seconds
+from .private_file import read_private_file
 from .request import check_plug
 
-DEFAULT_TIMEOUT = 20.0
-"""Seconds for switching a plug and proving it (power_timeout of fence-agents is 20)."""
+MAX_LEVELS = 9
+"""As in other cluster managers; more than two or three never had a use."""
+
+MAX_DELAY = 60.0
+"""Seconds; what a fence waits for must not outlast what the manager waits for."""
 
 _MAX_FILE = 4 << 20
-_DEVICE_KEYS = frozenset({"agent", "parameters", "timeout"})
-
-
-@dataclass(frozen=True)
-class FenceDevice:
-    """A fence device; its parameters hold secrets and are not in its repr."""
-
-    name: str
-    agent: str
-    parameters: Mapping[str, object] = field(repr=False)
-    timeout: float = DEFAULT_TIMEOUT
 
 
 @dataclass(frozen=True)
@@ -52,11 +43,24 @@ FenceLevel = tuple[FenceStep, ...]
 
 
 @dataclass(frozen=True)
+class FenceDelay:
+    """Seconds before the first command of an "off": ``fixed``, and up to ``random`` more.
+
+    Of two nodes that fence each other at the same time the one without delay is first and
+    lives.
+    """
+
+    fixed: float = 0.0
+    random: float = 0.0
+
+
+@dataclass(frozen=True)
 class FenceConfiguration:
-    """All fence devices by name, and the levels of each node."""
+    """All fence devices by name, and the levels and delay of each node."""
 
     devices: Mapping[str, FenceDevice]
     levels: Mapping[str, tuple[FenceLevel, ...]]
+    delays: Mapping[str, FenceDelay] = field(default_factory=dict)
 
     def levels_of(self, node: str) -> tuple[FenceLevel, ...]:
         """Return the levels of *node*; raises FenceError when it has none."""
@@ -68,27 +72,54 @@ class FenceConfiguration:
             )
         return self.levels[node]
 
+    def steps_of(self, node: str) -> Iterator[tuple[int, FenceStep]]:
+        """Yield each plug of *node* once, with the number of its first level."""
+        seen = set()
+        for number, level in enumerate(self.levels_of(node), 1):
+            for step in level:
+                if step not in seen:
+                    seen.add(step)
+                    yield number, step
+
+    def delay_of(self, node: str) -> FenceDelay:
+        """Return how long an "off" of *node* is held back."""
+        return self.delays.get(node, FenceDelay())
+
+    def devices_of(self, node: str) -> tuple[str, ...]:
+        """Return the names of the devices of *node*, each once, in the order of its levels."""
+        names = (step.device for level in self.levels_of(node) for step in level)
+        return tuple(dict.fromkeys(names))
+
 
 def parse_fence_configuration(document: object, option: str = "fence") -> FenceConfiguration:
     """Return the configuration that *document* describes.
 
-    *document* is ``{"devices": {NAME: {"agent", "parameters", "timeout"}}, "nodes":
-    {NODE: {"levels": [[{"device", "plug"}, ...], ...]}}}``; *option* starts the name of
-    the place in every error.  Raises InputError for any mistake, among them a device
-    that is not there, and two nodes that would share a plug.
+    *document* is ``{"devices": {NAME: DEVICE}, "nodes": {NODE: {"levels": [[{"device",
+    "plug"}, ...], ...], "delay", "random_delay"}}}`` (``parse_fence_device`` has what a DEVICE
+    is).  A step without plug takes the node's plugs from the device's host map, if it has one.
+    *option* starts the name of the place in every error.  Raises InputError for any mistake,
+    among them a device that is not there, and two nodes that would share a plug.
     """
-    top = _mapping(document, option, frozenset({"devices", "nodes"}))
+    top = mapping(document, option, frozenset({"devices", "nodes"}))
     devices = {
-        _plain(name, f"{option}.devices"): _device(str(name), entry, f"{option}.devices.{name}")
-        for name, entry in _mapping(top.get("devices", {}), f"{option}.devices").items()
+        _plain(name, f"{option}.devices"): parse_fence_device(
+            str(name), entry, f"{option}.devices.{name}"
+        )
+        for name, entry in mapping(top.get("devices", {}), f"{option}.devices").items()
     }
     levels = {}
-    for name, entry in _mapping(top.get("nodes", {}), f"{option}.nodes").items():
+    delays = {}
+    for name, entry in mapping(top.get("nodes", {}), f"{option}.nodes").items():
         where = f"{option}.nodes.{name}"
         node = node_name(name, f"{option}.nodes")
-        levels[node] = _levels(entry, devices, where)
+        fields = mapping(entry, where, frozenset({"levels", "delay", "random_delay"}))
+        levels[node] = _levels(fields.get("levels"), node, devices, where)
+        delays[node] = FenceDelay(
+            _delay(fields.get("delay", 0), f"{where}.delay"),
+            _delay(fields.get("random_delay", 0), f"{where}.random_delay"),
+        )
     _refuse_shared_plugs(levels, devices, option)
-    return FenceConfiguration(devices=devices, levels=levels)
+    return FenceConfiguration(devices, levels, delays)
 
 
 def load_fence_configuration(path: str) -> FenceConfiguration:
@@ -97,17 +128,7 @@ def load_fence_configuration(path: str) -> FenceConfiguration:
     Raises FenceError when the file cannot be read, can be read by others than its
     owner (it holds passwords), or belongs to somebody else; InputError for mistakes in it.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            _check_file(path, os.fstat(descriptor))
-            data = _read(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise FenceError(
-            f"The fence configuration {path} cannot be read: {error.strerror}."
-        ) from None
+    data = read_private_file(path, "The fence configuration", _MAX_FILE)
     try:
         document = json.loads(data)
     except ValueError as error:
@@ -116,92 +137,45 @@ def load_fence_configuration(path: str) -> FenceConfiguration:
     return parse_fence_configuration(document, path)
 
 
-def _read(descriptor: int) -> bytes:
-    data = b""
-    while len(data) < _MAX_FILE:
-        more = os.read(descriptor, 1 << 16)
-        if not more:
-            break
-        data += more
-    return data
-
-
-def _check_file(path: str, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise FenceError(f"The fence configuration {path} is not a regular file.")
-    if found.st_mode & 0o077:
-        raise FenceError(
-            f"The fence configuration {path} holds passwords and has mode"
-            f" {stat.S_IMODE(found.st_mode):04o}; make it 0600."
-        )
-    if found.st_uid not in (0, os.geteuid()):
-        raise FenceError(
-            f"The fence configuration {path} belongs to user {found.st_uid};"
-            " it must belong to root or to the user that reads it."
-        )
-
-
-def _mapping(value: object, where: str, keys: frozenset[str] | None = None) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(where, type(value).__name__, "a mapping")
-    for key in value:
-        if not isinstance(key, str) or (keys is not None and key not in keys):
-            names = ", ".join(sorted(keys)) if keys else "texts"
-            raise InputError(where, key, f"only these keys: {names}")
-    return value
-
-
 def _plain(value: object, where: str) -> str:
     if isinstance(value, str) and value and value == value.strip() and value.isprintable():
         return value
     raise InputError(where, value, "the name of a fence device")
 
 
-def _device(name: str, entry: object, where: str) -> FenceDevice:
-    fields = _mapping(entry, where, _DEVICE_KEYS)
-    agent = fields.get("agent")
-    if not isinstance(agent, str) or not agent:
-        raise InputError(f"{where}.agent", agent, "the name or path of a fence agent")
-    parameters = _mapping(fields.get("parameters", {}), f"{where}.parameters")
-    for key, value in parameters.items():
-        if value is not None and not isinstance(value, (str, int, float)):
-            raise InputError(
-                f"{where}.parameters.{key}", type(value).__name__, "a text, a number or a boolean"
-            )
-    if "action" in parameters:
-        raise InputError(
-            f"{where}.parameters", "action", "parameters without action: every call sets its own"
-        )
-    timeout = fields.get("timeout", DEFAULT_TIMEOUT)
-    if (
-        isinstance(timeout, bool)
-        or not isinstance(timeout, (int, float))
-        or not 0 < timeout <= 3600
-    ):
-        raise InputError(f"{where}.timeout", timeout, "a number of seconds from above 0 to 3600")
-    return FenceDevice(name, agent, dict(parameters), float(timeout))
+def _delay(value: object, where: str) -> float:
+    found = seconds(value, where, least=0.0)
+    if found > MAX_DELAY:
+        raise InputError(where, value, f"at most {MAX_DELAY:g} seconds")
+    return found
 
 
 def _levels(
-    entry: object, devices: Mapping[str, FenceDevice], where: str
+    levels: object, node: str, devices: Mapping[str, FenceDevice], where: str
 ) -> tuple[FenceLevel, ...]:
-    levels = _mapping(entry, where, frozenset({"levels"})).get("levels")
-    if not isinstance(levels, list) or not levels:
-        raise InputError(f"{where}.levels", levels, "a list with at least one level")
+    if not isinstance(levels, list) or not 1 <= len(levels) <= MAX_LEVELS:
+        raise InputError(
+            f"{where}.levels",
+            levels if not levels else type(levels).__name__,
+            f"a list with at least one level and at most {MAX_LEVELS}",
+        )
     parsed = []
     for number, level in enumerate(levels, 1):
         place = f"{where}.levels[{number}]"
         if not isinstance(level, list) or not level:
             raise InputError(place, level, "a list with at least one device")
-        steps = tuple(_step(step, devices, place) for step in level)
+        steps = tuple(step for entry in level for step in _steps(entry, node, devices, place))
         if len(set(steps)) != len(steps):
             raise InputError(place, [str(step) for step in steps], "each plug once in a level")
         parsed.append(steps)
     return tuple(parsed)
 
 
-def _step(entry: object, devices: Mapping[str, FenceDevice], where: str) -> FenceStep:
-    fields = _mapping(entry, where, frozenset({"device", "plug"}))
+def _steps(
+    entry: object, node: str, devices: Mapping[str, FenceDevice], where: str
+) -> tuple[FenceStep, ...]:
+    """Return the plugs that one entry of a level means: the one given, or those of the node."""
+    fields = mapping(entry, where, frozenset({"device", "plug"}))
     device = fields.get("device")
     if not isinstance(device, str) or device not in devices:
         known = ", ".join(sorted(devices)) or "none"
@@ -209,7 +183,20 @@ def _step(entry: object, devices: Mapping[str, FenceDevice], where: str) -> Fenc
     plug = fields.get("plug")
     if isinstance(plug, int) and not isinstance(plug, bool):
         plug = str(plug)
-    return FenceStep(device, None if plug is None else check_plug(plug, f"{where}.plug"))
+    host_map = devices[device].host_map
+    if plug is not None:
+        step = FenceStep(device, check_plug(plug, f"{where}.plug"))
+        owner = next((one for one, plugs in host_map.items() if plug in plugs), node)
+        if owner != node:
+            raise InputError(f"{where}.plug", plug, f"a plug that is not {owner}'s on {device}")
+        return (step,)
+    if not host_map:
+        return (FenceStep(device),)
+    if node not in host_map:
+        raise InputError(
+            f"{where}.device", device, f"a plug, or the node {node} in the host map of {device}"
+        )
+    return tuple(FenceStep(device, one) for one in host_map[node])
 
 
 def _refuse_shared_plugs(
@@ -220,7 +207,7 @@ def _refuse_shared_plugs(
     """Refuse two nodes on one plug, also when two device names mean the same device."""
     owners: dict[object, tuple[str, FenceStep]] = {}
     for node, step in _all_steps(levels):
-        key = _switched(devices[step.device], step.plug)
+        key = devices[step.device].switch(step.plug)
         owner, other = owners.setdefault(key, (node, step))
         if owner != node:
             raise InputError(
@@ -237,20 +224,3 @@ def _all_steps(
         for level in node_levels:
             for step in level:
                 yield node, step
-
-
-def _switched(device: FenceDevice, plug: str | None) -> tuple[object, ...]:
-    """Return what tells one power switch from another: where the device is, and the plug.
-
-    Two devices without an address are the same when all of their parameters are.
-    """
-    given = device.parameters
-    address = given.get("ip", given.get("ipaddr"))
-    own_plug = plug if plug is not None else given.get("plug", given.get("port"))
-    agent = device.agent.rsplit("/", 1)[-1]
-    if address is not None:
-        port = given.get("ipport")
-        uri = given.get("systems_uri", given.get("systems-uri"))
-        return agent, str(address), str(port), str(uri), str(own_plug)
-    rest = tuple(sorted((name, str(value)) for name, value in given.items()))
-    return agent, rest, str(own_plug)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StorageError
-from ..fence.prove import check_fence_agents
+from ..fence.check import check_fence_agents, nodes_without_proof
 from ..fence.topology import parse_fence_configuration
 from ..names import absolute_path
 from ..result import Result
@@ -24,9 +24,15 @@ def declare_fence(options: Mapping[str, Any], check: bool) -> Result:
     path = absolute_path(options["path"], "path")
     document = {"devices": dict(options["devices"]), "nodes": dict(options["nodes"])}
     configuration = parse_fence_configuration(document)
+    warnings = []
     if not check:
         # In check mode the agents may be what an earlier task would install.
-        check_fence_agents(configuration)
+        worth = check_fence_agents(configuration)
+        warnings = [
+            f"No device of the node {node} ever proves that it is off; its services are recovered"
+            " only when its host lease has run out."
+            for node in nodes_without_proof(configuration, worth)
+        ]
     before, private = _present(path)
     changed = before != document or not private
     if changed and not check:
@@ -36,7 +42,7 @@ def declare_fence(options: Mapping[str, Any], check: bool) -> Result:
             raise StorageError(f"{path.parent} cannot be made: {error.strerror}.") from error
         write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", mode=0o600)
     values = {"path": str(path)}
-    return Result(changed, values, without_secrets(before), without_secrets(document))
+    return Result(changed, values, without_secrets(before), without_secrets(document), warnings)
 
 
 def _present(path: Path) -> tuple[Any, bool]:

@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fence agents and fence devices as plain data, for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import FenceError, HoldfastError
+from .apply import described
+from .conversation import TOOLS, Conversation, FenceTools
+from .device import FenceDevice
+from .kinds import FABRIC, GATE, POWER, PROOF_RULES, evidence_of, kind_of
+from .locate import installed_fence_agents, locate_fence_agent
+from .metadata import FenceMetadata, FenceParameter, load_fence_metadata
+from .prove import power_status
+from .together import together
+from .topology import FenceConfiguration
+
+LOADING_AT_ONCE = 8
+"""Each is a start of Python with many imports: more at once only take longer."""
+
+
+def describe_fence_agent(agent: str, tools: FenceTools = TOOLS) -> dict[str, Any]:
+    """Return all that the *agent* (name or path) says of itself, and what its word is worth.
+
+    Raises InputError or AgentError when it is not there or has no metadata.
+    """
+    path = locate_fence_agent(agent, tools.directories)
+    metadata = load_fence_metadata(path, run=tools.run)
+    return {
+        **_classified(path, metadata),
+        "longdesc": metadata.longdesc,
+        "host_argument": metadata.host_argument,
+        "parameters": {one.name: _parameter(one) for one in metadata.parameters},
+        "alias_pairs": [list(pair) for pair in metadata.alias_pairs],
+        "actions": [
+            {"name": one.name, "automatic": one.automatic, "on_target": one.on_target}
+            for one in metadata.actions
+        ],
+        "advice": fence_agent_advice(path, metadata),
+    }
+
+
+def list_fence_agents(tools: FenceTools = TOOLS) -> dict[str, dict[str, Any]]:
+    """Return each installed fence agent by name with its kind, or in ``error`` why it has none."""
+    paths = {path.rsplit("/", 1)[-1]: path for path in installed_fence_agents(tools.directories)}
+    ends = together(
+        paths,
+        lambda name: _classified(paths[name], load_fence_metadata(paths[name], run=tools.run)),
+        LOADING_AT_ONCE,
+    )
+    return {
+        name: ends.done.get(name) or {"path": path, "error": str(ends.failed[name])}
+        for name, path in paths.items()
+    }
+
+
+def describe_fence_configuration(
+    configuration: FenceConfiguration,
+    nodes: Sequence[str] | None,
+    status: bool,
+    tools: FenceTools = TOOLS,
+) -> dict[str, dict[str, Any]]:
+    """Return the levels of each of *nodes* (None: all) without any parameter of a device.
+
+    With *status* the devices are asked, all nodes at the same time, whether they are on.
+    Raises FenceError for a node without levels.
+    """
+    wanted = list(configuration.levels) if nodes is None else list(dict.fromkeys(nodes))
+    found = {node: _node(configuration, node, tools) for node in wanted}
+    if status:
+        ends = together(wanted, lambda node: power_status(configuration, node, tools))
+        for node, result in ends.done.items():
+            found[node]["status"] = {"power": result.power, **described(result)}
+        for node, error in ends.failed.items():
+            raise FenceError(f"{node}: {error}")
+    return found
+
+
+def fence_agent_advice(path: str, metadata: FenceMetadata) -> list[str]:
+    """Return what an operator should know before choosing this agent, in sentences."""
+    kind = kind_of(path, metadata)
+    advice = []
+    if kind == GATE:
+        advice.append("It only asks a question and switches nothing: put it before another device.")
+    elif not PROOF_RULES[kind].at_once:
+        advice.append(f"Its off is true only with {PROOF_RULES[kind].needs}.")
+    if kind == POWER and not metadata.supports("off"):
+        advice.append("It has no off, so it cannot fence.")
+    if kind != GATE and not metadata.supports("status"):
+        advice.append("It has no status, so nothing can confirm what it did.")
+    if kind == FABRIC or metadata.unfences:
+        where = " on the node itself" if metadata.on_target else ""
+        advice.append(f"A node that joins again has to be given its access back{where} (unfence).")
+    if metadata.host_argument is None:
+        advice.append("It takes no plug: one device entry is one node.")
+    if not metadata.supports("list"):
+        advice.append("It cannot list its plugs, so a wrong one shows only when it is used.")
+    if metadata.parameter("ipmitool_path") is not None:
+        advice.append(
+            "It runs ipmitool with the password on its command line, which every user of the"
+            " machine can read while it runs, unless /proc is mounted with hidepid."
+        )
+    true = [one.name for one in metadata.parameters if one.true_by_default]
+    if true:
+        advice.append(f"True unless they are set to false: {', '.join(true)}.")
+    return advice
+
+
+def _classified(path: str, metadata: FenceMetadata) -> dict[str, Any]:
+    kind = kind_of(path, metadata)
+    return {
+        "path": path,
+        "shortdesc": metadata.shortdesc,
+        "kind": kind,
+        "evidence": evidence_of(path, metadata),
+        "needs": PROOF_RULES[kind].needs,
+        "unfences": metadata.unfences,
+        "on_target": metadata.on_target,
+    }
+
+
+def _parameter(one: FenceParameter) -> dict[str, Any]:
+    return {
+        "type": one.type,
+        "required": one.required,
+        "default": one.default,
+        "deprecated": one.deprecated,
+        "obsoletes": one.obsoletes or None,
+        "secret": one.secret,
+        "options": list(one.options),
+        "shortdesc": one.shortdesc,
+    }
+
+
+def _node(configuration: FenceConfiguration, node: str, tools: FenceTools) -> dict[str, Any]:
+    delay = configuration.delay_of(node)
+    talk = Conversation(configuration, tools)
+    return {
+        "delay": delay.fixed,
+        "random_delay": delay.random,
+        "levels": [
+            [
+                {
+                    "device": step.device,
+                    "plug": step.plug,
+                    **_agent(talk, configuration.devices[step.device]),
+                }
+                for step in level
+            ]
+            for level in configuration.levels_of(node)
+        ],
+    }
+
+
+def _agent(talk: Conversation, device: FenceDevice) -> dict[str, Any]:
+    try:
+        agent = talk.agent(device)
+    except HoldfastError as error:
+        return {"agent": device.agent, "error": str(error)}
+    evidence = evidence_of(agent.path, agent.metadata)
+    return {"agent": device.agent, "kind": agent.kind, "evidence": evidence}

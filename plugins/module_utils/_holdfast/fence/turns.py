@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whose turn it is at a device, and who asked for the same thing already.
+
+Management boards and outlets take one session at a time and fail the second; and two
+requests to switch the same node off are one.  Both hold for all threads of a process:
+the manager's fences, or all nodes of one task.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ..errors import FenceError
+
+T = TypeVar("T")
+
+LONGEST_WAIT = 600.0
+"""Seconds that a request waits for others at its device before it has failed."""
+
+
+@dataclass(frozen=True)
+class _Running:
+    request: object
+    future: Future[Any]
+
+
+class Turns:
+    """One action at a time for each device, one run for requests that are the same."""
+
+    def __init__(self, longest_wait: float = LONGEST_WAIT) -> None:
+        """Have no device busy; waiting for one fails after *longest_wait* seconds."""
+        self._longest_wait = longest_wait
+        self._guard = threading.Lock()
+        self._devices: dict[object, threading.Lock] = {}
+        self._running: list[_Running] = []
+
+    @contextmanager
+    def turn(self, device: object, name: str) -> Iterator[None]:
+        """Hold *device* (whatever tells it from others) for one action.
+
+        Raises FenceError with its *name* when others do not let go of it.
+        """
+        with self._guard:
+            lock = self._devices.setdefault(device, threading.Lock())
+        if not lock.acquire(timeout=self._longest_wait):
+            raise FenceError(
+                f"The fence device {name} was busy with others for {self._longest_wait:g} seconds."
+            )
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def joined(self, request: object, act: Callable[[], T]) -> T:
+        """Return what *act* returns; while an equal *request* is under way, what that one does.
+
+        Raises what *act* raises, and FenceError when the other one does not end.
+        """
+        with self._guard:
+            other = next((one for one in self._running if one.request == request), None)
+            if other is None:
+                mine = _Running(request, Future())
+                self._running.append(mine)
+        if other is not None:
+            shared: T = self._result_of(other)
+            return shared
+        try:
+            mine.future.set_result(act())
+        except BaseException as error:
+            mine.future.set_exception(error)
+        finally:
+            with self._guard:
+                # By identity: an equal one can only have come after this one was taken out.
+                self._running = [one for one in self._running if one is not mine]
+        result: T = mine.future.result()
+        return result
+
+    def _result_of(self, other: _Running) -> Any:
+        if not wait([other.future], timeout=self._longest_wait).done:
+            raise FenceError(
+                f"The same request was under way for {self._longest_wait:g} seconds already."
+            )
+        return other.future.result()
+
+
+TURNS = Turns()
+"""Those of this process."""
