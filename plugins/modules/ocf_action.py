@@ -16,6 +16,8 @@ description:
   - Calls a resource agent on this node as a cluster does, with its whole environment and under
     a deadline at which the agent and its children are killed.
   - The state is found by a probe, what is needed is called, and a monitor must agree afterwards.
+  - A stop that succeeds is no proof that nothing is left. With O(verify) the task fails if
+    anything is.
   - It acts on this node alone and at once. It does not ask the cluster, so do not use it on a
     resource of a service that the cluster keeps running.
   - Parameters and actions are checked against the agent's metadata before anything is called.
@@ -25,8 +27,8 @@ attributes:
   idempotent:
     support: partial
     description:
-      - O(state) is idempotent but for V(restarted) and V(reloaded), which act each time, as do
-        those of O(action) that change something.
+      - O(state) is idempotent but for V(restarted) and V(reloaded), which act each time. So do
+        those of O(action) that are not about running or not, such as C(reload).
 options:
   agent:
     description: The resource agent, such as V(ocf:heartbeat:IPaddr2).
@@ -63,13 +65,65 @@ options:
       - demoted
   action:
     description:
-      - One action of the agent, called once, whatever the state is. The task does not fail when
-        C(monitor) or C(status) finds the resource stopped or failed.
+      - One action of the agent, called once, whatever the state is. The agent's metadata says
+        which it has.
       - C(monitor), C(status), C(validate-all), C(meta-data), C(usage) and C(methods) change
-        nothing and are called in check mode too.
+        nothing and are called in check mode too. The task does not fail when C(monitor) or
+        C(status) finds the resource stopped or failed.
+      - Around any other a probe finds the state before and after; C(start), C(stop), C(promote),
+        C(demote), C(recover), C(migrate_to) and C(migrate_from) changed something if these two
+        differ. In check mode only the first probe is made.
+      - C(migrate_to), C(migrate_from) and C(notify) need to be told more, see O(meta).
     type: str
+  verify:
+    description:
+      - What must be gone once the resource is stopped; for two seconds it may still be going.
+      - It is looked for whenever O(state) finds or makes the resource stopped, so also before a
+        start, and after O(action=stop).
+    type: dict
+    suboptions:
+      processes:
+        description:
+          - Regular expressions, searched for in the command line of each process, its words
+            joined by blanks.
+        type: list
+        elements: str
+        default: []
+      ports:
+        description: TCP ports that nothing may listen on, and UDP ports that nothing may have.
+        type: list
+        elements: int
+        default: []
+      mounts:
+        description: Paths at and below which nothing may be mounted.
+        type: list
+        elements: path
+        default: []
+      cgroup:
+        description:
+          - A control group that may have no process, nor any below it, as C(/proc/PID/cgroup)
+            names it, such as V(/system.slice/web.service).
+        type: str
+  meta:
+    description:
+      - What a cluster tells an agent of a resource's place in it, such as C(clone_max),
+        C(promotable) or C(role). The agent gets each as C(OCF_RESKEY_CRM_meta_NAME).
+      - C(migrate_to) needs C(migrate_target), C(migrate_from) needs C(migrate_source), and
+        C(notify) needs C(notify_type) and C(notify_operation).
+    type: dict
+    default: {}
+  monitor_action:
+    description:
+      - How the state is found. V(status) is for agents of the OCF text of 2003, which have no
+        C(monitor); there 3 means stopped and 4 unknown.
+    type: str
+    choices:
+      - monitor
+      - status
+    default: monitor
   check_level:
-    description: How deep a C(monitor) looks, for agents that know of levels, such as V(10).
+    description:
+      - How deep O(action) looks, for agents that know of levels, such as V(10) for C(monitor).
     type: int
   interval:
     description:
@@ -79,16 +133,15 @@ options:
     default: 0
   timeout:
     description:
-      - Seconds for each action. If not given, what the agent advises, or 20.
+      - Seconds for each action. The agent is told them, and is killed at their end. If not
+        given, what the agent advises, or 20.
     type: float
   agent_directories:
     description:
       - Where resource agents are looked for, each with a folder C(resource.d). The first that has
-        the agent wins.
+        the agent wins. If not given, O(ocf_root) alone.
     type: list
     elements: path
-    default:
-      - /usr/lib/ocf
     aliases:
       - directories
   ocf_root:
@@ -105,6 +158,7 @@ options:
     description: The node's name as told to the agent. If not given, it is told none.
     type: str
 seealso:
+  - module: holdfast.ha.ocf_info
   - module: holdfast.ha.fence
 """
 
@@ -128,6 +182,27 @@ EXAMPLES = r"""
     interval: 10
   register: db
 
+- name: Stop a web server, and be sure that nothing of it is left
+  holdfast.ha.ocf_action:
+    agent: ocf:heartbeat:nginx
+    name: web
+    parameters:
+      configfile: /srv/web/nginx.conf
+    state: stopped
+    verify:
+      processes: "^nginx: (master|worker) process"
+      ports: 80
+
+- name: Move a virtual machine to another node
+  holdfast.ha.ocf_action:
+    agent: ocf:heartbeat:VirtualDomain
+    name: vm1
+    parameters:
+      config: /srv/vm1.xml
+    action: migrate_to
+    meta:
+      migrate_target: n2
+
 - name: Stop a program of our own, with the collection's agent
   holdfast.ha.ocf_action:
     agent: ocf:holdfast:command
@@ -144,25 +219,27 @@ EXAMPLES = r"""
 RETURN = r"""
 before:
   description:
-    - V(started), V(promoted), V(stopped), V(failed), or V(absent) when its program is not
-      installed here.
-  returned: with O(state)
+    - V(started), V(promoted), V(stopped), V(failed), V(absent) when its program is not installed
+      here, or V(unknown) when the agent could not tell.
+  returned: with O(state) and with each O(action) that tells or changes the state
   type: str
   sample: stopped
 after:
   description: The same afterwards; in check mode what it would be.
-  returned: with O(state)
+  returned: with O(state) and with each O(action) that tells or changes the state
   type: str
   sample: started
 actions:
   description: What was called to get there, in order; in check mode what would be.
-  returned: with O(state)
+  returned: with O(state) and with each O(action) that changes something
   type: list
   elements: str
   sample:
     - start
 code:
-  description: The OCF code of the last call, 0 to 9, 190 or 191. All other ways to end are 1.
+  description:
+    - What the last call ended with, or the call of O(action), as a code of OCF 1.1, that is 0 to
+      9, 190 or 191. All other ways to end are 1. The codes of C(status) are translated.
   returned: when the agent was called
   type: int
   sample: 0
@@ -171,6 +248,18 @@ meaning:
   returned: when the agent was called
   type: str
   sample: success
+recovery:
+  description:
+    - What RV(code) asks a cluster to do, V(none), V(soft) (recover here or elsewhere), V(hard) (not
+      on this node) or V(fatal) (on no node before a person acts).
+  returned: when the agent was called
+  type: str
+  sample: none
+exit_status:
+  description: The agent's own exit status; V(null) when it was killed.
+  returned: when the agent was called
+  type: int
+  sample: 0
 reason:
   description: What the agent gave as the reason for RV(code), if anything.
   returned: when the agent was called
@@ -198,22 +287,18 @@ stderr:
   sample: ''
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._holdfast.ocf.apply import (
-    READ_ONLY_ACTIONS,
-    STATES,
-    Resource,
-    apply_plan,
-    check_action,
-    perform,
-    plan_state,
-    prepare,
-)
+from ..module_utils._holdfast.ocf.apply import Applied, bring_to_state, call_action
 from ..module_utils._holdfast.ocf.call import OcfResult
+from ..module_utils._holdfast.ocf.codes import MONITORS
+from ..module_utils._holdfast.ocf.parameters import deprecation_warnings
+from ..module_utils._holdfast.ocf.plan import READ_ONLY_ACTIONS, STATES, state_of
+from ..module_utils._holdfast.ocf.remains import Traces
+from ..module_utils._holdfast.ocf.resource import Resource, perform, prepare
 from ..module_utils._module import Options, Result, hide_agent_secrets, run
 
 OPTIONS = Options(
@@ -223,13 +308,23 @@ OPTIONS = Options(
         "parameters": {"type": "dict", "default": {}},
         "state": {"type": "str", "choices": list(STATES)},
         "action": {"type": "str"},
+        "verify": {
+            "type": "dict",
+            "options": {
+                "processes": {"type": "list", "elements": "str", "default": []},
+                "ports": {"type": "list", "elements": "int", "default": []},
+                "mounts": {"type": "list", "elements": "path", "default": []},
+                "cgroup": {"type": "str"},
+            },
+        },
+        "meta": {"type": "dict", "default": {}},
+        "monitor_action": {"type": "str", "choices": ["monitor", "status"], "default": "monitor"},
         "check_level": {"type": "int"},
         "interval": {"type": "float", "default": 0},
         "timeout": {"type": "float"},
         "agent_directories": {
             "type": "list",
             "elements": "path",
-            "default": ["/usr/lib/ocf"],
             "aliases": ["directories"],
         },
         "ocf_root": {"type": "path", "default": "/usr/lib/ocf"},
@@ -242,61 +337,91 @@ OPTIONS = Options(
 
 
 def act(options: Mapping[str, Any], check: bool) -> Result:
+    traces = _traces(options["verify"])
     resource = prepare(
         options["agent"],
         options["name"],
         options["parameters"],
-        directories=options["agent_directories"],
+        directories=options["agent_directories"] or [options["ocf_root"]],
         timeout=options["timeout"],
+        meta=options["meta"],
+        monitor_action=options["monitor_action"],
         ocf_root=options["ocf_root"],
         node_name=options["node"] or "",
         run_directory=options["run_directory"],
     )
-    if options["action"] is not None:
-        return _call(resource, options, check)
-    probe = perform(resource, "monitor")
-    plan = plan_state(resource, options["state"], probe)
-    results: Sequence[OcfResult] = ()
-    if plan.actions and not check:
-        results = apply_plan(resource, plan)
+    how = {"check_level": options["check_level"], "interval": options["interval"]}
+    action = options["action"]
+    if action is None:
+        applied = bring_to_state(resource, options["state"], check=check, traces=traces)
+        return _result(resource, applied, applied.results[-1])
+    if action in READ_ONLY_ACTIONS:
+        called = perform(resource, action, **how)
+        return _told(resource, called)
+    applied = call_action(resource, action, check=check, traces=traces, **how)
+    if check:
+        return _result(resource, applied, applied.results[0])
+    called = applied.results[-2]
+    return _result(resource, applied, called, stdout=called.stdout, stderr=called.stderr)
+
+
+def _traces(verify: Mapping[str, Any] | None) -> Traces | None:
+    if verify is None:
+        return None
+    traces = Traces(
+        processes=tuple(verify["processes"]),
+        ports=tuple(verify["ports"]),
+        mounts=tuple(verify["mounts"]),
+        cgroup=verify["cgroup"] or "",
+    )
+    traces.check()
+    return traces
+
+
+def _result(resource: Resource, applied: Applied, called: OcfResult, **more: str) -> Result:
+    plan = applied.plan
     return Result(
-        changed=bool(plan.actions),
+        changed=plan.changes,
         values={
             "before": plan.before,
             "after": plan.after,
             "actions": list(plan.actions),
-            **_said(probe, *results),
+            **_said(called, sum(one.duration for one in applied.results)),
+            **more,
         },
         before={"state": plan.before},
         after={"state": plan.after},
+        warnings=deprecation_warnings(resource.metadata, resource.parameters),
     )
 
 
-def _call(resource: Resource, options: Mapping[str, Any], check: bool) -> Result:
-    action = options["action"]
-    reads = action in READ_ONLY_ACTIONS
-    if check and not reads:
-        check_action(resource, action)
-        return Result(changed=True)
-    result = perform(
-        resource, action, interval=options["interval"], check_level=options["check_level"]
-    )
-    if action not in ("monitor", "status"):
-        result.require_success(resource.instance)
+def _told(resource: Resource, called: OcfResult) -> Result:
+    """Return what an action said that changes nothing."""
+    if called.action not in MONITORS:
+        called.require_success(resource.instance)
+        states = {}
+    else:
+        states = dict.fromkeys(("before", "after"), state_of(called))
     return Result(
-        changed=not reads,
-        values={**_said(result), "stdout": result.stdout, "stderr": result.stderr},
+        values={
+            **states,
+            **_said(called, called.duration),
+            "stdout": called.stdout,
+            "stderr": called.stderr,
+        },
+        warnings=deprecation_warnings(resource.metadata, resource.parameters),
     )
 
 
-def _said(*results: OcfResult) -> dict[str, Any]:
-    last = results[-1]
+def _said(called: OcfResult, duration: float) -> dict[str, Any]:
     return {
-        "code": last.code,
-        "meaning": last.meaning,
-        "reason": last.reason,
-        "timed_out": last.timed_out,
-        "duration": round(sum(one.duration for one in results), 3),
+        "code": called.code,
+        "meaning": called.meaning.name,
+        "recovery": called.recovery,
+        "exit_status": called.exit_status,
+        "reason": called.reason,
+        "timed_out": called.timed_out,
+        "duration": round(duration, 3),
     }
 
 

@@ -5,11 +5,17 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf import remains
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_module, run_ok
-from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import SWITCH, write_agent
+from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import (
+    METADATA,
+    SWITCH,
+    write_agent,
+)
 
 
 @pytest.fixture
@@ -82,12 +88,104 @@ def test_a_monitor_tells_and_does_not_fail(options):
 def test_an_action_that_changes_something_is_not_called_in_check_mode(options, tmp_path):
     wanted = {**options, "action": "reload"}
     assert run_ok("ocf_action", wanted, check=True)["changed"]
-    assert not (tmp_path / "run").exists()
+    assert calls(tmp_path) == ["monitor"]
     assert run_ok("ocf_action", wanted)["changed"]
-    assert calls(tmp_path) == ["reload"]
+    assert calls(tmp_path)[1:] == ["monitor", "reload", "monitor"]
     for check in (True, False):
         message = run_failing("ocf_action", {**options, "action": "migrate_to"}, check)
         assert "no action 'migrate_to'" in message
+
+
+def test_a_bare_action_tells_before_and_after_and_is_idempotent(options):
+    wanted = {**options, "action": "start"}
+    checked = run_ok("ocf_action", wanted, check=True, diff=True)
+    done = run_ok("ocf_action", wanted, diff=True)
+    for found in (checked, done):
+        assert (found["changed"], found["before"], found["after"]) == (True, "stopped", "started")
+        assert found["actions"] == ["start"]
+        assert json.loads(found["diff"]["after"]) == {"state": "started"}
+    assert (done["code"], done["recovery"], done["exit_status"]) == (0, "none", 0)
+    for check in (True, False):
+        assert not run_ok("ocf_action", wanted, check=check)["changed"]
+
+
+def test_status_is_read_in_its_own_codes_and_told_in_those_of_today(options, tmp_path):
+    write_agent(
+        tmp_path,
+        SWITCH.replace("monitor)", "status)").replace("exit 7", "exit 3"),
+        metadata=METADATA.replace('"monitor"', '"status"'),
+    )
+    found = run_ok("ocf_action", {**options, "action": "status"})
+    assert (found["code"], found["exit_status"], found["meaning"]) == (7, 3, "not running")
+    assert found["before"] == "stopped"
+    by_status = {**options, "monitor_action": "status"}
+    assert run_ok("ocf_action", {**by_status, "state": "started"})["changed"]
+    assert not run_ok("ocf_action", {**by_status, "state": "started"})["changed"]
+
+
+def test_what_a_cluster_tells_reaches_the_agent(options, tmp_path):
+    body = 'echo "$OCF_RESKEY_CRM_meta_clone_max $OCF_CHECK_LEVEL"; exit 0'
+    write_agent(tmp_path, body)
+    told = {"meta": {"clone_max": 3}, "check_level": 10, "action": "monitor"}
+    assert run_ok("ocf_action", {**options, **told})["stdout"] == "3 10\n"
+
+
+def test_a_stop_is_believed_only_when_nothing_of_the_list_is_left(options, monkeypatch):
+    monkeypatch.setattr(remains, "SETTLE", 0.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        run_ok("ocf_action", {**options, "state": "started"})
+        left = {**options, "verify": {"ports": port}}
+        for _again in range(2):
+            message = run_failing("ocf_action", {**left, "state": "stopped"})
+            assert f"left: TCP port {port} in use" in message
+        assert "left" in run_failing("ocf_action", {**left, "action": "stop"})
+        assert "left" in run_failing("ocf_action", {**left, "state": "stopped"}, check=True)
+    assert not run_ok("ocf_action", {**left, "state": "stopped"})["changed"]
+
+
+def test_a_parameter_that_the_agent_gives_up_is_warned_of(options, tmp_path):
+    bare = '<parameter name="bare"'
+    old = METADATA.replace(f"{bare}/>", f"{bare}><deprecated/></parameter>")
+    write_agent(tmp_path, SWITCH, metadata=old)
+    parameters = {"parameters": {"path": "/x", "bare": "1"}}
+    found = run_ok("ocf_action", {**options, **parameters, "action": "monitor"})
+    assert any("bare of thing is deprecated" in str(one) for one in found["warnings"])
+
+
+@pytest.mark.parametrize("state", ["started", "stopped", "restarted"])
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize(
+    ("fault", "part"),
+    [
+        ("missing", "is not installed"),
+        ("not executable", "not executable"),
+        ("garbage", "printed no metadata"),
+        ("broken", "not well-formed"),
+        ("failing", "exit status 2"),
+    ],
+)
+def test_an_agent_that_is_no_agent_is_a_clear_error_and_nothing_is_called(
+    options, tmp_path, fault, part, check, state
+):
+    agent = tmp_path / "resource.d" / "test" / "thing"
+    if fault == "missing":
+        agent.unlink()
+    elif fault == "not executable":
+        agent.chmod(0o644)
+    else:
+        metadata = {
+            "garbage": "echo no metadata",
+            "broken": "echo '<resource-agent><p></resource-agent>'",
+            "failing": "exit 2",
+        }[fault]
+        called = tmp_path / "called"
+        agent.write_text(f"#!/bin/sh\n[ $1 = meta-data ] || touch {called}\n{metadata}\n")
+    message = run_failing("ocf_action", {**options, "state": state}, check)
+    assert part in message
+    assert "ocf:test:thing" in message
+    assert not (tmp_path / "called").exists()
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
@@ -100,6 +198,10 @@ def test_an_action_that_changes_something_is_not_called_in_check_mode(options, t
         ({"timeout": 0}, "timeout"),
         ({"action": "monitor"}, "mutually exclusive"),
         ({"check_level": 10}, "mutually exclusive"),
+        ({"meta": {"clonemax": 1}}, "did you mean clone_max"),
+        ({"verify": {}}, "processes, ports, mounts"),
+        ({"verify": {"processes": "("}}, "regular expression"),
+        ({"verify": {"port": 80}}, "port"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, change, part):

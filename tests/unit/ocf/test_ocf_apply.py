@@ -4,23 +4,47 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     AgentError,
     InputError,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf import remains
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.apply import (
-    STATES,
-    apply_plan,
-    perform,
-    plan_state,
-    prepare,
+    bring_to_state,
+    call_action,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import OcfResult
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.codes import meaning_of
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import Action
-from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import SWITCH, write_agent
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.plan import (
+    STATES,
+    plan_action,
+    plan_state,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.remains import Traces
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.resource import (
+    perform,
+    prepare,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_table import (
+    process_table,
+)
+from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import (
+    METADATA,
+    SWITCH,
+    write_agent,
+)
+
+
+@pytest.fixture
+def no_wait(monkeypatch):
+    monkeypatch.setattr(remains, "SETTLE", 0.0)
 
 
 @pytest.fixture
@@ -40,7 +64,11 @@ def thing(tmp_path):
 
 
 def probe(code):
-    return OcfResult("monitor", code, "", "said so", False, 0.0, "", "")
+    return OcfResult("monitor", meaning_of("monitor", code), code, "said so")
+
+
+def calls(tmp_path):
+    return (tmp_path / "run" / "calls").read_text().split()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +78,8 @@ def probe(code):
         (0, "started", [], "started"),
         (8, "started", [], "promoted"),
         (1, "started", ["stop", "start"], "started"),
-        (9, "started", ["stop", "start"], "started"),
+        (9, "started", ["demote", "stop", "start"], "started"),
+        (9, "stopped", ["demote", "stop"], "stopped"),
         (190, "started", [], "started"),
         (7, "stopped", [], "stopped"),
         (5, "stopped", [], "absent"),
@@ -97,15 +126,19 @@ def test_support_for_an_action_comes_from_the_metadata(thing):
         plan_state(replace(resource, metadata=plain), "promoted", probe(7))
     with pytest.raises(AgentError, match="no action 'migrate_to'; it has: demote"):
         perform(resource, "migrate_to")
+    with pytest.raises(AgentError, match="did you mean validate-all"):
+        perform(resource, "validate")
+    with pytest.raises(AgentError, match="no action 'reload'; state=restarted"):
+        plan_state(replace(resource, metadata=plain), "reloaded", probe(0))
 
 
 def test_a_second_time_changes_nothing(thing):
     resource = thing()
     for wanted in ("started", "promoted", "demoted", "stopped"):
-        plan = plan_state(resource, wanted, perform(resource, "monitor"))
-        assert plan.actions
-        apply_plan(resource, plan)
-        assert plan_state(resource, wanted, perform(resource, "monitor")).actions == ()
+        assert bring_to_state(resource, wanted, check=True).plan.actions
+        done = bring_to_state(resource, wanted)
+        assert done.plan.actions
+        assert bring_to_state(resource, wanted).plan.actions == ()
 
 
 @pytest.mark.parametrize(
@@ -120,16 +153,100 @@ def test_a_second_time_changes_nothing(thing):
     ],
 )
 def test_a_start_that_fails_lies_or_hangs_is_an_error(thing, body, part):
-    resource = thing(body, timeout=0.4)
     with pytest.raises(AgentError, match=part):
-        apply_plan(resource, plan_state(resource, "started", probe(7)))
+        bring_to_state(thing(body, timeout=0.4), "started")
 
 
 def test_a_stop_that_lies_is_an_error(thing):
     resource = thing(SWITCH.replace("stop) rm", "stop) exit 0; rm"))
-    apply_plan(resource, plan_state(resource, "started", probe(7)))
+    bring_to_state(resource, "started")
     with pytest.raises(AgentError, match="is not stopped after stop"):
-        apply_plan(resource, plan_state(resource, "stopped", probe(0)))
+        bring_to_state(resource, "stopped")
+
+
+def test_what_cannot_be_demoted_is_stopped_all_the_same(thing, tmp_path):
+    resource = thing(SWITCH.replace("demote) echo", "demote) exit 1; echo"))
+    bring_to_state(resource, "promoted")
+    bring_to_state(resource, "stopped")
+    assert calls(tmp_path)[-3:] == ["demote", "stop", "monitor"]
+    bring_to_state(resource, "promoted")
+    with pytest.raises(AgentError, match="failed to demote"):
+        bring_to_state(resource, "demoted")
+
+
+def test_the_state_of_an_agent_of_the_older_text_is_found_by_status(thing, tmp_path):
+    old = METADATA.replace('name="monitor"', 'name="status"')
+    body = SWITCH.replace('monitor) [ -e "$state" ] || exit 7', 'status) [ -e "$state" ] || exit 3')
+    thing()
+    write_agent(tmp_path, body, metadata=old)
+    options = {"directories": [str(tmp_path)], "run_directory": str(tmp_path / "run")}
+    resource = prepare("ocf:test:thing", "t1", {"path": "/x"}, monitor_action="status", **options)
+    assert bring_to_state(resource, "started").plan.before == "stopped"
+    assert bring_to_state(resource, "stopped").plan.before == "started"
+    assert set(calls(tmp_path)) == {"status", "start", "stop"}
+    with pytest.raises(AgentError, match="no action 'monitor'"):
+        bring_to_state(prepare("ocf:test:thing", "t1", {"path": "/x"}, **options), "started")
+
+
+@pytest.mark.parametrize(
+    ("code", "action", "before", "after", "changes"),
+    [
+        (7, "start", "stopped", "started", True),
+        (0, "start", "started", "started", False),
+        (8, "start", "promoted", "promoted", False),
+        (7, "stop", "stopped", "stopped", False),
+        (5, "stop", "absent", "absent", False),
+        (1, "stop", "failed", "stopped", True),
+        (2, "stop", "unknown", "stopped", True),
+        (0, "promote", "started", "promoted", True),
+        (8, "demote", "promoted", "started", True),
+        (0, "reload", "started", "started", True),
+    ],
+)
+def test_what_one_action_changes_is_told_from_the_state_before(
+    thing, code, action, before, after, changes
+):
+    plan = plan_action(thing(), action, probe(code))
+    assert (plan.before, plan.after, plan.changes) == (before, after, changes)
+    assert plan.actions == (action,)
+
+
+def test_one_action_is_called_between_two_probes(thing, tmp_path):
+    resource = thing()
+    assert call_action(resource, "start", check=True).plan.changes
+    assert calls(tmp_path) == ["monitor"]
+    done = call_action(resource, "start").plan
+    assert (done.before, done.after, done.changes) == ("stopped", "started", True)
+    assert calls(tmp_path) == ["monitor", "monitor", "start", "monitor"]
+    assert not call_action(resource, "start").plan.changes
+    with pytest.raises(AgentError, match="cannot run here"):
+        plan_action(resource, "start", probe(5))
+
+
+def test_an_action_that_leads_elsewhere_than_it_should_tells_so(thing):
+    resource = thing(SWITCH.replace("start) [", "start) exit 0; ["))
+    assert call_action(resource, "start", check=True).plan.after == "started"
+    told = call_action(resource, "start").plan
+    assert (told.after, told.changes) == ("stopped", False)
+
+
+def test_a_stop_that_leaves_a_process_is_an_error_and_so_is_a_start_over_it(thing, no_wait):
+    body = SWITCH.replace("start) [", "start) sleep 4711.25 & [").replace("rm -f", "rm")
+    resource = thing(body)
+    traces = Traces(processes=(r"^sleep 4711\.25$",))
+    bring_to_state(resource, "started", traces=traces)
+    try:
+        with pytest.raises(AgentError, match=r"t1 .* left: process \d+ \(sleep\)"):
+            bring_to_state(resource, "stopped", traces=traces)
+        for wanted in ("started", "stopped"):
+            for check in (True, False):
+                with pytest.raises(AgentError, match="left: process"):
+                    bring_to_state(resource, wanted, traces=traces, check=check)
+    finally:
+        for pid, entry in process_table().items():
+            if b"4711.25" in Path(f"/proc/{pid}/cmdline").read_bytes() and entry.alive:
+                os.kill(pid, signal.SIGKILL)
+    bring_to_state(resource, "started", check=True, traces=traces)
 
 
 def test_an_action_gets_the_time_that_its_agent_advises(thing):

@@ -4,17 +4,30 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf import call as call_room
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import (
-    call,
-    meaning_of,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    AgentError,
+    InputError,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf import call as call_room
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import call
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.codes import MEANINGS
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environment import (
+    FEATURE_SET,
+    META_NAMES,
+    agent_environment,
+    check_meta,
+    check_meta_of_action,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import AgentName
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_table import (
+    process_entry,
+)
 from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import write_agent
 
 NAME = AgentName("ocf", "test", "thing")
@@ -87,7 +100,8 @@ def test_each_code_of_a_monitor_has_its_meaning(
 ):
     result = ask(f"exit {code}")
     assert result.code == code
-    assert result.meaning == MEANINGS[code].name
+    assert result.meaning == MEANINGS[code]
+    assert result.exit_status == code
     assert (result.running, result.stopped) == (running, stopped)
     assert (result.promoted, result.degraded) == (promoted, degraded)
     assert result.recovery == recovery
@@ -106,8 +120,43 @@ def test_a_start_alone_does_not_say_that_a_resource_runs(ask):
     assert not result.running
 
 
-def test_a_code_that_ocf_does_not_know_means_failure():
-    assert meaning_of(42).code == 1
+@pytest.mark.parametrize(
+    ("status", "code", "running", "stopped", "to_clean_up"),
+    [
+        (0, 0, True, False, True),
+        (1, 1, False, False, True),
+        (2, 2, False, False, False),
+        (3, 7, False, True, False),
+        (4, 1, False, False, False),
+        (7, 7, False, True, False),
+    ],
+)
+def test_the_action_status_is_read_in_the_codes_of_its_own_text(
+    ask, status, code, running, stopped, to_clean_up
+):
+    result = ask(f"exit {status}", "status")
+    assert (result.code, result.exit_status) == (code, status)
+    assert (result.running, result.stopped) == (running, stopped)
+    assert result.active_or_failed == to_clean_up
+
+
+def test_what_an_agent_leaves_in_its_own_process_group_lives_on_after_a_success(ask, tmp_path):
+    result = ask("sleep 300 & echo $! > $HA_RSCTMP/pid; exit 0", "start")
+    assert result.succeeded
+    pid = int((tmp_path / "run" / "pid").read_text())
+    try:
+        entry = process_entry(pid)
+        assert entry is not None
+        assert entry.alive
+        assert entry.group != os.getpgrp()
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_an_output_that_never_ends_is_cut_and_ends_at_the_deadline(ask):
+    result = ask("yes", timeout=0.5)
+    assert result.timed_out
+    assert len(result.stdout) < 2_000_000
 
 
 def test_the_last_reason_counts(ask):
@@ -139,10 +188,12 @@ def test_an_agent_gets_the_whole_environment_of_a_cluster_and_nothing_else(
         timeout=2.5,
         check_level=10,
         node_name="n1",
-        extra_environment={"OCF_RESKEY_CRM_meta_notify_type": "pre"},
+        meta={"notify_type": "pre"},
+        extra_environment={"OWN": "one"},
     )
     found = dict(line.split("=", 1) for line in result.stdout.splitlines())
-    for own in ("PWD", "_", "SHLVL", "OLDPWD"):
+    # What the shell adds, and the mark by which the runner finds what left its group.
+    for own in ("PWD", "_", "SHLVL", "OLDPWD", "HOLDFAST_RUN"):
         found.pop(own, None)
     assert found.pop("PATH").split(":")[-4:] == ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
     assert found == {
@@ -162,7 +213,9 @@ def test_an_agent_gets_the_whole_environment_of_a_cluster_and_nothing_else(
         "OCF_RESKEY_CRM_meta_on_node": "n1",
         "OCF_RESKEY_CRM_meta_on_node_uuid": "n1",
         "OCF_RESKEY_CRM_meta_notify_type": "pre",
+        "OCF_RESKEY_crm_feature_set": FEATURE_SET,
         "OCF_CHECK_LEVEL": "10",
+        "OWN": "one",
         "HA_RSCTMP": str(tmp_path / "run"),
     }
 
@@ -178,6 +231,67 @@ def test_the_deadline_is_the_timeout_that_the_agent_is_told(ask):
     assert told["deadline"] == 7.0
     assert told["environment"]["OCF_RESKEY_CRM_meta_timeout"] == "7000"
     assert (result.code, result.reason) == (1, "enough")
+
+
+@pytest.mark.parametrize(
+    ("timeout", "told"), [(1.001, "1001"), (2.3, "2300"), (0.0004, "1"), (86399.0, "86399000")]
+)
+def test_times_are_told_in_whole_milliseconds(timeout, told):
+    found = agent_environment(NAME, instance="a", action="stop", timeout=timeout, interval=timeout)
+    assert found["OCF_RESKEY_CRM_meta_timeout"] == told
+    assert found["OCF_RESKEY_CRM_meta_interval"] == told
+
+
+@pytest.mark.parametrize(
+    ("meta", "part"),
+    [
+        ({"clonemax": 3}, "did you mean clone_max"),
+        ({"timeout": 3}, "timeout"),
+        ({"clone_max": [3]}, "meta.clone_max"),
+        ({"clone_max": "a\0b"}, "meta.clone_max"),
+    ],
+)
+def test_what_no_cluster_tells_an_agent_is_refused(meta, part):
+    with pytest.raises(InputError, match=part):
+        check_meta(meta)
+
+
+def test_what_a_cluster_tells_is_written_as_agents_read_it():
+    assert check_meta({"clone_max": 3, "promotable": True, "role": None}) == {
+        "clone_max": "3",
+        "promotable": "true",
+    }
+
+
+@pytest.mark.parametrize(
+    ("action", "meta", "missing"),
+    [
+        ("migrate_to", {}, "migrate_target"),
+        ("migrate_from", {"migrate_target": "n1"}, "migrate_source"),
+        ("notify", {"notify_type": "pre"}, "notify_operation"),
+    ],
+)
+def test_an_action_that_must_be_told_more_is_not_called_without(action, meta, missing):
+    with pytest.raises(InputError, match=missing):
+        check_meta_of_action(action, meta)
+
+
+def test_the_installed_agents_read_nothing_that_cannot_be_told():
+    folder = Path("/usr/lib/ocf")
+    if not folder.is_dir():
+        pytest.skip("resource-agents is not installed")
+    texts = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    found = {
+        name.decode()
+        for text in texts
+        if not text.startswith((b"\x7fELF", b"\xa7"))
+        for name in re.findall(rb"OCF_RESKEY_CRM_meta_([a-z_]+)", text)
+    }
+    # Defaults that an agent sets for itself, and the beginning of a name that it puts together.
+    own = {"timeout_default", "interval_default", "notify_pre", "notify_post"}
+    own |= {"notify_start", "notify_stop"}
+    assert len(found) > 20
+    assert found - own - {"timeout", "interval", "name", "on_node"} <= META_NAMES
 
 
 def test_parameters_are_not_on_the_command_line(ask):

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     AgentError,
@@ -11,6 +13,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import (
     AgentName,
+    installed_agents,
     locate,
     parse_agent,
 )
@@ -93,3 +96,33 @@ def test_a_file_that_cannot_be_executed_is_not_passed_over_in_silence(tmp_path):
     with pytest.raises(AgentError, match="not executable"):
         locate(parse_agent("ocf:test:thing"), [str(tmp_path)])
     assert path.endswith("resource.d/test/thing")
+
+
+def test_the_list_has_what_can_be_called_and_the_first_directory_wins(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    here = write_agent(first, "exit 0")
+    write_agent(second, "exit 0")
+    other = write_agent(second, "exit 0", provider="other", type="a-thing.2")
+    write_agent(second, "exit 0", type=".hidden")
+    write_agent(second, "exit 0", type="no name")
+    write_agent(second, "exit 0", type="plain")
+    (second / "resource.d/test/plain").chmod(0o644)
+    (second / "resource.d/test/folder").mkdir()
+    (second / "resource.d/readme").write_text("")
+    found = installed_agents([str(first), f"{second}/", "/nonexistent"])
+    assert found == {
+        AgentName("ocf", "other", "a-thing.2"): other,
+        AgentName("ocf", "test", "thing"): here,
+    }
+    for name, path in found.items():
+        assert locate(parse_agent(str(name)), [str(first), str(second)]) == path
+    assert list(found) == sorted(found, key=str)
+
+
+def test_a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(AgentError, match=r"resource.d cannot be listed: Permission denied"):
+        installed_agents([str(tmp_path)])

@@ -19,65 +19,77 @@ from .codes import (
     GENERIC,
     INSTALLED,
     MEANINGS,
+    MONITORS,
     NOT_RUNNING,
     PERMISSION,
     PROMOTED,
     SUCCESS,
+    UNKNOWN_STATUS,
     Meaning,
-    folded,
+    meaning_of,
 )
 from .environment import RUN_DIRECTORY, agent_environment
 from .locate import OCF_ROOT, AgentName
 
 _REASON = "ocf-exit-reason:"
 _RUNNING = frozenset({SUCCESS, PROMOTED, DEGRADED, DEGRADED_PROMOTED})
-_PROBES = frozenset({"monitor", "status"})
 
 
 @dataclass(frozen=True)
 class OcfResult:
     """What one call said.
 
-    ``code`` is always one of OCF's; a timeout, a signal and a code that OCF does not
-    know are 1, and ``reason`` then says which it was.  ``reason`` is otherwise the last
-    ``ocf-exit-reason`` of the agent.  ``duration`` is in seconds.
+    ``exit_status`` is the agent's own, or None when it has none: it was killed, or could
+    not be run.  ``reason`` then says why, and also names an exit status that OCF does not
+    know; it is otherwise the last ``ocf-exit-reason`` of the agent.  ``duration`` is in
+    seconds.
     """
 
     action: str
-    code: int
-    meaning: str
-    reason: str
-    timed_out: bool
-    duration: float
-    stdout: str
-    stderr: str
+    meaning: Meaning
+    exit_status: int | None = None
+    reason: str = ""
+    timed_out: bool = False
+    duration: float = 0.0
+    stdout: str = ""
+    stderr: str = ""
+
+    @property
+    def code(self) -> int:
+        """The code of OCF 1.1 for it, whatever the agent's own was."""
+        return self.meaning.code
+
+    @property
+    def recovery(self) -> str:
+        """What a failure asks for: none, soft, hard or fatal (see ``Meaning``)."""
+        return self.meaning.recovery
 
     @property
     def running(self) -> bool:
         """A monitor found the resource active and not failed."""
-        return self.action in _PROBES and self.code in _RUNNING
+        return self.action in MONITORS and self.code in _RUNNING
 
     @property
     def stopped(self) -> bool:
         """A monitor found the resource cleanly stopped, or a stop succeeded."""
-        if self.action in _PROBES:
+        if self.action in MONITORS:
             return self.code == NOT_RUNNING
         return self.action == "stop" and self.code == SUCCESS
 
     @property
     def promoted(self) -> bool:
         """A monitor found the resource active in the promoted role."""
-        return self.action in _PROBES and self.code in (PROMOTED, DEGRADED_PROMOTED)
+        return self.action in MONITORS and self.code in (PROMOTED, DEGRADED_PROMOTED)
 
     @property
     def degraded(self) -> bool:
         """A monitor found the resource active but likely to fail soon."""
-        return self.action in _PROBES and self.code in (DEGRADED, DEGRADED_PROMOTED)
+        return self.action in MONITORS and self.code in (DEGRADED, DEGRADED_PROMOTED)
 
     @property
     def succeeded(self) -> bool:
         """The action did what was asked; for a monitor: the resource is active."""
-        return self.code in _RUNNING if self.action in _PROBES else self.code == SUCCESS
+        return self.code in _RUNNING if self.action in MONITORS else self.code == SUCCESS
 
     @property
     def active_or_failed(self) -> bool:
@@ -85,14 +97,8 @@ class OcfResult:
 
         The codes that say "this cannot work here" are not among them.
         """
-        return self.action in _PROBES and (
-            self.code in _RUNNING or self.code in (GENERIC, FAILED_PROMOTED)
-        )
-
-    @property
-    def recovery(self) -> str:
-        """What a failure asks for: none, soft, hard or fatal (see ``Meaning``)."""
-        return MEANINGS[self.code].recovery
+        failed = self.code in (GENERIC, FAILED_PROMOTED) and self.meaning != UNKNOWN_STATUS
+        return self.running or (self.action in MONITORS and failed)
 
     def require_success(self, instance: str) -> None:
         """Raise AgentError naming the resource *instance* unless the action succeeded."""
@@ -100,7 +106,7 @@ class OcfResult:
             raise AgentError(f"The resource {instance} failed to {self}.")
 
     def __str__(self) -> str:
-        text = f"{self.action}: {self.code} ({self.meaning})"
+        text = f"{self.action}: {self.code} ({self.meaning.name})"
         lines = self.stderr.strip().splitlines()
         told = self.reason or (lines[-1] if lines and not self.succeeded else "")
         return f"{text}: {told}" if told else text
@@ -116,6 +122,7 @@ def call(
     timeout: float,
     interval: float = 0.0,
     check_level: int | None = None,
+    meta: Mapping[str, str] | None = None,
     ocf_root: str = OCF_ROOT,
     node_name: str = "",
     run_directory: str = RUN_DIRECTORY,
@@ -125,7 +132,8 @@ def call(
     """Call *action* of the agent at *agent_path* for the resource *instance*.
 
     *timeout* (seconds) is both the agent's and our deadline.  *interval* 0 makes a
-    monitor a probe, anything above a health check.  *ocf_root* is where the functions
+    monitor a probe, anything above a health check.  *meta* is what a cluster tells of the
+    resource's place in it (``environment.META_NAMES``).  *ocf_root* is where the functions
     of the distribution's agents are, wherever this agent itself lies.  *run_directory*
     is made when it is missing; it must be the same for all calls of a resource.
 
@@ -136,7 +144,7 @@ def call(
     _make(run_directory)
     missing = _unusable(agent_path)
     if missing is not None:
-        return _result(action, missing[0], missing[1])
+        return OcfResult(action, MEANINGS[missing[0]], reason=missing[1])
     environment = agent_environment(
         agent,
         instance=instance,
@@ -145,6 +153,7 @@ def call(
         interval=interval,
         check_level=check_level,
         parameters=parameters,
+        meta=meta,
         ocf_root=ocf_root,
         node_name=node_name,
         run_directory=run_directory,
@@ -153,13 +162,8 @@ def call(
     try:
         outcome = run([agent_path, action], deadline=timeout, environment=environment)
     except AgentError as error:
-        return _result(action, GENERIC, str(error))
-    return _interpret(action, timeout, outcome)
-
-
-def meaning_of(code: int) -> Meaning:
-    """Return what *code* means; a code that OCF does not know is a failure."""
-    return MEANINGS[folded(code)]
+        return OcfResult(action, MEANINGS[GENERIC], reason=str(error))
+    return _interpret(action, interval, timeout, outcome)
 
 
 def _make(directory: str) -> None:
@@ -179,32 +183,26 @@ def _unusable(path: str) -> tuple[int, str] | None:
     return None
 
 
-def _interpret(action: str, timeout: float, outcome: Outcome) -> OcfResult:
-    said = _last_reason(outcome.stderr)
+def _interpret(action: str, interval: float, timeout: float, outcome: Outcome) -> OcfResult:
+    status, problem = outcome.exit_status, ""
     if outcome.timed_out:
-        code, reason = GENERIC, f"no answer within {timeout:g} seconds; the agent was killed"
+        status, problem = None, f"no answer within {timeout:g} seconds; the agent was killed"
     elif outcome.signal is not None:
-        code, reason = GENERIC, f"the agent was killed by signal {outcome.signal}"
-    elif outcome.exit_status is None:
-        code, reason = GENERIC, "the agent's exit status was lost"
-    elif outcome.exit_status not in MEANINGS:
-        code = GENERIC
-        reason = f"the agent ended with exit status {outcome.exit_status}, unknown to OCF"
-    else:
-        return _result(action, outcome.exit_status, said, outcome)
-    return _result(action, code, f"{reason}; {said}" if said else reason, outcome)
-
-
-def _result(action: str, code: int, reason: str, outcome: Outcome | None = None) -> OcfResult:
+        problem = f"the agent was killed by signal {outcome.signal}"
+    elif status is None:
+        problem = "the agent's exit status was lost"
+    elif status not in MEANINGS:
+        problem = f"the agent ended with exit status {status}, unknown to OCF"
+    said = _last_reason(outcome.stderr)
     return OcfResult(
         action=action,
-        code=code,
-        meaning=MEANINGS[code].name,
-        reason=reason,
-        timed_out=outcome.timed_out if outcome else False,
-        duration=outcome.duration if outcome else 0.0,
-        stdout=outcome.stdout if outcome else "",
-        stderr=outcome.stderr if outcome else "",
+        meaning=MEANINGS[GENERIC] if status is None else meaning_of(action, status, interval),
+        exit_status=status,
+        reason="; ".join(part for part in (problem, said) if part),
+        timed_out=outcome.timed_out,
+        duration=outcome.duration,
+        stdout=outcome.stdout,
+        stderr=outcome.stderr,
     )
 
 

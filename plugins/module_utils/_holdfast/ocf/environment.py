@@ -4,19 +4,51 @@
 
 It is built from nothing, so that no setting of ours or of an operator's shell gets
 in: OCF 1.1, Parameter passing; the names beyond it are those that pacemaker's
-executor sets and that agents have come to expect.
+executor sets and that agents have come to expect.  Left out on purpose: HA_LOGFILE and
+HA_LOGFACILITY, so that agents log to their standard error, which we keep; OCF_TRACE_RA,
+which makes agents write every secret that they are given into a file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..errors import InputError
 from .locate import OCF_ROOT, AgentName
+from .values import did_you_mean, written
 
 RUN_DIRECTORY = "/run/resource-agents"
 """HA_RSCTMP: where agents keep state that must not survive a boot."""
 
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+FEATURE_SET = "3.18.0"
+"""Whose variables these are (CRM_FEATURE_SET in pacemaker's crm.h of 2023).  Agents take
+it for the newer spelling of pacemaker's commands, and none at all for a very old one."""
+
+_ROLES = (
+    *("start", "stop", "promote", "demote", "active", "inactive", "available"),
+    *("master", "slave", "promoted", "unpromoted", "all"),
+)
+
+META_NAMES = frozenset(
+    {
+        *("clone", "clone_max", "clone_node_max", "globally_unique", "interleave", "ordered"),
+        *("promotable", "promoted_max", "promoted_node_max", "master_max", "master_node_max"),
+        *("notify", "notify_type", "notify_operation", "notify_all_hosts"),
+        *(f"notify_{role}_{what}" for role in _ROLES for what in ("resource", "uname")),
+        *("migrate_source", "migrate_target"),
+        *("role", "physical_host", "container_attribute_target"),
+    }
+)
+"""What a cluster tells an agent of a resource's place in it (pacemaker's executor sets
+them as OCF_RESKEY_CRM_meta_NAME; those that hang on a single call are not among them)."""
+
+_NEEDED = {
+    "notify": ("notify_type", "notify_operation"),
+    "migrate_to": ("migrate_target",),
+    "migrate_from": ("migrate_source",),
+}
 
 
 def agent_environment(
@@ -28,6 +60,7 @@ def agent_environment(
     interval: float = 0.0,
     check_level: int | None = None,
     parameters: Mapping[str, str] | None = None,
+    meta: Mapping[str, str] | None = None,
     ocf_root: str = OCF_ROOT,
     node_name: str = "",
     run_directory: str = RUN_DIRECTORY,
@@ -38,6 +71,7 @@ def agent_environment(
     Without OCF_ROOT most agents fail, and some print nothing and say success, so it is
     always there.  The interval tells a probe (0) from a health check; agents answer
     differently to the two.  Agents that escalate by themselves read the timeout.
+    *meta* has names of ``META_NAMES``.
     """
     environment = {
         "PATH": SEARCH_PATH,
@@ -50,8 +84,9 @@ def agent_environment(
         "OCF_RESOURCE_INSTANCE": instance,
         "OCF_RESOURCE_TYPE": agent.type,
         "OCF_RESOURCE_PROVIDER": agent.provider,
-        "OCF_RESKEY_CRM_meta_timeout": str(int(timeout * 1000)),
-        "OCF_RESKEY_CRM_meta_interval": str(int(interval * 1000)),
+        "OCF_RESKEY_crm_feature_set": FEATURE_SET,
+        "OCF_RESKEY_CRM_meta_timeout": _milliseconds(timeout),
+        "OCF_RESKEY_CRM_meta_interval": _milliseconds(interval),
         "OCF_RESKEY_CRM_meta_name": action,
         "HA_RSCTMP": run_directory,
     }
@@ -60,7 +95,42 @@ def agent_environment(
         environment["OCF_RESKEY_CRM_meta_on_node_uuid"] = node_name
     if check_level is not None:
         environment["OCF_CHECK_LEVEL"] = str(check_level)
+    for name, value in (meta or {}).items():
+        environment[f"OCF_RESKEY_CRM_meta_{name}"] = value
     for name, value in (parameters or {}).items():
         environment[f"OCF_RESKEY_{name}"] = value
     environment.update(extra or {})
     return environment
+
+
+def check_meta(meta: Mapping[str, object], option: str = "meta") -> dict[str, str]:
+    """Return *meta* as the texts that an agent gets; one that is None is left out.
+
+    Raises InputError for a name that is none of ``META_NAMES``, and for a value that is
+    not a text, a number or a boolean.
+    """
+    texts = {}
+    for name, value in meta.items():
+        if name not in META_NAMES:
+            known = ", ".join(sorted(META_NAMES))
+            hint = did_you_mean(name, META_NAMES)
+            raise InputError(option, name, f"one of {known}{hint}")
+        if value is None:
+            continue
+        text = written(value)
+        if text is None or "\0" in text:
+            raise InputError(f"{option}.{name}", value, "a text, a number or a boolean")
+        texts[name] = text
+    return texts
+
+
+def check_meta_of_action(action: str, meta: Mapping[str, str], option: str = "meta") -> None:
+    """Raise InputError when *meta* lacks what *action* makes no sense without."""
+    for name in _NEEDED.get(action, ()):
+        if not meta.get(name):
+            raise InputError(option, sorted(meta), f"also {name}, which the action {action} needs")
+
+
+def _milliseconds(seconds: float) -> str:
+    """Write a time as agents get it; one above 0 must not become a probe's 0."""
+    return str(max(1, round(seconds * 1000)) if seconds > 0 else 0)

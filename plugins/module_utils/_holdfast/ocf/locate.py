@@ -48,11 +48,7 @@ def parse_agent(value: object, option: str = "agent") -> AgentName:
     refused with an InputError.
     """
     parts = value.split(":") if isinstance(value, str) else []
-    if (
-        len(parts) == 3
-        and parts[0] == "ocf"
-        and all(_PART.match(part) and ".." not in part for part in parts[1:])
-    ):
+    if len(parts) == 3 and parts[0] == "ocf" and all(_is_part(part) for part in parts[1:]):
         return AgentName(*parts)
     raise InputError(option, value, "a resource agent's name such as ocf:heartbeat:IPaddr2")
 
@@ -79,6 +75,41 @@ def locate(name: AgentName, directories: Sequence[str] = (OCF_ROOT,)) -> str:
         f"The resource agent {name} is not installed: looked for"
         f" {', '.join(looked) or 'it in no directory at all'}. Install {install}."
     )
+
+
+def installed_agents(directories: Sequence[str] = (OCF_ROOT,)) -> dict[AgentName, str]:
+    """Return all agents below DIR/resource.d of *directories* with their paths, by name.
+
+    As pacemaker lists them: hidden files and those that cannot be executed are none, and
+    the first directory that has an agent wins.  A directory that is not there has none.
+    Raises AgentError when one cannot be read.
+    """
+    found: dict[AgentName, str] = {}
+    for directory in directories:
+        top = f"{directory.rstrip('/')}/resource.d"
+        for provider in _names(top):
+            for kind in _names(f"{top}/{provider}"):
+                path = f"{top}/{provider}/{kind}"
+                if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113
+                    found.setdefault(AgentName("ocf", provider, kind), path)
+    return dict(sorted(found.items(), key=lambda item: str(item[0])))
+
+
+def _names(directory: str) -> list[str]:
+    """Return what in *directory* can be part of an agent's name."""
+    try:
+        entries = os.listdir(directory)  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise AgentError(
+            f"The resource agents in {directory} cannot be listed: {error.strerror}."
+        ) from None
+    return [entry for entry in entries if _is_part(entry)]
+
+
+def _is_part(text: str) -> bool:
+    return bool(_PART.match(text)) and ".." not in text
 
 
 def _path(directory: str, name: AgentName) -> str:

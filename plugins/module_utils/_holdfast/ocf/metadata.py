@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a resource agent says of itself, and parameters checked against that.
+"""What a resource agent says of itself: its parameters, and its actions with their advice.
 
 Reading is tolerant, because agents are written by many hands: log lines before the
 XML, odd defaults, missing types and unknown versions do no harm.  Something that is
@@ -9,19 +9,17 @@ not metadata is an error though, whatever exit status came with it.
 
 from __future__ import annotations
 
-import difflib
 import re
 import xml.etree.ElementTree as xml
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..errors import AgentError, InputError
+from ..errors import AgentError
 from ..process import Outcome
 from ..process import run as run_process
-from ..secrets import shown
 from .environment import agent_environment
 from .locate import OCF_ROOT, AgentName
-from .values import expectation, seconds, written
+from .values import seconds
 
 METADATA_DEADLINE = 20.0
 """Seconds for the meta-data action: agents that source many files took up to 2 s."""
@@ -32,24 +30,38 @@ _END = "</resource-agent>"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter: ``type`` is string, boolean, integer, second or select (with ``options``)."""
+    """A parameter: ``type`` is string, boolean, integer, second or select (with ``options``).
+
+    The values of all parameters of one ``unique_group`` together must differ between the
+    resources of an agent; a parameter that is just unique is a group of its own.  One that
+    is ``reloadable`` can be changed by the action reload-agent.  ``replaced_with`` names
+    what to use in place of one that is ``deprecated``.
+    """
 
     name: str
     type: str = "string"
     required: bool = False
     default: str | None = None
-    unique: bool = False
+    unique_group: str = ""
+    reloadable: bool = False
+    deprecated: bool = False
+    replaced_with: tuple[str, ...] = ()
     shortdesc: str = ""
+    longdesc: str = ""
     options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Action:
-    """An action with the agent's advice: ``timeout`` and ``interval`` in seconds."""
+    """An action with the agent's advice: ``timeout``, ``interval``, ``start_delay`` in seconds.
+
+    ``depth`` is the check level, ``role`` the role in which it is for a monitor, as written.
+    """
 
     name: str
     timeout: float | None = None
     interval: float | None = None
+    start_delay: float | None = None
     depth: int = 0
     role: str = ""
 
@@ -61,6 +73,7 @@ class AgentMetadata:
     name: str
     version: str
     shortdesc: str
+    longdesc: str
     parameters: tuple[Parameter, ...]
     actions: tuple[Action, ...]
 
@@ -74,7 +87,15 @@ class AgentMetadata:
         An exit status of 3 does not tell: half of the agents answer something else to
         an action that they do not have.
         """
-        return any(one.name == action for one in self.actions)
+        return action == "meta-data" or any(one.name == action for one in self.actions)
+
+    def unique_groups(self) -> dict[str, list[str]]:
+        """Return the names of the parameters in each group that must be unique."""
+        groups: dict[str, list[str]] = {}
+        for one in self.parameters:
+            if one.unique_group:
+                groups.setdefault(one.unique_group, []).append(one.name)
+        return groups
 
     def advised_timeout(self, action: str, fallback: float = 20.0) -> float:
         """Return the longest advised timeout of *action* in seconds, else *fallback*."""
@@ -91,7 +112,8 @@ def parse_metadata(text: str, agent: str = "the agent") -> AgentMetadata:
     return AgentMetadata(
         name=root.get("name", ""),
         version=(root.findtext("version") or root.get("version") or "").strip(),
-        shortdesc=_text(root, "shortdesc"),
+        shortdesc=" ".join(_text(root, "shortdesc").split()),
+        longdesc=_text(root, "longdesc"),
         parameters=tuple(_parameter(one) for one in root.iterfind("parameters/parameter")),
         actions=tuple(_action(one) for one in root.iterfind("actions/action")),
     )
@@ -141,79 +163,35 @@ def load_metadata(
     return parse_metadata(outcome.stdout, str(agent))
 
 
-def check_parameters(
-    metadata: AgentMetadata, parameters: Mapping[str, object], option: str = "parameters"
-) -> dict[str, str]:
-    """Return *parameters* as the texts that the agent gets; one that is None is left out.
-
-    Raises InputError for a name that the agent does not have, a value that is not of the
-    parameter's type, and a required parameter that is missing and has no default.
-    """
-    texts: dict[str, str] = {}
-    for name, value in parameters.items():
-        parameter = metadata.parameter(name)
-        if parameter is None:
-            raise InputError(option, name, _known_names(metadata, name))
-        if value is not None:
-            texts[name] = _checked(parameter, value, option)
-    for parameter in metadata.parameters:
-        if parameter.required and not parameter.default and not texts.get(parameter.name):
-            raise InputError(
-                option,
-                sorted(parameters),
-                f"also {parameter.name}, which {metadata.name} requires"
-                + (f" ({parameter.shortdesc})" if parameter.shortdesc else ""),
-            )
-    return texts
-
-
-def _checked(parameter: Parameter, value: object, option: str) -> str:
-    text = written(value)
-    where = f"{option}.{parameter.name}"
-    if text is None:
-        raise InputError(where, shown(parameter.name, value), "a text, a number or a boolean")
-    if "\0" in text:
-        raise InputError(where, shown(parameter.name, text), "a text without NUL characters")
-    if parameter.default and expectation(parameter.type, parameter.options, parameter.default):
-        return text
-    if parameter.type == "boolean" and text == parameter.default:
-        return text
-    expected = expectation(parameter.type, parameter.options, text)
-    if expected is not None:
-        raise InputError(where, shown(parameter.name, value), expected)
-    return text
-
-
-def _known_names(metadata: AgentMetadata, name: str) -> str:
-    names = [one.name for one in metadata.parameters]
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    known = ", ".join(sorted(names)) or "none"
-    return f"a parameter of {metadata.name} (it has: {known}){hint}"
-
-
 def _parameter(element: xml.Element) -> Parameter:
     content = element.find("content")
     if content is None:
         content = xml.Element("content")
+    name = element.get("name", "")
+    replacements = element.iterfind("deprecated/replaced-with")
     return Parameter(
-        name=element.get("name", ""),
+        name=name,
         type=content.get("type") or "string",
         required=_flag(element.get("required")),
         default=content.get("default"),
-        unique=_flag(element.get("unique")) or bool(element.get("unique-group")),
-        shortdesc=_text(element, "shortdesc"),
+        unique_group=element.get("unique-group") or (name if _flag(element.get("unique")) else ""),
+        reloadable=_flag(element.get("reloadable")),
+        deprecated=element.find("deprecated") is not None or _flag(element.get("deprecated")),
+        replaced_with=tuple(one.get("name", "") for one in replacements),
+        shortdesc=" ".join(_text(element, "shortdesc").split()),
+        longdesc=_text(element, "longdesc"),
         options=tuple(one.get("value", "") for one in content.iterfind("option")),
     )
 
 
 def _action(element: xml.Element) -> Action:
-    depth = element.get("depth", "0")
+    depth = element.get("depth", "0").strip()
     return Action(
         name=element.get("name", ""),
         timeout=seconds(element.get("timeout")),
         interval=seconds(element.get("interval")),
-        depth=int(depth) if depth.isdigit() else 0,
+        start_delay=seconds(element.get("start-delay")),
+        depth=int(depth) if depth.isascii() and depth.isdigit() else 0,
         role=element.get("role", ""),
     )
 
@@ -223,4 +201,7 @@ def _flag(value: str | None) -> bool:
 
 
 def _text(element: xml.Element, tag: str) -> str:
-    return " ".join((element.findtext(tag) or "").split())
+    """Return the text of *tag*, in English if it is there in several languages."""
+    found = element.findall(tag)
+    english = [one for one in found if one.get("lang", "en").startswith("en")]
+    return "".join((english or found)[0].itertext()).strip() if found else ""
