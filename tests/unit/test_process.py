@@ -37,13 +37,13 @@ def test_an_exit_status_and_a_signal_are_told_apart(text, exit_status, killed_by
     [
         ("", ""),
         ("\n \n", ""),
-        ("warning\nERROR: Unable to connect\n\n", "ERROR: Unable to connect"),
+        ("ERROR: Unable to connect\n", ""),
         ("ocf-exit-reason:first\nocf-exit-reason: last \nsome noise\n", "last"),
         ("Nov 21 agent[7]: ocf-exit-reason:no such device\n", "no such device"),
         ("noise\nocf-exit-reason:\n", ""),
     ],
 )
-def test_the_reason_is_the_last_that_was_given_for_it_else_the_last_line(stderr, reason):
+def test_the_exit_reason_is_the_last_that_was_given(stderr, reason):
     outcome = Outcome(("agent",), 1, None, False, 0.1, "no reason here\n", stderr)
     assert outcome.exit_reason == reason
 

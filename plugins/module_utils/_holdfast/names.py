@@ -3,13 +3,15 @@
 """What may be called how: the checks for every name and number an operator gives.
 
 Each function returns the value when it is acceptable and raises ``InputError``
-naming the option when it is not.
+naming the option when it is not; ``did_you_mean`` helps with names of a known set.
 """
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from .errors import InputError
@@ -90,3 +92,9 @@ def ip_address(value: object, option: str = "address") -> str:
     except ValueError:
         expected = "an IP address (a host name needs a name server in the middle of a failover)"
         raise InputError(option, value, expected) from None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the one of *known* that is most like *name*, or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""

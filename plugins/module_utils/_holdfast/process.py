@@ -63,14 +63,12 @@ class Outcome:
 
     @property
     def exit_reason(self) -> str:
-        """The program's own word on how it ended: the last of its OCF exit reasons.
+        """The last exit reason that a resource agent gave; "" when it gave none.
 
-        A program that gives none, as fence agents do not, is taken by the last line of
-        its standard error.
+        Earlier ones are of steps on the way (pacemaker takes the last too).
         """
-        lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
-        reasons = [line.split(EXIT_REASON, 1)[1].strip() for line in lines if EXIT_REASON in line]
-        return (reasons or lines or [""])[-1]
+        lines = [line for line in self.stderr.splitlines() if EXIT_REASON in line]
+        return lines[-1].split(EXIT_REASON, 1)[1].strip() if lines else ""
 
 
 def run(

@@ -12,11 +12,11 @@ built on fencing.py, but be part of the value for others.  No error shows a secr
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 
 from ..errors import AgentError, InputError
+from ..names import did_you_mean
 from ..secrets import HIDDEN
 from .metadata import FALSE_WORDS, TRUE_WORDS, FenceMetadata, FenceParameter
 
@@ -200,7 +200,5 @@ def _expected(parameter: FenceParameter, text: str) -> str:
 
 def _known_names(metadata: FenceMetadata, name: str) -> str:
     names = [one.name for one in metadata.parameters]
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
     known = ", ".join(sorted(set(names) - {*_CHOSEN_BY_US, *_NOT_TO_BE_SET})) or "none"
-    return f"a parameter of {metadata.name} (it has: {known}){hint}"
+    return f"a parameter of {metadata.name} (it has: {known}){did_you_mean(name, names)}"

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from ..errors import StorageError
-from ..process_table import process_table
+from ..process_table import carries, process_table
 from .configuration import NodeConfiguration
 
 CALLER = "HOLDFAST_CALLER"
@@ -59,9 +59,9 @@ def _is_agent(pid: int, mark: bytes, configuration: NodeConfiguration) -> bool:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
         if len(words) < 2 or not _is_agent_file(os.fsdecode(words[-2]), configuration):
             return False
-        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False
+    return carries(pid, mark)
 
 
 def _is_agent_file(path: str, configuration: NodeConfiguration) -> bool:

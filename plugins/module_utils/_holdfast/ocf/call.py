@@ -31,7 +31,6 @@ from .codes import (
 from .environment import RUN_DIRECTORY, agent_environment
 from .locate import OCF_ROOT, AgentName
 
-_REASON = "ocf-exit-reason:"
 _RUNNING = frozenset({SUCCESS, PROMOTED, DEGRADED, DEGRADED_PROMOTED})
 
 
@@ -193,23 +192,13 @@ def _interpret(action: str, interval: float, timeout: float, outcome: Outcome) -
         problem = "the agent's exit status was lost"
     elif status not in MEANINGS:
         problem = f"the agent ended with exit status {status}, unknown to OCF"
-    said = _last_reason(outcome.stderr)
     return OcfResult(
         action=action,
         meaning=MEANINGS[GENERIC] if status is None else meaning_of(action, status, interval),
         exit_status=status,
-        reason="; ".join(part for part in (problem, said) if part),
+        reason="; ".join(part for part in (problem, outcome.exit_reason) if part),
         timed_out=outcome.timed_out,
         duration=outcome.duration,
         stdout=outcome.stdout,
         stderr=outcome.stderr,
     )
-
-
-def _last_reason(stderr: str) -> str:
-    """Return the last exit reason; earlier ones are of steps on the way (pacemaker: the last)."""
-    found = ""
-    for line in stderr.splitlines():
-        if _REASON in line:
-            found = line.split(_REASON, 1)[1].strip()
-    return found

@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import InputError
+from ..names import did_you_mean
+from ..process import EXIT_REASON
 from .locate import OCF_ROOT, AgentName
-from .values import did_you_mean, written
+from .values import written
 
 RUN_DIRECTORY = "/run/resource-agents"
 """HA_RSCTMP: where agents keep state that must not survive a boot."""
@@ -80,7 +82,7 @@ def agent_environment(
         "OCF_RA_VERSION_MAJOR": "1",
         "OCF_RA_VERSION_MINOR": "1",
         "OCF_OUTPUT_FORMAT": "text",
-        "OCF_EXIT_REASON_PREFIX": "ocf-exit-reason:",
+        "OCF_EXIT_REASON_PREFIX": EXIT_REASON,
         "OCF_RESOURCE_INSTANCE": instance,
         "OCF_RESOURCE_TYPE": agent.type,
         "OCF_RESOURCE_PROVIDER": agent.provider,

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..errors import InputError
+from ..names import did_you_mean
 from ..secrets import shown
 from .metadata import AgentMetadata, Parameter
-from .values import did_you_mean, expectation, written
+from .values import expectation, written
 
 
 def check_parameters(

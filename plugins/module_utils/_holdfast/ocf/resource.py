@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import AgentError, InputError
+from ..names import did_you_mean
 from ..process import Outcome
 from ..process import run as run_process
 from .call import OcfResult, call
@@ -15,7 +16,6 @@ from .environment import RUN_DIRECTORY, check_meta, check_meta_of_action
 from .locate import OCF_ROOT, AgentName, locate, parse_agent
 from .metadata import AgentMetadata, load_metadata
 from .parameters import check_parameters
-from .values import did_you_mean
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ that its own default does not have; for such a parameter nothing is checked.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 TRUE_WORDS = ("yes", "true", "1", "YES", "TRUE", "True", "on", "ON")
 """What the function ocf_is_true of resource-agents takes for true (its "ja" left out)."""
@@ -73,9 +72,3 @@ def expectation(kind: str, options: Sequence[str], value: str) -> str | None:
     if kind == "select" and options:
         return None if value in options else "one of " + ", ".join(options)
     return None
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the one of *known* that is most like *name*, or nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
