@@ -14,7 +14,7 @@ author:
   - The holdfast authors (@holdfast)
 description:
   - Creates C(NAME.lockspace) and C(NAME.leases) in a folder on shared storage, in the format of
-    sanlock, with 512-byte sectors and place for 2000 hosts.
+    sanlock, with place for 2000 hosts unless O(area_size) is smaller.
   - The leases are C(manager) and C(configuration).
   - An existing valid lockspace is left as it is. One that is in use is neither made anew nor
     removed, unless O(force=true).
@@ -35,9 +35,32 @@ options:
       - Seconds after which an input or output operation of a node on the storage counts as
         failed. All times of the host leases are multiples of it. A host lease fails after eight
         times this without renewal.
+      - From 2 to 120. With 1 the watchdog daemon of sanlock resets healthy nodes.
       - If not given, an existing lockspace keeps what it has, and a new one gets 2 seconds.
       - Changing it makes the lockspace anew, which needs all nodes to have left.
     type: int
+  sector_size:
+    description:
+      - Bytes of one sector of the storage. Storage with sectors of 4096 bytes needs V(4096);
+        V(512) is for all other.
+      - If not given, existing files keep what they have, and new ones get V(512).
+      - Existing files of another size are made anew only with O(force=true).
+    type: int
+    choices:
+      - 512
+      - 4096
+  area_size:
+    description:
+      - Size of the lockspace, and of the area of each lease. With sectors of 512 bytes it is
+        V(1M) for 2000 hosts. With sectors of 4096 bytes it is V(1M) for 250 hosts, as in oVirt
+        hosted engine, V(2M) for 500, V(4M) for 1000 or V(8M) for 2000.
+      - If not given, existing files keep what they have, and new ones have place for 2000 hosts.
+    type: str
+    choices:
+      - 1M
+      - 2M
+      - 4M
+      - 8M
   force:
     description:
       - Overwrite or remove a lockspace that is in use, or a file of another format that has its
@@ -64,6 +87,13 @@ EXAMPLES = r"""
     path: /srv/ha
     io_timeout: 10
 
+- name: Create a lockspace on storage with sectors of 4096 bytes, for 250 hosts
+  holdfast.ha.lockspace:
+    name: rack1
+    path: /srv/ha
+    sector_size: 4096
+    area_size: 1M
+
 - name: Remove the lockspace after all nodes have left
   holdfast.ha.lockspace:
     name: rack1
@@ -86,10 +116,22 @@ lockspace:
     io_timeout:
       description: The I/O timeout in seconds.
       type: int
+    sector_size:
+      description: Bytes of a sector, one for each host lease.
+      type: int
+    area_bytes:
+      description: Bytes of the lockspace, and of the area of each lease.
+      type: int
+    max_hosts:
+      description: For how many host ids it has leases.
+      type: int
   sample:
     path: /srv/ha/rack1.lockspace
     name: rack1
     io_timeout: 2
+    sector_size: 512
+    area_bytes: 1048576
+    max_hosts: 2000
 leases:
   description: The leases as they are after the task, or would be in check mode.
   returned: when O(state=present)
@@ -112,6 +154,7 @@ leases:
 from collections.abc import Mapping
 from typing import Any
 
+from ..module_utils._holdfast.storage.leader_record import MEBIBYTE
 from ..module_utils._holdfast.storage.paths import cluster_paths
 from ..module_utils._holdfast.storage.provision import check_folder
 from ..module_utils._holdfast.storage.provision_lockspace import (
@@ -122,11 +165,15 @@ from ..module_utils._holdfast.storage.provision_lockspace import (
 )
 from ..module_utils._module import CLUSTER_FILES, Options, Result, run
 
+AREA_BYTES = {f"{size}M": size * MEBIBYTE for size in (1, 2, 4, 8)}
+
 OPTIONS = CLUSTER_FILES.merge(
     Options(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "io_timeout": {"type": "int"},
+            "sector_size": {"type": "int", "choices": [512, 4096]},
+            "area_size": {"type": "str", "choices": list(AREA_BYTES)},
             "force": {"type": "bool", "default": False},
         }
     )
@@ -140,6 +187,8 @@ def act(options: Mapping[str, Any], check: bool) -> Result:
         present=options["state"] == "present",
         io_timeout=options["io_timeout"],
         force=options["force"],
+        sector_size=options["sector_size"],
+        area_bytes=AREA_BYTES.get(options["area_size"]),
     )
     plan = plan_lockspace(wanted, look_lockspace(paths), paths)
     check_folder(plan, paths)

@@ -104,11 +104,22 @@ hosts:
     live:
       description: Whether the lease was renewed while watching; V(null) without O(watch).
       type: bool
+    state:
+      description:
+        - V(free) when nobody holds the lease, V(live) when it was renewed while watching.
+        - V(fail) when it was watched for eight times its I/O timeout without a renewal, so that
+          the host has to have stopped its services, and V(dead) after RV(hosts[].dead_after).
+        - V(null) when that takes longer to see than O(watch).
+      type: str
     locked:
       description: Whether a process of this machine locks the lease, as an embedded cluster does.
       type: bool
     dead_after:
-      description: Seconds without renewal after which the host counts as dead.
+      description:
+        - Seconds without renewal after which the host counts as dead, which is eight times its
+          I/O timeout and 60 seconds for its watchdog.
+        - A host whose sanlock has a shorter watchdog timeout is dead earlier. That is not to be
+          seen on the storage.
       type: int
   sample:
     - host_id: 1
@@ -118,6 +129,7 @@ hosts:
       io_timeout: 2
       held: true
       live: true
+      state: live
       locked: false
       dead_after: 76
 leases:

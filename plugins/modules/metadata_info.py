@@ -68,6 +68,14 @@ global_maintenance:
   returned: success
   type: bool
   sample: false
+maintenance:
+  description:
+    - Why the cluster is in global maintenance, by whom, since when and until when, from the records
+      beside the whiteboard; the times in seconds since 1970, V(0) where there is none. V(null) if
+      the cluster is not in maintenance.
+  returned: success
+  type: dict
+  sample: {reason: new switches, owner: ada, since: 1790000000.0, until: 1790007200.0}
 hosts:
   description: The valid blocks by host id. Blank blocks are left out.
   returned: success
@@ -181,6 +189,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.errors import InputError
+from ..module_utils._holdfast.node.hold_in_files import read_hold
 from ..module_utils._holdfast.storage.board_lint import finding_rows, lint
 from ..module_utils._holdfast.storage.board_view import view, vm_status
 from ..module_utils._holdfast.storage.board_watch import Watched, watch
@@ -210,6 +219,7 @@ def act(options: Mapping[str, Any], check: bool) -> Result:
             if not whiteboard.direct:
                 warnings.append(no_direct(paths.metadata))
     values = {**view(watched), "findings": findings, "vm_status": vm_status(watched)}
+    values["maintenance"] = read_hold(paths, watched.board) if there else None
     return Result(values={"exists": there, **values}, warnings=warnings)
 
 

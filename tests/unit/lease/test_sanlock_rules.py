@@ -15,7 +15,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     LeaseError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease import sanlock_command
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
     HostState,
 )
@@ -42,7 +41,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.bloc
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
     DeltaLease,
     LeaseArea,
+    encode_delta,
     initial_lockspace,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.leader_record import (
+    MEBIBYTE,
+    Layout,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.resource_lease import (
     initial_leases,
@@ -385,8 +389,25 @@ def test_a_node_that_joined_with_another_io_timeout_keeps_others_out(node, daemo
     assert daemon.joined == []
 
 
+@pytest.mark.parametrize("free", [True, False])
+def test_a_host_lease_that_was_joined_with_another_io_timeout_is_refused(node, daemon, area, free):
+    _host(area, 1, io_timeout=10, timestamp=0 if free else 50)
+    with pytest.raises(LeaseError, match=r"I/O timeout of 10 s, but the lockspace was made for 2"):
+        node.join("n1")
+    assert daemon.joined == []
+
+
+def test_a_host_id_that_the_lockspace_has_no_place_for_is_refused(tmp_path, daemon, clock):
+    layout = Layout(4096, MEBIBYTE)
+    (tmp_path / "l").write_bytes(initial_lockspace("c1", N, layout=layout))
+    node = SanlockLeases(str(tmp_path / "l"), str(tmp_path / "r"), 251, clock, daemon=daemon)
+    with pytest.raises(StorageError, match="no host lease for host id 251; expected 1 to 250"):
+        node.join("n1")
+    assert daemon.joined == []
+
+
 def test_an_io_timeout_of_one_second_is_refused_with_the_reason(paths, daemon, clock):
-    Path(paths[0]).write_bytes(initial_lockspace("c1", 1))
+    Path(paths[0]).write_bytes(encode_delta(DeltaLease("c1", io_timeout=1)) * 2048)
     with pytest.raises(InputError, match="healthy nodes are reset"):
         SanlockLeases(*paths, 1, clock, daemon=daemon).join("n1")
     assert daemon.joined == []
@@ -475,10 +496,9 @@ def test_setting_a_host_free_changes_its_timestamp_and_nothing_else(node, paths,
 STATUS = """daemon n1
     our_host_name=n1
     use_watchdog={used}
-    kill_grace_seconds={grace}
     version_str={version}
     version_num={version}
-p -1 helper
+{more}p -1 helper
     our_host_name=wrong
 """
 
@@ -487,36 +507,34 @@ p -1 helper
 def says(tmp_path, monkeypatch):
     """Return what makes a ``sanlock`` command that says something and ends with 0."""
 
-    def make(text, settings=""):
+    def make(text):
         program = tmp_path / "sanlock"
         (tmp_path / "said").write_text(text)
         program.write_text(f"#!/bin/sh\ncat {tmp_path}/said\n")
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-        (tmp_path / "sanlock.conf").write_text(settings)
-        monkeypatch.setattr(sanlock_command, "SETTINGS", str(tmp_path / "sanlock.conf"))
         return CommandDaemon(str(tmp_path))
 
     return make
 
 
 @pytest.mark.parametrize(
-    ("version", "settings", "grace", "timeout"),
+    ("version", "said", "timeout"),
     [
-        ("3.8.5", "watchdog_fire_timeout = 10\n", 40, 60),
-        ("3.8.5", "watchdog_fire_timeout = 10\n", 0, 60),
-        ("3.9.5", "watchdog_fire_timeout = 10\n", 0, 10),
-        ("3.9.5", "watchdog_fire_timeout = 30\n", 15, 30),
-        ("3.9.5", "watchdog_fire_timeout = 10\n", 40, 60),
-        ("3.9.5", "watchdog_fire_timeout = 30\n", 0, 60),
-        ("3.9.5", "# watchdog_fire_timeout = 10\n", 40, 60),
-        ("4.0.0", "", 40, 60),
+        ("3.8.5", "", 60),
+        ("3.8.5", "    watchdog_fire_timeout=10\n", 60),
+        ("3.9.5", "    watchdog_fire_timeout=10\n", 10),
+        ("3.9.5", "    watchdog_fire_timeout=30\n", 30),
+        ("3.9.5", "    watchdog_fire_timeout=60\n", 60),
+        ("3.9.5", "    watchdog_fire_timeout=?\n", 60),
+        ("3.9.0", "", 60),
+        ("4.0.0", "p -1 helper\n    watchdog_fire_timeout=10\n", 60),
     ],
 )
 def test_the_watchdog_timeout_is_what_the_running_daemon_has_and_sixty_in_doubt(
-    says, version, settings, grace, timeout
+    says, version, said, timeout
 ):
-    daemon = says(STATUS.format(used=1, grace=grace, version=version), settings)
+    daemon = says(STATUS.format(used=1, version=version, more=said))
     assert daemon.status() == DaemonStatus(
         "n1", tuple(int(part) for part in version.split(".")), timeout
     )
@@ -532,12 +550,12 @@ def test_the_watchdog_timeout_is_what_the_running_daemon_has_and_sixty_in_doubt(
     ],
 )
 def test_a_lockspace_is_lost_unless_the_daemon_says_that_it_is_not(says, rest, lost):
-    daemon = says(STATUS.format(used=1, grace=40, version="3.8.5") + rest)
+    daemon = says(STATUS.format(used=1, version="3.8.5", more="") + rest)
     assert daemon.has_lost("c1") is lost
 
 
 def test_a_daemon_without_a_watchdog_has_no_watchdog_timeout(says):
-    daemon = says(STATUS.format(used=0, grace=40, version="3.8.5"))
+    daemon = says(STATUS.format(used=0, version="3.8.5", more=""))
     assert daemon.status().watchdog_timeout is None
 
 
@@ -595,3 +613,38 @@ def test_a_host_lease_with_a_message_is_still_a_host_lease(area, node):
     _host(area, 2, events=numbers.ljust(80, b"\0") + b"\x02")
     assert node.messages() == [], "that one is for host id 2"
     assert isinstance(area.read_host(2), DeltaLease)
+
+
+def test_a_lockspace_that_sanlock_has_lost_is_not_adopted_and_can_be_let_go_without_it(
+    node, daemon, area
+):
+    _host(area, 1, timestamp=1000)
+    daemon.joined = [Joined(Lockspace("c1", 1, area.path), False)]
+    daemon.lost = True
+    with pytest.raises(
+        LeaseError, match="sanlock has lost lockspace c1 on host id 1; join it anew"
+    ):
+        node.adopt("n1")
+    assert daemon.used is None, "called used, sanlock would keep it"
+    node.disarm_watchdog()
+    assert daemon.used is False
+
+
+@pytest.mark.parametrize(
+    ("own_age", "told", "active"),
+    [
+        (2 * N, 49, True),
+        (2 * N, 50, True),
+        (4 * N, 49, None),
+        (2 * N, 51, None),
+    ],
+    ids=["renewed since", "unchanged since", "sanlock looked long ago", "older than sanlock saw"],
+)
+def test_a_single_look_tells_that_a_host_lives_if_sanlock_looked_lately(
+    node, daemon, area, clock, own_age, told, active
+):
+    """As one who only wants to know the state of the cluster looks."""
+    _host(area, 1, timestamp=int(clock()) - own_age)
+    _host(area, 2, timestamp=50)
+    daemon.known = {2: HostStatus(1, told, HostState.LIVE)}
+    assert node.host(2).active is active

@@ -15,11 +15,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.timing import (
     PROFILES,
-    LeaseTiming,
     checked_timing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
     DeltaLease,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_timing import (
+    LeaseTiming,
 )
 from hypothesis import given
 from hypothesis import strategies as st

@@ -66,6 +66,7 @@ def test_one_read_does_not_tell_who_lives(options, folder):
         "io_timeout": 2,
         "held": True,
         "live": None,
+        "state": None,
         "locked": False,
         "dead_after": 76,
     }
@@ -84,6 +85,22 @@ def test_who_renews_is_live_and_who_gave_back_is_not(options, folder, monkeypatc
     assert [(host["live"], host["held"]) for host in hosts] == [
         *((True, True), (False, True), (False, False), (False, False)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "state"),
+    [(0, None), (15, None), (16, "fail"), (75, "fail"), (76, "dead")],
+)
+def test_the_state_of_a_host_is_said_as_soon_as_it_can_be_seen(
+    options, folder, monkeypatch, seconds, state
+):
+    hold(folder, 1, 50)
+    hold(folder, 2, 50)
+    hold(folder, 3, 0)
+    monkeypatch.setattr("time.sleep", lambda _seconds: hold(folder, 2, 51))
+    hosts = run_ok("lockspace_info", {**options, "watch": seconds})["hosts"]
+    renewing = "live" if seconds else None
+    assert [host["state"] for host in hosts] == [state, renewing, "free"]
 
 
 def test_a_lock_of_this_machine_is_shown(options, folder):

@@ -24,7 +24,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host
     initial_lockspace,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_life import (
-    dead_after,
     host_guard,
     look_twice,
     why_live,
@@ -43,6 +42,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
 )
 
 SIZES = (BLOCK_BYTES, SMALL_BLOCK_BYTES)
+
+DEAD_AFTER = 8 * 2 + 60
+"""Seconds: eight I/O timeouts of 2 s, and the longest watchdog timeout."""
 
 
 @pytest.fixture(params=SIZES)
@@ -198,8 +200,8 @@ def test_the_block_of_a_node_that_may_live_is_left_with_the_reason(board, locksp
 
 def test_a_host_lease_that_was_not_renewed_for_long_enough_is_that_of_a_dead_node(board, lockspace):
     hold(lockspace, 2)
-    assert why_live(2, seen(board, lockspace, dead_after(2) - 1))
-    assert why_live(2, seen(board, lockspace, dead_after(2))) == ""
+    assert why_live(2, seen(board, lockspace, DEAD_AFTER - 1))
+    assert why_live(2, seen(board, lockspace, DEAD_AFTER)) == ""
 
 
 def test_a_lockspace_that_cannot_be_read_speaks_for_everybody(board, tmp_path):

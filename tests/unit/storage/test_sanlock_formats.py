@@ -193,7 +193,7 @@ def test_a_lockspace_name_that_does_not_fit_is_refused(name):
         initial_lockspace(name, 2)
 
 
-@pytest.mark.parametrize("timeout", [0, 121])
+@pytest.mark.parametrize("timeout", [0, 1, 121])
 def test_an_io_timeout_out_of_range_is_refused(timeout):
     with pytest.raises(InputError, match="io_timeout"):
         initial_lockspace("c1", timeout)

@@ -22,6 +22,7 @@ from ..names import host_id as checked_host_id
 from ..names import node_name
 from ..storage.block_file import SECTOR
 from ..storage.host_lease import DeltaLease, LeaseArea
+from ..storage.host_timing import LeaseTiming
 from ..storage.kernel_lock import KernelLock, locked_ranges
 from ..storage.leader_record import MEBIBYTE
 from ..storage.resource_lease import LEASE_NAMES, area_offset
@@ -29,7 +30,6 @@ from .free_host import refuse_own, refuse_to_free
 from .host_watch import HostWatch, state_by_time
 from .interface import HostLeaseView, LeaseHolder
 from .lease_file import LeaseFile
-from .timing import LeaseTiming
 
 
 class EmbeddedLeases:
@@ -157,6 +157,18 @@ class EmbeddedLeases:
                 self._area.write_host(self.host_id, replace(present, timestamp=0))
             self._host_lock.release()
         self._own = None
+
+    def withdraw(self) -> None:
+        """Set the host lease free if it was joined here; else it is for who did that."""
+        if self._own is None or not self._host_lock.held:
+            raise LeaseError(
+                f"host id {self.host_id} was not joined here; the node's parent process holds it"
+                " and sets it free when the machine is switched off."
+            )
+        self.leave()
+
+    def disarm_watchdog(self) -> None:
+        """Do nothing: there is no watchdog."""
 
     def close(self) -> None:
         """Let go of every file and lock and leave the storage as it is, like a crash."""

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..storage.host_lease import DeltaLease
+from ..storage.host_timing import LeaseTiming
 from .interface import HostState
-from .timing import LeaseTiming
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,19 @@ class Leases(Protocol):
     def leave(self) -> None:
         """Release all leases, and set the host lease free if it was joined here."""
 
+    def withdraw(self) -> None:
+        """Set this node's host lease free, whoever joined: it leaves the cluster.
+
+        Only for when none of its services runs any more.  ``LeaseError`` when this node
+        has no host lease, or when only its holder can give it back.
+        """
+
+    def disarm_watchdog(self) -> None:
+        """Let this machine live although its host lease is lost: its services have stopped.
+
+        Joining and adopting arm it again.  Does nothing where there is no watchdog.
+        """
+
     def host(self, host_id: int) -> HostLeaseView:
         """Return the present view of one host lease."""
 

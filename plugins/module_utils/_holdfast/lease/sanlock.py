@@ -27,6 +27,7 @@ from dataclasses import replace
 from ..errors import FormatError, LeaseError, StorageError
 from ..names import host_id as checked_host_id
 from ..storage.host_lease import DeltaLease, LeaseArea
+from ..storage.host_timing import LeaseTiming
 from ..storage.resource_lease import LEASE_NAMES, ResourceLease
 from .free_host import refuse_own, refuse_to_free
 from .interface import HostLeaseView, LeaseHolder
@@ -46,7 +47,6 @@ from .sanlock_daemon import (
 from .sanlock_membership import Membership
 from .sanlock_messages import HostMessage, messages_for
 from .sanlock_views import HostViews
-from .timing import LeaseTiming
 
 FREE_LEASE_WAIT = 0.25
 """Seconds; a free lease takes 8 to 40 ms, a refusal less than 20 (measured with 3.8.5)."""
@@ -57,10 +57,19 @@ RELEASE_WAIT = 1.0
 POLL = 0.02
 
 
-def installed_daemon() -> SanlockDaemon:
-    """Return the way to this node's daemon: the binding where it imports, else the command."""
-    binding = load_binding()
-    return CommandDaemon() if binding is None else BindingDaemon(binding)
+def installed_daemon(run_directory: str = "", leases_path: str = "") -> SanlockDaemon:
+    """Return the way to this node's daemon: the binding where it imports, else the command.
+
+    *run_directory* is that of a daemon which does not have the usual one.  The binding
+    finds it by the environment alone, so it stands there for this whole process.  With
+    a blank in *leases_path* the command it is: the binding cannot say then what is held,
+    as libsanlock splits the daemon's answer at blanks (met with 3.8.5).
+    """
+    if run_directory:
+        os.environ["SANLOCK_RUN_DIR"] = run_directory
+    blank = any(character.isspace() for character in os.path.realpath(leases_path))
+    binding = None if leases_path and blank else load_binding()
+    return CommandDaemon(run_directory) if binding is None else BindingDaemon(binding)
 
 
 class SanlockLeases:
@@ -126,8 +135,9 @@ class SanlockLeases:
     def renew(self) -> None:
         """Look whether sanlock renews the host lease; ``LeaseError`` when it is not ours.
 
-        sanlock itself is asked too, so this sees a lost lockspace that goes on to be
-        renewed on the storage, until the watchdog fires or ``disarm_watchdog`` is called.
+        sanlock itself is asked too: a lockspace that it has given up, because its host
+        lease was changed by another, goes on to be renewed on the storage, and the
+        watchdog goes on to be petted, until ``disarm_watchdog`` is called.
         """
         self._membership.confirm()
 

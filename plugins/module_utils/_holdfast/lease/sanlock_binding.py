@@ -11,13 +11,14 @@ command, which comes with the daemon.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..errors import LeaseError
+from ..errors import LeaseError, NoAnswerError
 from .interface import HostState
 from .sanlock_command import CommandDaemon
 from .sanlock_daemon import (
@@ -57,11 +58,13 @@ class Bounded:
     def call(self, what: str, work: Callable[[], _T], deadline: float) -> _T:
         """Return what *work* returns, or raise what it raises.
 
-        ``LeaseError`` when that takes longer than *deadline* seconds, or when too many
+        ``NoAnswerError`` when that takes longer than *deadline* seconds, or when too many
         calls before it still hang.
         """
         if not self._hanging.acquire(blocking=False):
-            raise LeaseError(f"sanlock did not {what}: it does not answer for some time already.")
+            raise NoAnswerError(
+                f"sanlock did not {what}: it does not answer for some time already."
+            )
         answers: list[_T] = []
         errors: list[BaseException] = []
 
@@ -79,7 +82,7 @@ class Bounded:
         if errors:
             raise errors[0]
         if not answers:
-            raise LeaseError(f"sanlock did not {what} within {deadline:.0f} s.")
+            raise NoAnswerError(f"sanlock did not {what} within {deadline:.0f} s.")
         return answers[0]
 
 
@@ -181,7 +184,7 @@ class BindingDaemon:
             return self._bounded.call(what, work, deadline)
         except self._binding.SanlockException as error:
             code = _code(error)
-            if code == NOT_FOUND:
+            if code in (NOT_FOUND, _REFUSED):
                 self.status()
             raise refused(what, code) from error
 
@@ -266,6 +269,9 @@ class ThreadHolding:
 
 
 _TRY_AGAIN = -11
+
+_REFUSED = -errno.ECONNREFUSED
+"""The socket of a daemon that was killed is still there, and nobody listens."""
 
 
 def _code(error: Any) -> int:

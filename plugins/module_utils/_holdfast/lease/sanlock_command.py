@@ -21,10 +21,10 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
-from ..errors import AgentError, LeaseError
+from ..errors import AgentError, LeaseError, NoAnswerError
 from ..process import run
+from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT
 from .interface import HostState
 from .sanlock_daemon import (
     ANSWER,
@@ -39,9 +39,7 @@ from .sanlock_daemon import (
     not_running,
     refused,
 )
-from .timing import FIXED_WATCHDOG_TIMEOUT, WATCHDOG_SETTING_SINCE
-
-SETTINGS = "/etc/sanlock/sanlock.conf"
+from .timing import kept_watchdog_timeout
 
 ENDING = 2.0
 """Seconds for the child to end after its standard input did."""
@@ -173,7 +171,9 @@ class CommandDaemon:
         except AgentError as error:
             raise LeaseError(f"sanlock cannot be asked: {error}") from error
         if outcome.timed_out:
-            raise LeaseError(f"sanlock did not answer to {arguments[0]} within {deadline:.0f} s.")
+            raise NoAnswerError(
+                f"sanlock did not answer to {arguments[0]} within {deadline:.0f} s."
+            )
         return outcome.stdout + outcome.stderr
 
 
@@ -295,20 +295,9 @@ def _fields(text: str) -> dict[str, str]:
 
 
 def _watchdog_timeout(fields: Mapping[str, str], version: tuple[int, ...]) -> int:
-    """Return after how many seconds the watchdog fires, or 60 when that is not certain.
+    """Return after how many seconds the watchdog fires, or 60 when the daemon does not say.
 
-    The daemon read its settings when it started; how long it lets processes end
-    gracefully (timeouts.c, setup_timeouts) tells whether it had the present ones.
+    Only the daemon knows: its settings may have been changed since it started.
     """
-    if version < WATCHDOG_SETTING_SINCE:
-        return FIXED_WATCHDOG_TIMEOUT
-    try:
-        text = Path(SETTINGS).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return FIXED_WATCHDOG_TIMEOUT
-    found = re.findall(r"^\s*watchdog_fire_timeout\s*=\s*(\d+)", text, re.MULTILINE)
-    timeout = int(found[-1]) if found else FIXED_WATCHDOG_TIMEOUT
-    grace = "0" if timeout < 30 else "15"
-    if timeout < FIXED_WATCHDOG_TIMEOUT and fields.get("kill_grace_seconds") != grace:
-        return FIXED_WATCHDOG_TIMEOUT
-    return timeout
+    said = fields.get("watchdog_fire_timeout", "")
+    return kept_watchdog_timeout(version, int(said) if said.isdigit() else FIXED_WATCHDOG_TIMEOUT)

@@ -137,7 +137,8 @@ class Holding(Protocol):
 class SanlockDaemon(Protocol):
     """The sanlock daemon of this node.
 
-    Each method raises ``LeaseError`` when the daemon does not run or does not answer.
+    Each method raises ``LeaseError`` when the daemon does not run, and ``NoAnswerError``
+    when it does not answer in time.
     """
 
     def status(self, deadline: float = ANSWER) -> DaemonStatus:

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from ..errors import InputError, LeaseError
 from ..names import node_name
 from ..storage.host_lease import DeltaLease, LeaseArea
+from ..storage.host_timing import LeaseTiming, checked_io_timeout
 from ..storage.leader_record import NAME_BYTES
 from .sanlock_daemon import ANSWER, Lockspace, SanlockDaemon
-from .timing import LeaseTiming, checked_io_timeout
 
 LEAVE_WAIT = 30.0
 """Seconds; leaving takes 3 s with an I/O timeout of 2, and must end at a shutdown."""
@@ -60,7 +60,7 @@ class Membership:
                 " its own death before it joins again."
             )
         present = self._area.read_host(self.host_id)
-        timing = LeaseTiming(self._checked_io_timeout(present))
+        timing = LeaseTiming(self._checked_io_timeout())
         self._refuse_holder(present, host_name, timing)
         space = self._place(present)
         self._daemon.add_lockspace(space, timing.io_timeout, timing.longest_join_seconds + ANSWER)
@@ -81,13 +81,20 @@ class Membership:
         self._check_new(host_name)
         present = self._area.read_host(self.host_id)
         if not self._daemon_has(present) or present.host_name != host_name:
-            held_for = f" but for {present.host_name}" if present.host_name else ""
+            other = present.host_name not in ("", host_name)
+            held_for = f" but for {present.host_name}" if other else ""
             raise LeaseError(
                 f"host id {self.host_id} is not held for node {host_name}{held_for}; join the"
                 " lockspace first, with sanlock's our_host_name as the node's name."
             )
-        self._checked_io_timeout(present)
+        self._checked_io_timeout()
         self._check_good(present, present)
+        if self._daemon.has_lost(present.lockspace):
+            # To call it used again would keep sanlock from letting go of it.
+            raise LeaseError(
+                f"sanlock has lost lockspace {present.lockspace} on host id {self.host_id}; join"
+                " it anew once sanlock has let go of it."
+            )
         self._daemon.set_used(present.lockspace, True)
         self.own = present
         return present.generation
@@ -101,8 +108,12 @@ class Membership:
         self.joined_here = False
 
     def set_used(self, used: bool) -> None:
-        """Say whether the watchdog is to reset this machine if its lease is lost."""
-        self._daemon.set_used(self.joined().lockspace, used)
+        """Say whether the watchdog is to reset this machine if its lease is lost.
+
+        That is sanlock's, so it can be said by who did not join, or adopt, here.
+        """
+        own = self.own or self._area.read_host(self.host_id)
+        self._daemon.set_used(own.lockspace, used)
 
     def joined(self) -> DeltaLease:
         """Return the host lease as it was joined; ``LeaseError`` if this node has none."""
@@ -123,8 +134,7 @@ class Membership:
         if self._daemon.has_lost(own.lockspace):
             raise LeaseError(
                 f"host id {self.host_id} is no longer held by node {own.host_name}: sanlock has"
-                f" lost lockspace {own.lockspace}, and the watchdog resets this machine unless"
-                " its services stop."
+                f" lost lockspace {own.lockspace}, and its services have to stop."
             )
 
     def is_good(self) -> bool:
@@ -134,6 +144,12 @@ class Membership:
         except LeaseError:
             return False
         return True
+
+    def renewed_lately(self) -> bool:
+        """Whether this machine's sanlock renewed, and with that read all host leases, just now."""
+        present = self._area.read_host(self.host_id)
+        longest = 2 * LeaseTiming(present.io_timeout).renewal_seconds
+        return not present.free and 0 <= self.age(present) < longest
 
     def age(self, present: DeltaLease) -> float:
         """Return how long ago our own lease was renewed: sanlock's clock is this machine's."""
@@ -153,21 +169,23 @@ class Membership:
                 f"host id {self.host_id} is already joined as node {self.own.host_name}."
             )
 
-    def _checked_io_timeout(self, present: DeltaLease) -> int:
+    def _checked_io_timeout(self) -> int:
         """Return the I/O timeout to join with; all who hold a host lease must have the same."""
-        io_timeout = checked_io_timeout(present.io_timeout)
+        hosts = self._area.read()
+        io_timeout = checked_io_timeout(hosts.io_timeout)
         if self._io_timeout not in (None, io_timeout):
             raise LeaseError(
                 f"{self._area.path} was made for an I/O timeout of {io_timeout} s, but this node"
                 f" is to join with {self._io_timeout} s; joined like that, sanlock loses the"
                 " lease again. Make the lockspace anew, or use its I/O timeout."
             )
-        for host_id, lease in self._area.read().leases.items():
-            if not lease.free and lease.io_timeout != io_timeout:
+        for host_id, lease in hosts.leases.items():
+            other = lease.io_timeout != io_timeout
+            if other and (not lease.free or host_id == self.host_id):
                 raise LeaseError(
                     f"node {lease.host_name} (host id {host_id}) joined with an I/O timeout of"
                     f" {lease.io_timeout} s, but the lockspace was made for {io_timeout} s; all"
-                    " nodes must use the same."
+                    " nodes must use the same. Make the lockspace anew."
                 )
         return io_timeout
 

@@ -11,25 +11,17 @@ choice, see ``SanlockLeases.free_host``.
 
 from __future__ import annotations
 
-import grp
 import os
-import pwd
-import subprocess
 import tempfile
-import time
 
 from ..errors import LeaseError
 from ..storage.host_lease import LeaseArea
+from ..storage.host_timing import LeaseTiming
 from .free_host import refuse_to_free
-from .sanlock_command import CommandDaemon, sanlock_program
 from .sanlock_daemon import ANSWER, Lockspace
-from .timing import LeaseTiming
-
-START = 5.0
-"""Seconds for the second daemon to answer; it takes about 50 ms."""
+from .sanlock_process import await_daemon, end_daemon, start_daemon
 
 LEAVE_WAIT = 30.0
-ENDING = 5.0
 
 
 def free_host_by_joining(
@@ -49,10 +41,9 @@ def free_host_by_joining(
         if present.free:
             return
         with tempfile.TemporaryDirectory(prefix="holdfast-") as run_directory:
-            child = _start(run_directory, present.host_name)
+            child = start_daemon(run_directory, present.host_name)
             try:
-                daemon = CommandDaemon(run_directory)
-                _wait_for(daemon)
+                daemon = await_daemon(run_directory)
                 refuse_to_free(area.read_host(host_id), host_id, generation, timestamp)
                 timing = LeaseTiming(present.io_timeout)
                 space = Lockspace(present.lockspace, host_id, path)
@@ -60,53 +51,6 @@ def free_host_by_joining(
                 daemon.add_lockspace(space, timing.io_timeout, longest)
                 daemon.remove_lockspace(space, LEAVE_WAIT)
             finally:
-                _end(child)
+                end_daemon(child)
         if not area.read_host(host_id).free:
             raise LeaseError(f"host id {host_id} was joined and left, but is not free after that.")
-
-
-def _start(run_directory: str, host_name: str) -> subprocess.Popen[bytes]:
-    """Start the second daemon as the user that we are."""
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    group = grp.getgrgid(os.getegid()).gr_name
-    environment = {
-        **os.environ,
-        "SANLOCK_RUN_DIR": run_directory,
-        "SANLOCK_PRIVILEGED": "0",
-    }
-    arguments = [sanlock_program(), "daemon", "-D", "-w", "0", "-U", user, "-G", group]
-    try:
-        return subprocess.Popen(
-            [*arguments, "-e", host_name],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            cwd="/",
-        )
-    except OSError as error:
-        raise LeaseError(f"a second sanlock cannot be started: {error.strerror}.") from error
-
-
-def _wait_for(daemon: CommandDaemon) -> None:
-    """Wait until the daemon answers."""
-    until = time.monotonic() + START
-    while True:
-        try:
-            daemon.status()
-            return
-        except LeaseError:
-            if time.monotonic() >= until:
-                raise
-        time.sleep(0.05)
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """End the second daemon, the hard way if it has to be."""
-    for end in (child.terminate, child.kill):
-        end()
-        try:
-            child.wait(ENDING)
-            return
-        except subprocess.TimeoutExpired:
-            continue

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from ..errors import LeaseError, StorageError
 from ..storage.host_lease import DeltaLease
+from ..storage.host_timing import LeaseTiming
 from .host_watch import HostWatch, Sight, state_by_time
 from .interface import HostLeaseView, HostState
 from .sanlock_daemon import GLANCE, HostStatus, SanlockDaemon
 from .sanlock_membership import Membership
-from .timing import LeaseTiming
 
 TOLD_FOR = 1.0
 UNTOLD_FOR = 10.0
@@ -96,7 +96,10 @@ class HostViews:
         return self._watchdog_timeout
 
     def _told_state(self, host_id: int, lease: DeltaLease) -> HostState | None:
-        """Return what sanlock knows of this very lease, None while it knows another or nothing."""
+        """Return what sanlock knows of this very lease, None while it knows another or nothing.
+
+        One that was renewed since sanlock looked at it is alive, if sanlock looked lately.
+        """
         if self._clock() >= self._ask_hosts_at:
             try:
                 self._told = self._daemon.hosts(lease.lockspace)
@@ -105,8 +108,10 @@ class HostViews:
                 self._told = {}
                 self._ask_hosts_at = self._clock() + UNTOLD_FOR
         told = self._told.get(host_id)
-        if told is None or (told.generation, told.timestamp) != (lease.generation, lease.timestamp):
+        if told is None or told.generation != lease.generation or told.timestamp > lease.timestamp:
             return None
+        if told.timestamp < lease.timestamp:
+            return HostState.LIVE if self._membership.renewed_lately() else None
         if told.state is HostState.DEAD and not self._sanlock_can_tell():
             return HostState.FAIL
         return told.state

@@ -4,8 +4,8 @@
 
 Who holds a host id keeps renewing its timestamp; a lease whose timestamp is 0 is
 free.  The bytes are sanlock's own, so that stock sanlock can join a lockspace made
-here and the other way round.  A sector is written by itself, in 512-byte direct
-writes, because its neighbours belong to other nodes.
+here and the other way round, with any sector and area size that sanlock has.  A sector
+is written by itself, because its neighbours belong to other nodes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from types import TracebackType
 from ..errors import FormatError, InputError, StorageError
 from ..names import MAX_HOST_ID
 from .block_file import PAGE, SECTOR, BlockFile, HeldFile
+from .host_timing import checked_io_timeout
 from .leader_record import (
     DEFAULT_LAYOUT,
+    MEBIBYTE,
     Layout,
     LeaderRecord,
     decode_leader,
@@ -31,8 +33,8 @@ VERSION = 0x00030004
 EVENT_OFFSET = 176
 """From here to the end of the sector: sanlock's events and requests between hosts."""
 
-MAX_IO_TIMEOUT = 120
-"""Seconds; more makes no sense, for a host would count as dead after a quarter of an hour."""
+START_BYTES = 8 * PAGE
+"""Where a whole lease is looked for that tells the name and the sizes of a lockspace."""
 
 _U64 = 1 << 64
 
@@ -65,8 +67,9 @@ class DeltaLease:
 class HostLeases:
     """All host leases as one read found them.
 
-    ``leases`` has those that somebody holds or once held, by host id; ``problems``
-    says what is wrong with a damaged sector, which harms no other.
+    ``io_timeout`` is what the lockspace was made for; a host that joined otherwise shows
+    it in its lease.  ``leases`` has those that somebody holds or once held, by host id;
+    ``problems`` says what is wrong with a damaged sector, which harms no other.
     """
 
     lockspace: str
@@ -136,10 +139,10 @@ def initial_lockspace(
     """Return the area of a new lockspace, as ``sanlock direct init`` writes it.
 
     *io_timeout* (seconds) has to be what the hosts join with.  *max_hosts* may be
-    less than the layout has place for; stock sanlock fills all of it.
+    less than the layout has place for; stock sanlock fills all of it.  Raises
+    ``InputError`` for an I/O timeout with which healthy nodes are reset.
     """
-    if not 1 <= io_timeout <= MAX_IO_TIMEOUT:
-        raise InputError("io_timeout", io_timeout, f"seconds from 1 to {MAX_IO_TIMEOUT}")
+    checked_io_timeout(io_timeout)
     if not 1 <= max_hosts <= MAX_HOST_ID:
         raise InputError("max_hosts", max_hosts, f"a whole number from 1 to {MAX_HOST_ID}")
     if not name:
@@ -151,15 +154,16 @@ def initial_lockspace(
 def decode_area(area: bytes) -> HostLeases:
     """Return all host leases of a lockspace's *area*.
 
-    Raises ``FormatError`` when its first sector is no host lease: then the sizes are
-    not known and nothing else can be found.  A first sector with only its checksum
-    wrong is a problem of host id 1 when the second one can be read.
+    Raises ``FormatError`` when none of its first sectors is a whole host lease: then
+    the sizes are not known and nothing else can be found.
     """
-    first, layout = _first_readable(area)
-    hosts = HostLeases(first.lockspace, first.io_timeout, layout.max_hosts, layout=layout)
+    first = _first_readable(area)
+    layout = first.layout
     if len(area) < layout.max_hosts * layout.sector_size:
         raise FormatError(f"{len(area)} bytes are too few for a lockspace.")
-    unused = encode_delta(DeltaLease(first.lockspace, io_timeout=first.io_timeout, layout=layout))
+    io_timeout = _made_for(area, first)
+    hosts = HostLeases(first.lockspace, io_timeout, layout.max_hosts, layout=layout)
+    unused = encode_delta(DeltaLease(first.lockspace, io_timeout=io_timeout, layout=layout))
     size = layout.sector_size
     for host_id in range(1, layout.max_hosts + 1):
         sector = area[(host_id - 1) * size : host_id * size]
@@ -206,13 +210,16 @@ def write_host_lease(file: BlockFile, host_id: int, lease: DeltaLease) -> None:
 
 
 class LeaseArea:
-    """The lockspace file at *path*, kept open for repeated use; not for several threads."""
+    """The lockspace at *path*, of any geometry, kept open; not for several threads.
 
-    def __init__(self, path: str, layout: Layout = DEFAULT_LAYOUT) -> None:
+    Sector and area size are read from its own records at the first use.
+    """
+
+    def __init__(self, path: str) -> None:
         """Remember *path*; nothing is opened yet."""
         self.path = path
-        self.layout = layout
-        self._held = HeldFile(path, layout.sector_size)
+        self._held = HeldFile(path, SECTOR)
+        self._layout: Layout | None = None
 
     def __enter__(self) -> LeaseArea:
         """Return the area itself."""
@@ -228,14 +235,15 @@ class LeaseArea:
         self.close()
 
     def read(self) -> HostLeases:
-        """Return all host leases from a single read."""
+        """Return all host leases from a single read; ``FormatError`` if this is no lockspace."""
         file = self._held.for_reading()
-        if file.size < self.layout.area_bytes:
+        layout = self._layout = self._read_layout(file)
+        if file.size < layout.area_bytes:
             raise FormatError(
-                f"{self.path} has {file.size} bytes, which is no lockspace; expected at least"
-                f" {self.layout.area_bytes}."
+                f"{self.path} has {file.size} bytes but its records say {layout.area_bytes}; it"
+                " is truncated."
             )
-        area = file.read(0, self.layout.area_bytes)
+        area = file.read(0, layout.area_bytes)
         try:
             return decode_area(area)
         except FormatError as error:
@@ -243,15 +251,50 @@ class LeaseArea:
 
     def read_host(self, host_id: int) -> DeltaLease:
         """Return the host lease of *host_id*."""
-        return read_host_lease(self._held.for_reading(), host_id, self.layout)
+        file = self._held.for_reading()
+        layout = self._known_layout(file)
+        try:
+            lease = read_host_lease(file, host_id, layout)
+            if lease.layout != layout:
+                raise FormatError(f"{self.path}: its sector size or area size has changed.")
+        except FormatError:
+            # It may have been made anew with other sizes: the next look finds them.
+            self._layout = None
+            raise
+        return lease
 
     def write_host(self, host_id: int, lease: DeltaLease) -> None:
-        """Write the host lease of *host_id*."""
-        write_host_lease(self._held.for_writing(), host_id, lease)
+        """Write the host lease of *host_id*, whose sizes must be those of the lockspace."""
+        file = self._held.for_writing()
+        if lease.layout != self._known_layout(file):
+            raise StorageError(
+                f"{self.path}: a lease with sectors of {lease.layout.sector_size} bytes must not"
+                " be written into a lockspace of other sizes."
+            )
+        write_host_lease(file, host_id, lease)
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
+        self._layout = None
         self._held.close()
+
+    def _known_layout(self, file: BlockFile) -> Layout:
+        """Return the sizes of the lockspace, read once."""
+        if self._layout is None:
+            self._layout = self._read_layout(file)
+        return self._layout
+
+    def _read_layout(self, file: BlockFile) -> Layout:
+        """Return the sizes that the first readable record states."""
+        if file.size < MEBIBYTE:
+            raise FormatError(
+                f"{self.path} has {file.size} bytes, which is no lockspace; expected at least"
+                f" {MEBIBYTE}."
+            )
+        try:
+            return _first_readable(file.read(0, START_BYTES)).layout
+        except FormatError as error:
+            raise FormatError(f"{self.path}: {error}") from error
 
 
 def _offset(file: BlockFile, host_id: int, layout: Layout) -> int:
@@ -264,16 +307,36 @@ def _offset(file: BlockFile, host_id: int, layout: Layout) -> int:
     return (host_id - 1) * layout.sector_size
 
 
-def _first_readable(area: bytes) -> tuple[DeltaLease, Layout]:
-    """Return one whole lease of the area, from which its name and sizes are known."""
+def _first_readable(area: bytes) -> DeltaLease:
+    """Return the first whole lease, from which the lockspace's name and sizes are known.
+
+    Where the first one is damaged the next are at multiples of 512 or of 4096 bytes.
+    """
     try:
-        first = decode_delta(area[:SECTOR], 1)
+        return decode_delta(area[:SECTOR], 1)
     except FormatError as error:
         for size in (SECTOR, PAGE):
-            try:
-                second = decode_delta(area[size : size + SECTOR], 2)
-            except FormatError:
-                continue
-            return second, second.layout
+            for host_id in range(2, START_BYTES // size + 1):
+                try:
+                    lease = decode_delta(area[(host_id - 1) * size :][:SECTOR], host_id)
+                except FormatError:
+                    continue
+                if lease.layout.sector_size == size:
+                    return lease
         raise error
-    return first, first.layout
+
+
+def _made_for(area: bytes, first: DeltaLease) -> int:
+    """Return the I/O timeout of a record that nobody has used, from the last host id down.
+
+    Who joins writes its own I/O timeout over that of its record.
+    """
+    size = first.layout.sector_size
+    for host_id in range(first.layout.max_hosts, 0, -1):
+        try:
+            lease = decode_delta(area[(host_id - 1) * size : host_id * size], host_id)
+        except FormatError:
+            continue
+        if lease.host_id == 0 and lease.lockspace == first.lockspace:
+            return lease.io_timeout
+    return first.io_timeout

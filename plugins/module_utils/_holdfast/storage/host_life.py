@@ -17,12 +17,10 @@ from pathlib import Path
 from ..errors import LeaseError, StorageError
 from .block_file import SECTOR
 from .host_lease import HostLeases
+from .host_timing import LeaseTiming
 from .kernel_lock import KernelLock, locked_ranges
 from .lockspace_file import read_lockspace
 from .whiteboard import Whiteboard
-
-WATCHDOG_SECONDS = 60
-"""The longest time to the reset that any watchdog in use has (wdmd's own)."""
 
 MIN_WATCH = 3.0
 """Seconds in which a node of holdfast writes its block three times."""
@@ -50,14 +48,6 @@ class Sighting:
     first: Look
     second: Look
     seconds: float = 0.0
-
-
-def dead_after(io_timeout: int) -> int:
-    """Return the seconds without renewal after which sanlock counts a host as dead.
-
-    Eight times the I/O timeout and the watchdog's (sanlock's host-dead time).
-    """
-    return 8 * io_timeout + WATCHDOG_SECONDS
 
 
 def look(board: Whiteboard, lockspace: str) -> Look:
@@ -152,7 +142,8 @@ def _why_held(host_id: int, seen: Sighting, leases: HostLeases) -> str:
     before = seen.first.leases.leases.get(host_id) if seen.first.leases is not None else None
     if before != lease:
         return f"node {lease.host_name} renewed its host lease while it was watched"
-    needed = dead_after(lease.io_timeout)
+    # Which watchdog timeout the node has is not to be seen from here: take the longest.
+    needed = LeaseTiming(lease.io_timeout).dead_seconds
     if seen.seconds < needed:
         return (
             f"node {lease.host_name} holds its host lease; without a renewal it counts as dead"

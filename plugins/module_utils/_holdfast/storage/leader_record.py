@@ -11,6 +11,7 @@ over the first 168 bytes with initial value 0xFFFFFFFE and no final inversion
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..errors import FormatError, InputError
@@ -35,6 +36,9 @@ AREA_HOSTS = {
     (4096, 8 * MEBIBYTE): 2000,
 }
 """How many hosts an area has for its sector and area size (sanlock.8, direct init)."""
+
+WHOLE_AREA_BYTES = {512: MEBIBYTE, 4096: 8 * MEBIBYTE}
+"""The size of an area for all 2000 hosts, by sector size."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,7 @@ def decode_leader(data: bytes, where: str) -> LeaderRecord:
             f"{where}: the checksum is {checksum:08x} but the data has {computed:08x}; it is"
             " damaged or no lease record."
         )
-    layout = layout_of(data)
+    layout = layout_of(data, (magic,))
     if layout is None:
         raise FormatError(
             f"{where}: sectors of {sector_size} bytes with flags {flags:08x} are not known."
@@ -152,14 +156,16 @@ def decode_leader(data: bytes, where: str) -> LeaderRecord:
     )
 
 
-def layout_of(data: bytes) -> Layout | None:
+def layout_of(data: bytes, magics: Collection[int]) -> Layout | None:
     """Return the sizes that the record at the start of *data* states, checksum or not.
 
-    None for sizes that sanlock does not have.
+    None when it has none of *magics*, and for sizes that sanlock does not have.
     """
     if len(data) < RECORD.size:
         return None
-    _magic, _version, flags, sector_size = RECORD.unpack_from(data)[:4]
+    magic, _version, flags, sector_size = RECORD.unpack_from(data)[:4]
+    if magic not in magics:
+        return None
     area_bytes = next((size for size, flag in ALIGN_FLAGS.items() if flags & flag), MEBIBYTE)
     known = (sector_size, area_bytes) in AREA_HOSTS
     return Layout(sector_size, area_bytes) if known else None

@@ -18,7 +18,7 @@ from ..errors import FormatError, InputError, LeaseError, StorageError
 from ..names import MAX_HOST_ID
 from . import host_lease, resource_lease
 from .block_file import PAGE, SECTOR, BlockFile
-from .host_lease import HostLeases, decode_area, initial_lockspace, lease_users
+from .host_lease import HostLeases, LeaseArea, initial_lockspace, lease_users
 from .kernel_lock import KernelLock
 from .leader_record import AREA_HOSTS, MEBIBYTE, RECORD, Layout, decode_leader, layout_of
 from .whole_file import create
@@ -51,11 +51,8 @@ def read_lockspace(path: str) -> HostLeases:
     Its sector and area sizes are taken from its own records.  Raises ``FormatError``
     when it is none, ``StorageError`` when it cannot be read.
     """
-    try:
-        return decode_area(_area(path))
-    except FormatError as error:
-        text = str(error)
-        raise error if text.startswith(path) else FormatError(f"{path}: {text}") from error
+    with LeaseArea(path) as area:
+        return area.read()
 
 
 def dump(path: str) -> list[DumpRow]:
@@ -69,7 +66,9 @@ def dump(path: str) -> list[DumpRow]:
     with BlockFile.open(path, alignment=SECTOR) as file:
         size = file.size
         offset = 0
-        layout = _layout_of_area(file.read(0, PAGE) if size >= PAGE else b"", path)
+        layout = layout_of(file.read(0, PAGE) if size >= PAGE else b"", _MAGICS)
+        if layout is None:
+            raise FormatError(f"{path} does not begin with a lease of sanlock.")
         for _area_number in range(MAX_AREAS):
             if offset + layout.area_bytes > size:
                 break
@@ -129,36 +128,6 @@ def initialise(
         if guard is not None:
             guard.release()
     return False
-
-
-def _area(path: str) -> bytes:
-    """Return the bytes of the first area of the file, as large as its records say."""
-    with BlockFile.open(path, alignment=SECTOR) as file:
-        if file.size < MEBIBYTE:
-            raise FormatError(
-                f"{path} has {file.size} bytes, which is no lockspace; expected at least"
-                f" {MEBIBYTE}."
-            )
-        area = file.read(0, MEBIBYTE)
-        layout = layout_of(area[: RECORD.size])
-        if layout is None:
-            layout = layout_of(area[PAGE : PAGE + RECORD.size])
-        if layout is not None and layout.area_bytes > MEBIBYTE:
-            if file.size < layout.area_bytes:
-                raise FormatError(
-                    f"{path} has {file.size} bytes but its records say {layout.area_bytes}; it is"
-                    " truncated."
-                )
-            area = file.read(0, layout.area_bytes)
-        return area
-
-
-def _layout_of_area(page: bytes, path: str) -> Layout:
-    """Return the sizes that the first record states; its checksum does not matter for that."""
-    layout = layout_of(page) if _magic(page) in _MAGICS else None
-    if layout is None:
-        raise FormatError(f"{path} does not begin with a lease of sanlock.")
-    return layout
 
 
 def _magic(page: bytes) -> int:

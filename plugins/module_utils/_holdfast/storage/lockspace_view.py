@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 
 from ..errors import FormatError
 from .block_file import SECTOR, BlockFile
-from .host_lease import HostLeases
-from .host_life import dead_after, locked_host_ids
+from .host_lease import DeltaLease, HostLeases
+from .host_life import locked_host_ids
+from .host_timing import LeaseTiming
 from .lockspace_file import read_lockspace
 from .paths import ClusterPaths
 from .provision import exists
-from .resource_lease import LEASE_NAMES, ResourceLease, area_offset, read_leader
+from .resource_lease import LEASE_NAMES, ResourceLease, area_offset, leases_layout, read_leader
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def see_lockspace(
     if seconds > 0:
         sleep(seconds)
         second = read_lockspace(paths.lockspace)
-    leases, problems = _read_leases(paths.leases, second)
+    leases, problems = _read_leases(paths.leases)
     locked = locked_host_ids(paths.lockspace, second.max_hosts)
     return LockspaceSeen(first, second, seconds, locked, leases, problems)
 
@@ -56,7 +57,8 @@ def view_lockspace(seen: LockspaceSeen) -> dict[str, object]:
     """Return what was seen as plain data.
 
     A host is ``live`` when its lease changed between the reads; None after one read.
-    ``dead_after`` is the seconds without renewal after which it counts as dead.
+    ``dead_after`` is the seconds without renewal after which it counts as dead with the
+    longest watchdog timeout there is; which one it has is not on the storage.
     """
     hosts = seen.second
     return {
@@ -74,8 +76,9 @@ def view_lockspace(seen: LockspaceSeen) -> dict[str, object]:
                 "io_timeout": lease.io_timeout,
                 "held": not lease.free,
                 "live": _live(host_id, seen),
+                "state": _state(lease, seen),
                 "locked": host_id in seen.locked,
-                "dead_after": dead_after(lease.io_timeout),
+                "dead_after": LeaseTiming(lease.io_timeout).dead_seconds,
             }
             for host_id, lease in sorted(hosts.leases.items())
         ],
@@ -104,18 +107,22 @@ def view_nothing() -> dict[str, object]:
     return {**dict.fromkeys(numbers), "hosts": [], "leases": [], "problems": []}
 
 
-def _read_leases(path: str, hosts: HostLeases) -> tuple[tuple[ResourceLease, ...], tuple[str, ...]]:
+def _read_leases(path: str) -> tuple[tuple[ResourceLease, ...], tuple[str, ...]]:
     """Return the leases of the cluster and what is wrong with those that cannot be read."""
     if not exists(path):
         return (), (f"{path} does not exist.",)
     leases = []
     problems = []
     with BlockFile.open(path, alignment=SECTOR) as file:
+        try:
+            layout = leases_layout(file)
+        except FormatError as error:
+            return (), (str(error),)
         for index in range(len(LEASE_NAMES)):
             try:
-                if area_offset(index + 1, hosts.layout) > file.size:
+                if area_offset(index + 1, layout) > file.size:
                     raise FormatError(f"{path} has only {file.size} bytes; it is truncated.")
-                leases.append(read_leader(file, index, hosts.layout))
+                leases.append(read_leader(file, index, layout))
             except FormatError as error:
                 problems.append(str(error))
     return tuple(leases), tuple(problems)
@@ -127,3 +134,15 @@ def _live(host_id: int, seen: LockspaceSeen) -> bool | None:
         return None
     lease = seen.second.leases[host_id]
     return not lease.free and seen.first.leases.get(host_id) != lease
+
+
+def _state(lease: DeltaLease, seen: LockspaceSeen) -> str | None:
+    """Return free, live, fail or dead; None when that takes longer to see than was watched."""
+    if lease.free:
+        return "free"
+    if _live(lease.host_id, seen):
+        return "live"
+    timing = LeaseTiming(lease.io_timeout)
+    if seen.seconds >= timing.dead_seconds:
+        return "dead"
+    return "fail" if seen.seconds >= timing.fail_seconds else None

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from ..errors import FormatError, InputError, LeaseError, StorageError
 from .block_file import SECTOR, BlockFile
-from .host_lease import MAX_IO_TIMEOUT, HostLeases, LeaseArea, initial_lockspace, lease_users
+from .host_lease import HostLeases, LeaseArea, initial_lockspace, lease_users
+from .host_timing import checked_io_timeout
 from .kernel_lock import KernelLock, locked_ranges
-from .leader_record import MEBIBYTE
+from .leader_record import AREA_HOSTS, DEFAULT_LAYOUT, MEBIBYTE, WHOLE_AREA_BYTES, Layout
 from .paths import ClusterPaths
 from .provision import Plan, Step, check_folder, exists, make, refuse_users
-from .resource_lease import LEASE_NAMES, initial_leases, read_leader
+from .resource_lease import LEASE_NAMES, initial_leases, leases_layout, read_leader
 from .whole_file import create, remove
 
 DEFAULT_IO_TIMEOUT = 2
@@ -27,12 +28,17 @@ DEFAULT_IO_TIMEOUT = 2
 
 @dataclass(frozen=True)
 class LockspaceWanted:
-    """What the operator wants of lockspace and leases; ``io_timeout`` None leaves it as it is."""
+    """What the operator wants of lockspace and leases; a number that is None stays as it is.
+
+    ``sector_size`` and ``area_bytes`` are sanlock's, for lockspace and leases alike.
+    """
 
     name: str
     present: bool = True
     io_timeout: int | None = None
     force: bool = False
+    sector_size: int | None = None
+    area_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -42,15 +48,24 @@ class LockspaceFound:
     hosts: HostLeases | None = None
     hosts_problem: str = ""
     lease_names: tuple[str, ...] | None = None
+    lease_layout: Layout | None = None
     leases_problem: str = ""
     users: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LockspacePlan(Plan):
+    """The plan for lockspace and leases, and the numbers for those files that it makes."""
+
+    io_timeout: int = DEFAULT_IO_TIMEOUT
+    layout: Layout = DEFAULT_LAYOUT
 
 
 def look_lockspace(paths: ClusterPaths) -> LockspaceFound:
     """Return what there is of lockspace and leases; raises ``StorageError`` if unreadable."""
     hosts = None
     hosts_problem = ""
-    lease_names = None
+    lease_names = lease_layout = None
     leases_problem = ""
     users: list[str] = []
     if exists(paths.lockspace):
@@ -62,47 +77,54 @@ def look_lockspace(paths: ClusterPaths) -> LockspaceFound:
         users += _users(paths.lockspace, hosts)
     if exists(paths.leases):
         try:
-            lease_names = _lease_names(paths.leases, _lockspace_of(paths))
+            lease_names, lease_layout = _read_leases(paths.leases, _lockspace_of(paths))
         except FormatError as error:
             leases_problem = str(error)
         for start, _length in locked_ranges(paths.leases, 0, len(LEASE_NAMES) * MEBIBYTE):
             users.append(f"the holder of lease {LEASE_NAMES[start // MEBIBYTE]}")
-    return LockspaceFound(hosts, hosts_problem, lease_names, leases_problem, tuple(users))
+    return LockspaceFound(
+        hosts, hosts_problem, lease_names, lease_layout, leases_problem, tuple(users)
+    )
 
 
-def plan_lockspace(wanted: LockspaceWanted, found: LockspaceFound, paths: ClusterPaths) -> Plan:
+def plan_lockspace(
+    wanted: LockspaceWanted, found: LockspaceFound, paths: ClusterPaths
+) -> LockspacePlan:
     """Return the steps to the wanted lockspace and leases.
 
-    Raises ``StorageError`` for a file of another format or name in the way and
+    Raises ``StorageError`` for a file of another format, name or geometry in the way and
     ``LeaseError`` naming the users of a lockspace that would be replaced or removed;
-    with ``force`` neither.  ``InputError`` for an I/O timeout out of range.
+    with ``force`` neither.  ``InputError`` for an I/O timeout with which healthy nodes
+    are reset, and for sizes that sanlock does not have.
     """
-    timeout = wanted.io_timeout
-    if timeout is not None and not 1 <= timeout <= MAX_IO_TIMEOUT:
-        raise InputError("io_timeout", timeout, f"seconds from 1 to {MAX_IO_TIMEOUT}")
-    before = _state(found, paths)
+    if wanted.io_timeout is not None:
+        checked_io_timeout(wanted.io_timeout)
+    layout = _wanted_layout(wanted, found)
     if not wanted.present:
         return _removal(wanted, found, paths)
     steps = [
         step
-        for step in (_lockspace_step(wanted, found, paths), _leases_step(wanted, found, paths))
+        for step in (
+            _lockspace_step(wanted, found, layout, paths),
+            _leases_step(wanted, found, layout, paths),
+        )
         if step is not None
     ]
     if any(step.action == "replace" for step in steps):
         refuse_users(wanted.force, found.users, "made anew", paths)
-    kept = found.hosts.io_timeout if found.hosts is not None else DEFAULT_IO_TIMEOUT
+    io_timeout = wanted.io_timeout
+    if io_timeout is None:
+        io_timeout = DEFAULT_IO_TIMEOUT if found.hosts is None else found.hosts.io_timeout
     after = {
-        "lockspace": {
-            "path": paths.lockspace,
-            "name": wanted.name,
-            "io_timeout": kept if timeout is None else timeout,
-        },
+        "lockspace": _lockspace_state(paths, wanted.name, io_timeout, layout),
         "leases": {"path": paths.leases, "names": list(LEASE_NAMES)},
     }
-    return Plan(before, after, tuple(steps))
+    return LockspacePlan(
+        _state(found, paths), after, tuple(steps), io_timeout=io_timeout, layout=layout
+    )
 
 
-def apply_lockspace(plan: Plan, wanted: LockspaceWanted, paths: ClusterPaths) -> bool:
+def apply_lockspace(plan: LockspacePlan, wanted: LockspaceWanted, paths: ClusterPaths) -> bool:
     """Take the steps of *plan*; return whether any of them changed something.
 
     A step that finds its file already created by another node changes nothing.
@@ -124,7 +146,7 @@ def apply_lockspace(plan: Plan, wanted: LockspaceWanted, paths: ClusterPaths) ->
             with LeaseArea(paths.lockspace) as area:
                 refuse_users(False, lease_users(area.read()), "changed", paths)
         for step in plan.steps:
-            changed |= _apply_step(step, plan, wanted, paths)
+            changed |= _apply_step(step, plan, wanted.name, paths)
     finally:
         if guard is not None:
             guard.release()
@@ -141,7 +163,7 @@ def refuse_use(force: bool, found: LockspaceFound, what: str, paths: ClusterPath
         )
 
 
-def _removal(wanted: LockspaceWanted, found: LockspaceFound, paths: ClusterPaths) -> Plan:
+def _removal(wanted: LockspaceWanted, found: LockspaceFound, paths: ClusterPaths) -> LockspacePlan:
     """Return the plan that removes what there is."""
     steps = []
     if found.hosts is not None or found.hosts_problem:
@@ -150,7 +172,7 @@ def _removal(wanted: LockspaceWanted, found: LockspaceFound, paths: ClusterPaths
         steps.append(Step("remove", paths.leases))
     if steps:
         refuse_use(wanted.force, found, "removed", paths)
-    return Plan(_state(found, paths), {}, tuple(steps))
+    return LockspacePlan(_state(found, paths), {}, tuple(steps))
 
 
 def _users(path: str, hosts: HostLeases | None) -> list[str]:
@@ -168,30 +190,63 @@ def _lockspace_of(paths: ClusterPaths) -> str:
     return Path(paths.lockspace).name[: -len(".lockspace")]
 
 
-def _lease_names(path: str, lockspace: str) -> tuple[str, ...]:
-    """Return the names of the leases in the file at *path*, which must be of *lockspace*."""
+def _wanted_layout(wanted: LockspaceWanted, found: LockspaceFound) -> Layout:
+    """Return the sizes that lockspace and leases shall have; those that are there unless told."""
+    present = found.hosts.layout if found.hosts is not None else found.lease_layout
+    present = present or DEFAULT_LAYOUT
+    sector_size = wanted.sector_size or present.sector_size
+    area_bytes = wanted.area_bytes or (
+        present.area_bytes
+        if sector_size == present.sector_size
+        else WHOLE_AREA_BYTES.get(sector_size, 0)
+    )
+    if (sector_size, area_bytes) not in AREA_HOSTS:
+        raise InputError(
+            "sector_size and area_size",
+            (sector_size, area_bytes),
+            f"one of {', '.join(map(str, sorted(AREA_HOSTS)))}, in bytes",
+        )
+    return Layout(sector_size, area_bytes)
+
+
+def _read_leases(path: str, lockspace: str) -> tuple[tuple[str, ...], Layout]:
+    """Return names and sizes of the leases in the file at *path*, which must be of *lockspace*."""
     with BlockFile.open(path, alignment=SECTOR) as file:
-        if file.size < len(LEASE_NAMES) * MEBIBYTE:
+        layout = leases_layout(file)
+        if file.size < len(LEASE_NAMES) * layout.area_bytes:
             raise FormatError(f"{path} has only {file.size} bytes; it is truncated.")
-        leaders = [read_leader(file, index) for index in range(len(LEASE_NAMES))]
+        leaders = [read_leader(file, index, layout) for index in range(len(LEASE_NAMES))]
     names = tuple(leader.name for leader in leaders)
     if names != LEASE_NAMES or any(leader.lockspace != lockspace for leader in leaders):
         raise FormatError(
             f"{path} has leases {', '.join(names)} of lockspace {leaders[0].lockspace}; expected"
             f" {', '.join(LEASE_NAMES)} of {lockspace}."
         )
-    return names
+    return names, layout
+
+
+def _lockspace_state(
+    paths: ClusterPaths, name: str, io_timeout: int, layout: Layout
+) -> dict[str, object]:
+    """Return a lockspace as plain data."""
+    return {
+        "path": paths.lockspace,
+        "name": name,
+        "io_timeout": io_timeout,
+        "sector_size": layout.sector_size,
+        "area_bytes": layout.area_bytes,
+        "max_hosts": layout.max_hosts,
+    }
 
 
 def _state(found: LockspaceFound, paths: ClusterPaths) -> dict[str, object]:
     """Return lockspace and leases as they are, as plain data."""
     state: dict[str, object] = {}
-    if found.hosts is not None:
-        state["lockspace"] = {
-            "path": paths.lockspace,
-            "name": found.hosts.lockspace,
-            "io_timeout": found.hosts.io_timeout,
-        }
+    hosts = found.hosts
+    if hosts is not None:
+        state["lockspace"] = _lockspace_state(
+            paths, hosts.lockspace, hosts.io_timeout, hosts.layout
+        )
     elif found.hosts_problem:
         state["lockspace"] = {"path": paths.lockspace, "problem": found.hosts_problem}
     if found.lease_names is not None:
@@ -202,7 +257,7 @@ def _state(found: LockspaceFound, paths: ClusterPaths) -> dict[str, object]:
 
 
 def _lockspace_step(
-    wanted: LockspaceWanted, found: LockspaceFound, paths: ClusterPaths
+    wanted: LockspaceWanted, found: LockspaceFound, layout: Layout, paths: ClusterPaths
 ) -> Step | None:
     """Return what has to be done about the lockspace file."""
     hosts = found.hosts
@@ -211,33 +266,43 @@ def _lockspace_step(
     if hosts.lockspace != wanted.name:
         problem = f"{paths.lockspace} is lockspace {hosts.lockspace}"
         return make(paths.lockspace, problem, wanted.force)
+    if hosts.layout != layout:
+        return make(paths.lockspace, _other_sizes(paths.lockspace, hosts.layout), wanted.force)
     if wanted.io_timeout is not None and wanted.io_timeout != hosts.io_timeout:
         return Step("replace", paths.lockspace)
     return None
 
 
 def _leases_step(
-    wanted: LockspaceWanted, found: LockspaceFound, paths: ClusterPaths
+    wanted: LockspaceWanted, found: LockspaceFound, layout: Layout, paths: ClusterPaths
 ) -> Step | None:
     """Return what has to be done about the leases file.
 
     It stays when only the lockspace is made anew: the version of the manager lease is
     the epoch, and records of an older epoch are refused.
     """
-    if found.lease_names is None:
+    if found.lease_layout is None:
         return make(paths.leases, found.leases_problem, wanted.force)
+    if found.lease_layout != layout:
+        return make(paths.leases, _other_sizes(paths.leases, found.lease_layout), wanted.force)
     return None
 
 
-def _apply_step(step: Step, plan: Plan, wanted: LockspaceWanted, paths: ClusterPaths) -> bool:
-    """Take one step of a plan."""
+def _other_sizes(path: str, layout: Layout) -> str:
+    """Return what is in the way of a file with other sizes."""
+    return (
+        f"{path} has sectors of {layout.sector_size} bytes and areas of {layout.area_bytes} bytes"
+    )
+
+
+def _apply_step(step: Step, plan: LockspacePlan, name: str, paths: ClusterPaths) -> bool:
+    """Take one step of a plan for the lockspace called *name*."""
     if step.action == "remove":
         return remove(step.path)
+    layout = plan.layout
     if step.path == paths.lockspace:
-        state = plan.after["lockspace"]
-        timeout = state["io_timeout"] if isinstance(state, dict) else DEFAULT_IO_TIMEOUT
-        content = initial_lockspace(wanted.name, timeout)
+        content = initial_lockspace(name, plan.io_timeout, layout=layout)
     else:
-        content = initial_leases(wanted.name)
+        content = initial_leases(name, max_hosts=layout.max_hosts, layout=layout)
     replace = step.action == "replace"
     return create(step.path, len(content), [(0, content)], replace=replace)

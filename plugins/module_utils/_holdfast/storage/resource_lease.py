@@ -15,14 +15,16 @@ from dataclasses import dataclass
 
 from ..errors import FormatError, InputError, StorageError
 from ..names import MAX_HOST_ID
-from .block_file import BlockFile
+from .block_file import PAGE, BlockFile
 from .leader_record import (
+    ALIGN_FLAGS,
     DEFAULT_LAYOUT,
     Layout,
     LeaderRecord,
     decode_leader,
     encode_leader,
     expect,
+    layout_of,
 )
 
 MAGIC = 0x06152010
@@ -145,6 +147,22 @@ def initial_leases(
 def area_offset(index: int, layout: Layout = DEFAULT_LAYOUT) -> int:
     """Return where the area number *index* of a leases file begins."""
     return index * layout.area_bytes
+
+
+def leases_layout(file: BlockFile) -> Layout:
+    """Return the sizes that a leader in the leases *file* states, damaged or not.
+
+    The first leader's, or the second's where the first is gone.  Raises ``FormatError``
+    when neither is there.
+    """
+    size = file.size
+    for offset in (0, *ALIGN_FLAGS):
+        if offset + PAGE > size:
+            break
+        layout = layout_of(file.read(offset, PAGE), (MAGIC, MAGIC_CLEARED))
+        if layout is not None and offset in (0, layout.area_bytes):
+            return layout
+    raise FormatError(f"{file.path} does not begin with a lease of sanlock.")
 
 
 def read_leader(file: BlockFile, index: int, layout: Layout = DEFAULT_LAYOUT) -> ResourceLease:
