@@ -1,0 +1,384 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the fencing of each node will work, judged from what its devices said.
+
+Fencing that was set up wrong shows on the day it is needed: a password that changed, an
+outlet that was moved.  The worst is a plug of something else that is off already: a fence
+by it would be confirmed while the node lives.  So a plug has to be listed by its device,
+be on while its node is on, and belong to one node only, under whatever name.
+
+Nothing here asks a device: ``rehearsal_talk`` does, and brings what it learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..errors import FenceError
+from .device import FenceDevice
+from .kinds import ASSUMED, GATE, NONE, PROOF_RULES, VERIFIED, wait_for_proof, weakest
+from .listing import ListedPlug
+from .topology import FenceConfiguration, FenceStep
+
+WORKS = "works"
+DEGRADED = "degraded"
+FAILS = "fails"
+
+SHARE_OF_TIMEOUT = 0.5
+"""A device that needs more of its time than this share may miss it on a bad day."""
+
+_NO_PROBLEM = ""
+
+
+@dataclass(frozen=True)
+class DeviceFindings:
+    """What one device said of itself.
+
+    ``kind`` is one of ``kinds`` and ``evidence`` what its "off" is worth.  ``problem`` is why
+    it cannot be used at all: no agent, wrong parameters, no answer.  ``unhealthy`` is what it
+    said to ``monitor`` when that failed.  ``plugs`` is None when it has no list of them.
+    ``seconds`` is how long its slowest answer took.
+    """
+
+    device: str
+    kind: str
+    evidence: str
+    problem: str = _NO_PROBLEM
+    unhealthy: str = _NO_PROBLEM
+    plugs: tuple[ListedPlug, ...] | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class PlugFindings:
+    """What a device said of one plug: on, off or unknown; the last with a ``problem``.
+
+    ``asked`` is False when its agent has no status to ask for.
+    """
+
+    power: str
+    asked: bool = True
+    problem: str = _NO_PROBLEM
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that was learned: of each device by name, of each plug by its step."""
+
+    devices: Mapping[str, DeviceFindings]
+    plugs: Mapping[FenceStep, PlugFindings]
+
+
+@dataclass(frozen=True)
+class StepVerdict:
+    """One plug of a node.
+
+    ``shown`` says what speaks for the plug being this node's: ``listed`` by the device,
+    ``named`` like the node there, ``on`` as the node is.  ``proves``: its off is proof, at once
+    or after a while.  With ``false_proof`` it could be confirmed while the node lives.
+    """
+
+    level: int
+    step: FenceStep
+    evidence: str
+    power: str
+    shown: tuple[str, ...]
+    seconds: float
+    timeout: float
+    proves: bool = True
+    problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    false_proof: bool = False
+
+
+@dataclass(frozen=True)
+class NodeVerdict:
+    """Whether the fencing of one node will work.
+
+    ``works``: on every level.  ``degraded``: on one, while another has a problem, or none is
+    proof.  ``fails``: on none, or a plug could give a false proof.  ``evidence`` is the best that a
+    good level gives.  Problems and remarks are sentences.
+    """
+
+    node: str
+    verdict: str
+    evidence: str
+    steps: tuple[StepVerdict, ...]
+    problems: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def judge(
+    configuration: FenceConfiguration,
+    findings: Findings,
+    nodes: Sequence[str],
+    known_on: Collection[str],
+) -> tuple[NodeVerdict, ...]:
+    """Return the verdict on each of *nodes*.
+
+    *known_on* are nodes that are on for sure, by other means than their devices.
+    """
+    owners = _owners(configuration, findings)
+    return tuple(
+        _judge_node(configuration, findings, node, node in known_on, owners) for node in nodes
+    )
+
+
+def check_consent(
+    nodes: Sequence[str],
+    own_names: Collection[str],
+    services: Mapping[str, Sequence[str]] | None,
+    with_services: bool,
+) -> str:
+    """Return the one node that may be switched off and on for real, else raise FenceError.
+
+    *services* are those that each node runs, None when nobody can say; *with_services* is
+    the operator's word that they may be lost.  *own_names* are the names of this machine.
+    """
+    if len(nodes) != 1:
+        raise FenceError(
+            f"One node at a time is switched off for real, and {len(nodes)} are meant"
+            f" ({', '.join(nodes) or 'none'}). Name one."
+        )
+    node = nodes[0]
+    if node in own_names:
+        raise FenceError(
+            f"{node} is the machine that this runs on and cannot rehearse its own end."
+            " Run it on another node."
+        )
+    if with_services:
+        return node
+    if services is None:
+        raise FenceError(
+            f"Whether {node} runs services is not known without a node's configuration, so it is"
+            " not switched off. Name that file, or allow it with services."
+        )
+    if services.get(node):
+        raise FenceError(
+            f"{node} runs {', '.join(services[node])} and is not switched off. Drain it first,"
+            " or allow it with services."
+        )
+    return node
+
+
+def described(verdict: NodeVerdict) -> dict[str, object]:
+    """Return *verdict* as plain data for a module's result."""
+    return {
+        "verdict": verdict.verdict,
+        "evidence": verdict.evidence,
+        "problems": list(verdict.problems),
+        "remarks": list(verdict.remarks),
+        "steps": [
+            {
+                "level": one.level,
+                "device": one.step.device,
+                "plug": one.step.plug,
+                "evidence": one.evidence,
+                "power": one.power,
+                "shown": list(one.shown),
+                "seconds": round(one.seconds, 3),
+                "timeout": one.timeout,
+                "problems": list(one.problems),
+            }
+            for one in verdict.steps
+        ],
+    }
+
+
+def _owners(configuration: FenceConfiguration, findings: Findings) -> dict[object, set[str]]:
+    """Return the nodes on each outlet, whichever of its names they use."""
+    owners: dict[object, set[str]] = {}
+    for node, levels in configuration.levels.items():
+        for level in levels:
+            for step in level:
+                key = _outlet_key(configuration.devices[step.device], step, findings)
+                owners.setdefault(key, set()).add(node)
+    return owners
+
+
+def _outlet_key(device: FenceDevice, step: FenceStep, findings: Findings) -> object:
+    found = findings.devices.get(step.device)
+    listed = _listed(found, step)
+    return device.switch(step.plug if listed is None else listed.plug)
+
+
+def _listed(found: DeviceFindings | None, step: FenceStep) -> ListedPlug | None:
+    """Return the listed plug that *step* means: by its own name, or by its alias if one has it."""
+    if found is None or found.plugs is None or step.plug is None:
+        return None
+    for one in found.plugs:
+        if one.plug == step.plug:
+            return one
+    aliased = [one for one in found.plugs if one.alias == step.plug]
+    if len(aliased) == 1:
+        return aliased[0]
+    # Outlets of stacked power switches are listed as SWITCH:OUTLET; alone it is of the first.
+    first = [one for one in found.plugs if one.plug == f"1:{step.plug}"]
+    return first[0] if first else None
+
+
+def _judge_node(
+    configuration: FenceConfiguration,
+    findings: Findings,
+    node: str,
+    known_on: bool,
+    owners: Mapping[object, set[str]],
+) -> NodeVerdict:
+    others = frozenset(configuration.levels) - {node}
+    steps = []
+    for number, level in enumerate(configuration.levels_of(node), 1):
+        for step in level:
+            device = configuration.devices[step.device]
+            sharing = owners[_outlet_key(device, step, findings)] - {node}
+            steps.append(
+                _judge_step(number, step, device, findings, _Node(node, known_on, others, sharing))
+            )
+    good = _good_levels(steps)
+    worth = {weakest([one.evidence for one in level]) for level in good}
+    evidence = VERIFIED if VERIFIED in worth else ASSUMED if ASSUMED in worth else NONE
+    problems = [
+        f"{node}: level {one.level}, {one.step}: {text}." for one in steps for text in one.problems
+    ]
+    if evidence == NONE and not problems:
+        problems.append(f"{node}: all of its devices are gates, which prove nothing.")
+    if good and not any(all(one.proves for one in level) for level in good):
+        problems.append(
+            f"{node}: no level will ever be proof that it is off; what it runs is recovered only"
+            " once its host lease has run out."
+        )
+    verdict = DEGRADED if problems else WORKS
+    if evidence == NONE or any(one.false_proof for one in steps):
+        verdict = FAILS
+    remarks = [
+        f"{node}: level {one.level}, {one.step}: {text}." for one in steps for text in one.remarks
+    ]
+    return NodeVerdict(node, verdict, evidence, tuple(steps), tuple(problems), tuple(remarks))
+
+
+@dataclass(frozen=True)
+class _Node:
+    """What matters of a node for its plugs: the names of the other nodes, those on its plug."""
+
+    name: str
+    known_on: bool
+    others: frozenset[str]
+    sharing: set[str]
+
+
+def _good_levels(steps: Sequence[StepVerdict]) -> list[list[StepVerdict]]:
+    """Return the devices of each level that has some and no problem; gates are left out."""
+    good = []
+    for number in sorted({one.level for one in steps}):
+        level = [one for one in steps if one.level == number]
+        real = [one for one in level if one.evidence != GATE]
+        if real and not any(one.problems for one in level):
+            good.append(real)
+    return good
+
+
+def _judge_step(
+    level: int, step: FenceStep, device: FenceDevice, findings: Findings, node: _Node
+) -> StepVerdict:
+    found = findings.devices[step.device]
+    plug = findings.plugs.get(step, PlugFindings("unknown", asked=False))
+    listed = _listed(found, step)
+    problems = list(_problems_of_use(device, found, plug))
+    wrong = list(_problems_of_plug(step, found, plug, listed, node))
+    shown = []
+    if listed is not None:
+        shown.append("listed")
+        if node.name in (listed.plug, listed.alias):
+            shown.append("named")
+    if plug.power == "on" and node.known_on:
+        shown.append("on")
+    return StepVerdict(
+        level=level,
+        step=step,
+        evidence=found.evidence,
+        power=plug.power,
+        shown=tuple(shown),
+        seconds=max(found.seconds, plug.seconds),
+        timeout=device.timeout,
+        proves=found.evidence != NONE
+        and wait_for_proof(found.kind, device.assumed_after) is not None,
+        problems=(*problems, *wrong),
+        remarks=tuple(_remarks(step, device, found, plug, node)),
+        false_proof=bool(wrong),
+    )
+
+
+def _problems_of_use(
+    device: FenceDevice, found: DeviceFindings, plug: PlugFindings
+) -> Iterator[str]:
+    """Say why a fence by this plug would not be confirmed."""
+    if found.problem:
+        yield found.problem
+        return
+    if found.evidence == NONE:
+        yield "its agent has no status or no off, so nothing proves that the node is off"
+    if plug.problem:
+        yield plug.problem
+    elif found.unhealthy and plug.power == "unknown":
+        yield found.unhealthy
+    own_wait = sum(_number(device.parameters.get(name)) for name in ("delay", "power_wait"))
+    timeout = device.timeout_of("off")
+    if own_wait >= timeout:
+        yield (
+            f"its agent waits {own_wait:g} seconds by its own parameters, and the timeout is"
+            f" {timeout:g} seconds"
+        )
+
+
+def _problems_of_plug(
+    step: FenceStep,
+    found: DeviceFindings,
+    plug: PlugFindings,
+    listed: ListedPlug | None,
+    node: _Node,
+) -> Iterator[str]:
+    """Say why this may be the plug of something else: a fence by it may be a false proof."""
+    if node.sharing:
+        yield f"it is the plug of {' and '.join(sorted(node.sharing))} too"
+    if plug.power == "off" and node.known_on:
+        yield "it says that it is off while the node is on, so it is the plug of something else"
+    if listed is not None:
+        called = {listed.plug, listed.alias} & node.others - node.sharing
+        if called:
+            yield f"the device calls it {called.pop()}, which is another node"
+    elif found.plugs is not None and step.plug is not None and plug.power != "on":
+        # Some agents take whatever is not on for off, and so a plug that is not there.
+        names = [one.plug + (f" ({one.alias})" if one.alias else "") for one in found.plugs]
+        yield f"the device has no such plug; it lists {', '.join(names) or 'none'}"
+
+
+def _remarks(
+    step: FenceStep,
+    device: FenceDevice,
+    found: DeviceFindings,
+    plug: PlugFindings,
+    node: _Node,
+) -> Iterator[str]:
+    """Say what could not be shown, and what is a bad sign but no failure."""
+    if found.problem:
+        return
+    rule = PROOF_RULES[found.kind]
+    if found.evidence in (ASSUMED, GATE):
+        yield f"its word is worth nothing unless {rule.needs}; that cannot be shown from here"
+    if plug.asked and not node.known_on:
+        yield "whether it is the node's own plug is not shown, as the node is not known to be on"
+    if found.plugs is not None and _listed(found, step) is None and plug.power == "on":
+        yield "the device does not list it, though it has a state"
+    if found.unhealthy and plug.power != "unknown":
+        yield f"it answers for the plug, but {found.unhealthy}"
+    slowest = max(found.seconds, plug.seconds)
+    if slowest > SHARE_OF_TIMEOUT * device.timeout:
+        yield f"an answer took {slowest:.1f} of its {device.timeout:g} seconds"
+
+
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,187 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A rehearsal of the cluster's fencing as an operator asks for it: look, judge, keep, report.
+
+What asking showed is kept before a node is switched for real, so that it is known also
+when this machine does not live to see the end.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import FenceError, InputError
+from ..fence.conversation import TOOLS, FenceTools
+from ..fence.device import MAX_SECONDS
+from ..fence.rehearsal import FAILS, NodeVerdict, check_consent, described, judge
+from ..fence.rehearsal_report import (
+    NodeReport,
+    load_report,
+    node_summary,
+    problem_of,
+    save_report,
+    stale,
+    updated,
+    with_switched,
+)
+from ..fence.rehearsal_talk import ask, questions, switch
+from ..fence.topology import FenceConfiguration, load_fence_configuration
+from ..manager.state import NodeState
+from ..names import MAX_PORT, absolute_path
+from ..result import Result
+from .configuration import load
+from .status import read_status
+
+CONNECT = 2.0
+"""Seconds for a connection to a node: in a local network it takes milliseconds."""
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """What is known of the nodes by other means than their fence devices.
+
+    ``own_names`` are this machine's; ``services`` is None when nobody can say.
+    """
+
+    own_names: frozenset[str]
+    online: frozenset[str] = frozenset()
+    services: Mapping[str, Sequence[str]] | None = None
+
+
+def rehearse_fence(
+    options: Mapping[str, Any],
+    check: bool,
+    tools: FenceTools = TOOLS,
+    wall_clock: Callable[[], float] = time.time,
+) -> Result:
+    """Rehearse the fencing of the nodes in *options* (those of the module) and keep the report.
+
+    A rehearsal that showed that fencing fails is a Result with a ``failure``, with all that was
+    learned.  Raises HoldfastError for what could not be rehearsed at all.
+    """
+    _check_numbers(options)
+    configuration = load_fence_configuration(options["config"])
+    nodes = _nodes(configuration, options["nodes"])
+    cluster = _look(options["node_config"])
+    path = absolute_path(options["report"], "report")
+    before = load_report(path)
+    to_switch = ""
+    if options["consent"]:
+        to_switch = check_consent(
+            nodes, cluster.own_names, cluster.services, options["with_services"]
+        )
+        _check_address(options)
+    if check:
+        return Result(
+            changed=bool(to_switch),
+            values={
+                "report": str(path),
+                "would_ask": {
+                    name: list(one) for name, one in questions(configuration, nodes, tools).items()
+                },
+                "would_switch": [to_switch] if to_switch else [],
+            },
+        )
+    known_on = cluster.online | set(options["running"])
+    verdicts = judge(configuration, ask(configuration, nodes, tools), nodes, known_on)
+    report = updated(before, configuration, verdicts, wall_clock())
+    save_report(path, report, wall_clock())
+    problems = [text for one in verdicts if one.verdict == FAILS for text in one.problems]
+    switched = bool(to_switch) and not problems
+    if switched:
+        answers = _answers(options["address"], options["port"])
+        levels = switch(configuration, to_switch, answers, options["boot_timeout"], tools)
+        report = with_switched(report, configuration, to_switch, levels, wall_clock())
+        save_report(path, report, wall_clock())
+        problems = [problem_of(to_switch, one) for one in levels if one.problem]
+    old = {node: before.get(node, NodeReport()).verdict for node in nodes}
+    new = {node: report[node].verdict for node in nodes}
+    warnings = [text for one in verdicts if one.verdict != FAILS for text in one.problems]
+    if options["max_age"] is not None:
+        warnings += stale(report, nodes, options["max_age"], wall_clock())
+    return Result(
+        changed=switched or old != new,
+        values=_values(path, report, verdicts, wall_clock()),
+        before=old,
+        after=new,
+        warnings=warnings,
+        failure=" ".join(problems),
+    )
+
+
+def _nodes(configuration: FenceConfiguration, wanted: Sequence[str] | None) -> list[str]:
+    """Return the nodes to rehearse; raises FenceError for one without fence levels."""
+    nodes = list(dict.fromkeys(sorted(configuration.levels) if wanted is None else wanted))
+    for node in nodes:
+        configuration.levels_of(node)
+    if not nodes:
+        raise FenceError("No node is to be rehearsed: the fence configuration has none.")
+    return nodes
+
+
+def _look(path: str | None) -> _Cluster:
+    """Ask the cluster's storage who is on and what runs where, if there is a *path* to do so."""
+    host = socket.gethostname()
+    own_names = frozenset({host, host.partition(".")[0]})
+    if path is None:
+        return _Cluster(own_names)
+    node = load(Path(path))
+    status = read_status(node)["nodes"]
+    return _Cluster(
+        own_names=own_names | {node.node},
+        online=frozenset(
+            name for name, one in status.items() if one["state"] == NodeState.ONLINE.value
+        ),
+        services={name: one["services"] for name, one in status.items()},
+    )
+
+
+def _check_numbers(options: Mapping[str, Any]) -> None:
+    if not 0 < options["port"] <= MAX_PORT:
+        raise InputError("port", options["port"], f"a port number from 1 to {MAX_PORT}")
+    if not 0 < options["boot_timeout"] <= MAX_SECONDS:
+        expected = f"a number of seconds from above 0 to {MAX_SECONDS:g}"
+        raise InputError("boot_timeout", options["boot_timeout"], expected)
+    if options["max_age"] is not None and not options["max_age"] > 0:
+        raise InputError("max_age", options["max_age"], "a number of days above 0")
+
+
+def _check_address(options: Mapping[str, Any]) -> None:
+    """Refuse an address at which the node does not answer now: its silence would show nothing."""
+    answers = _answers(options["address"], options["port"])
+    if answers is not None and not answers():
+        raise FenceError(
+            f"Nothing answers at {options['address']} port {options['port']}, so its silence"
+            " would not show that the node is off. Give an address and port where it answers."
+        )
+
+
+def _answers(address: str | None, port: int) -> Callable[[], bool] | None:
+    if address is None:
+        return None
+
+    def connects() -> bool:
+        try:
+            socket.create_connection((address, port), timeout=CONNECT).close()
+        except ConnectionRefusedError:
+            # A machine that refuses is a machine that runs.
+            return True
+        except OSError:
+            return False
+        return True
+
+    return connects
+
+
+def _values(
+    path: Path, report: Mapping[str, NodeReport], verdicts: Sequence[NodeVerdict], now: float
+) -> dict[str, Any]:
+    nodes = {
+        one.node: {**described(one), **node_summary(report[one.node], now)} for one in verdicts
+    }
+    return {"nodes": nodes, "report": str(path)}

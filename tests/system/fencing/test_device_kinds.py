@@ -1,0 +1,161 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every kind of device that can be simulated here is switched, and its faults are failures."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.check import (
+    check_fence_agents,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove import (
+    power_off,
+    power_on,
+    power_status,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal import judge
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal_talk import ask
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (
+    parse_fence_configuration,
+)
+from ansible_collections.holdfast.ha.tests.system.fencing.device_kinds import KINDS
+
+LOOSE = 15.0
+"""Seconds that a loaded machine may add to anything; a wait without an end is far longer."""
+
+SENDER = "/usr/libexec/fence-agents/fence_kdump_send"
+
+
+@pytest.fixture(params=KINDS)
+def device(request, tmp_path):
+    kind = KINDS[request.param]
+    if kind.missing():
+        pytest.skip(f"{request.param}: {kind.missing()}")
+    with kind.make(tmp_path) as made:
+        yield made
+
+
+def kinds_that_can(fault):
+    """Run a test with each kind of device that can have *fault*."""
+    names = [name for name, kind in KINDS.items() if fault in kind.faults]
+    return pytest.mark.parametrize("device", names, indirect=True)
+
+
+def configuration(device, timeout=30.0, plug=None, **parameters):
+    """Return the configuration with this device for the node n1; a plug may be another."""
+    plug = plug or device.plug
+    entry = {
+        "agent": device.agent,
+        "parameters": {**device.parameters, **parameters},
+        "timeout": timeout,
+        "retries": 0,
+    }
+    step = {"device": "d", **({"plug": plug} if plug else {})}
+    return parse_fence_configuration(
+        {"devices": {"d": entry}, "nodes": {"n1": {"levels": [[step]]}}}
+    )
+
+
+def refused(wanted, timeout, device):
+    """Fence by *wanted*; make sure that it fails in time, and return why."""
+    began = time.monotonic()
+    result = power_off(wanted, "n1")
+    assert time.monotonic() - began < timeout + LOOSE
+    assert (result.confirmed, result.evidence, result.confirmed_at) == (False, "none", None)
+    assert result.reason.startswith("level 1: d")
+    if device.is_on is not None:
+        assert device.is_on()
+    return result.reason
+
+
+def test_a_machine_is_switched_off_and_on_and_the_device_agrees(device):
+    wanted = configuration(device)
+    assert check_fence_agents(wanted) == {"d": device.evidence}
+    assert power_status(wanted, "n1").power == "on"
+    off = power_off(wanted, "n1")
+    assert (off.confirmed, off.evidence, off.power) == (True, device.evidence, "off"), off.reason
+    assert (off.proof_at is not None) is (device.evidence == "device-verified")
+    assert power_status(wanted, "n1").power == "off"
+    if device.is_on is not None:
+        assert not device.is_on()
+    on = power_on(wanted, "n1")
+    assert (on.confirmed, on.power) == (True, "on"), on.reason
+    if device.is_on is not None:
+        assert device.is_on()
+
+
+@kinds_that_can("hang")
+def test_a_device_that_takes_all_and_never_answers_is_given_up_at_the_deadline(device):
+    wanted = configuration(device, 2.0)
+    check_fence_agents(wanted)
+    device.hang(True)
+    assert "no answer within 2." in refused(wanted, 2.0, device)
+    device.hang(False)
+    assert power_status(wanted, "n1").power == "on"
+
+
+@kinds_that_can("be_deaf")
+def test_a_device_that_says_off_and_stays_on_is_no_proof(device):
+    device.be_deaf(True)
+    wanted = configuration(device, 6.0, power_timeout=1)
+    # The last of its answers may be the one that the deadline cut off.
+    assert "not off" in refused(wanted, 6.0, device)
+
+
+@kinds_that_can("wrong_secret")
+def test_a_device_that_refuses_us_is_no_proof_and_the_secret_is_not_told(device):
+    reason = refused(configuration(device, 4.0, **device.wrong_secret), 4.0, device)
+    assert "not-the-one" not in reason
+
+
+@kinds_that_can("wrong_plug")
+def test_a_plug_that_does_not_exist_is_found_by_a_rehearsal(device):
+    wrong = dict(device.wrong_plug)
+    wanted = configuration(device, 10.0, wrong.pop("plug", None), **wrong)
+    (verdict,) = judge(wanted, ask(wanted, ["n1"]), ["n1"], ["n1"])
+    assert verdict.verdict == "fails"
+    assert verdict.problems
+
+
+def test_a_rehearsal_of_a_device_that_is_well_works_and_switches_nothing(device):
+    wanted = configuration(device)
+    (verdict,) = judge(wanted, ask(wanted, ["n1"]), ["n1"], ["n1"])
+    proof = device.evidence == "device-verified"
+    assert verdict.verdict == ("works" if proof else "degraded"), verdict.problems
+    assert verdict.evidence == device.evidence
+    assert "on" in verdict.steps[0].shown
+    if device.is_on is not None:
+        assert device.is_on()
+
+
+def kdump_configuration(timeout):
+    entry = {"agent": "fence_kdump", "parameters": {"nodename": "127.0.0.1", "timeout": 3}}
+    document = {
+        "devices": {"d": {**entry, "timeout": timeout, "retries": 0}},
+        "nodes": {"n1": {"levels": [[{"device": "d"}]]}},
+    }
+    return parse_fence_configuration(document)
+
+
+@pytest.mark.skipif(
+    not Path(SENDER).exists(), reason="fence_kdump of fence-agents is not installed"
+)
+@pytest.mark.parametrize("dumping", [False, True])
+def test_a_kernel_dump_is_a_gate_that_alone_proves_nothing(dumping):
+    wanted = kdump_configuration(20.0)
+    assert check_fence_agents(wanted) == {"d": "gate"}
+    sender = None
+    if dumping:
+        command = [SENDER, "-i", "1", "-c", "4", "127.0.0.1"]
+        sender = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    try:
+        result = power_off(wanted, "n1")
+    finally:
+        if sender is not None:
+            sender.kill()
+            sender.wait(timeout=10)
+    assert (result.confirmed, result.evidence) == (False, "gate" if dumping else "none")

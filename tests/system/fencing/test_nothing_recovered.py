@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster whose management boards fail recovers nothing, says why, and goes on once they work."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import declare_fence
+from ansible_collections.holdfast.ha.tests.system.fencing import ipmi_boards
+from cluster import NODES, EmbeddedCluster
+
+pytestmark = pytest.mark.skipif(bool(ipmi_boards.missing()), reason=ipmi_boards.missing())
+
+FENCE_TIMEOUT = 4.0
+STILL = 15.0
+"""Seconds in which nothing may happen: a fence that works is through in less than five."""
+
+
+@pytest.fixture
+def boards():
+    with ipmi_boards.boards(len(NODES)) as made:
+        yield dict(zip(NODES, made))
+
+
+@pytest.fixture
+def cluster(tmp_path, boards):
+    """Three machines with a board each, and a service."""
+    made = EmbeddedCluster(tmp_path / "cluster")
+    devices = {
+        f"board-{node}": {
+            "agent": "fence_ipmilan",
+            "parameters": {**board.parameters, "power_timeout": 1},
+            "timeout": FENCE_TIMEOUT,
+        }
+        for node, board in boards.items()
+    }
+    levels = {node: {"levels": [[{"device": f"board-{node}"}]]} for node in NODES}
+    path = str(made.folder / "fence.json")
+    declare_fence.declare_fence({"path": path, "devices": devices, "nodes": levels}, False)
+    with made:
+        made.declare("precious", "sleep 1000001")
+        made.wait_settled()
+        yield made
+
+
+@pytest.mark.parametrize("fault", ["says off and stays on", "takes all and never answers"])
+def test_a_service_stays_down_until_its_node_is_proved_off(cluster, boards, fault):
+    node = cluster.status()["services"]["precious"]["node"]
+    board = boards[node]
+    observer = next(one for one in NODES if one != node)
+    deaf = fault.startswith("says")
+    if deaf:
+        board.be_deaf()
+    else:
+        board.be_stuck()
+    since = time.time()
+    cluster.cut(node)
+    cluster.hold_still(STILL)
+    status = cluster.status(observer)
+    assert status["nodes"][node]["state"] == "fence"
+    assert f"board-{node}" in status["nodes"][node]["reason"]
+    assert status["nodes"][node]["proof"] == ""
+    assert status["services"]["precious"]["node"] == node
+    assert cluster.running() == {}
+    board.be_deaf(False)
+    board.go_on()
+    failover = cluster.wait_failover(node, since, 60.0)
+    assert failover["confirmed"] - since > STILL
+    assert f"board-{node}" in failover["proof"]
+    assert failover["started"]["precious"]["node"] != node
