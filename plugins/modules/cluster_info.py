@@ -97,10 +97,18 @@ at:
   type: float
   sample: 1790000000.0
 global_maintenance:
-  description: Whether the cluster is in global maintenance.
+  description: Whether nothing is done because of global maintenance.
   returned: success
   type: bool
   sample: false
+maintenance:
+  description:
+    - Why the cluster is in global maintenance, by whom, since when and until when, the times in
+      seconds since 1970; V(null) if it is not. An empty owner is somebody who set it on the
+      whiteboard.
+  returned: success
+  type: dict
+  sample: {reason: new switches, owner: ada, since: 1790000000.0, until: 1790007200.0}
 config_version:
   description: The version of the wanted configuration.
   returned: success

@@ -18,13 +18,16 @@ description:
   - Existing valid files are left as they are. The records are a sparse file that takes space
     as nodes use it.
   - Sets or ends the global maintenance, during which the cluster neither fences nor recovers
-    anything.
+    anything, or the maintenance of a node. With O(config) it is declared with its reason, owner
+    and expiry. Without, only the whiteboard's global block is written, as hosted engine's own
+    tools do it; a running cluster takes that up.
   - Clears the block of a node that is gone, and repairs damaged blocks. The block of a node that
     lives is left alone, because the node writes it anew by itself.
   - Several nodes may run this at the same time; one of them creates each file.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.cluster_files
+  - holdfast.ha.maintenance
 options:
   state:
     description:
@@ -51,9 +54,45 @@ options:
     choices:
       - 4096
       - 2048
+  node_record_size:
+    description:
+      - Room for the record of a node's LRM, in MiB, from 1 to 64. It holds what runs on the node.
+      - If not given, an existing file keeps what it has, and a new one gets 1, which is enough
+        for some 1000 services on one node.
+      - A file in which records have other sizes is laid out anew, with all that stands in it. That
+        is refused while a host lease is held, even with O(force=true), and where a record does not
+        fit.
+    type: int
+  manager_record_size:
+    description:
+      - Room for the manager's record, in MiB, from 1 to 64. It holds the state of all services.
+      - If not given, an existing file keeps what it has, and a new one gets 4. For 20,000 services
+        and 2000 nodes it takes 16.
+      - See O(node_record_size) for how to change it.
+    type: int
+  configuration_size:
+    description:
+      - Room for the wanted configuration, in MiB, from 1 to 64.
+      - If not given, an existing file keeps what it has, and a new one gets 4. For 20,000 services
+        it takes 16.
+      - See O(node_record_size) for how to change it.
+    type: int
   maintenance:
-    description: Whether the cluster is in global maintenance. If not given, it stays as it is.
+    description:
+      - Whether the cluster, or with O(node) that node, is in maintenance. If not given, it stays as
+        it is.
     type: bool
+  config:
+    description:
+      - Absolute path of the configuration file of the node on which the module runs, which has to
+        belong to this cluster and to be switched on.
+      - With it O(maintenance) is declared in the wanted configuration, for the manager to keep to
+        it. M(holdfast.ha.cluster_maintenance) and M(holdfast.ha.node_maintenance) do the same, and
+        wait until it is done.
+    type: path
+  node:
+    description: The node that O(maintenance) is about. It needs O(config).
+    type: str
   clear_host:
     description:
       - Host id whose block shall be blank, of a node that is gone for good.
@@ -87,6 +126,8 @@ options:
 seealso:
   - module: holdfast.ha.lockspace
   - module: holdfast.ha.metadata_info
+  - module: holdfast.ha.cluster_maintenance
+  - module: holdfast.ha.node_maintenance
 """
 
 EXAMPLES = r"""
@@ -101,6 +142,24 @@ EXAMPLES = r"""
     name: rack1
     path: /srv/ha
     maintenance: true
+
+- name: Begin one that ends by itself, and says why
+  holdfast.ha.metadata:
+    name: rack1
+    path: /srv/ha
+    config: /etc/holdfast/node.json
+    maintenance: true
+    reason: new switches
+    owner: ada
+    until: "2026-11-21T18:00:00+01:00"
+
+- name: Make the records large enough for 2000 nodes and 20,000 services
+  holdfast.ha.metadata:
+    name: rack1
+    path: /srv/ha
+    max_hosts: 2000
+    manager_record_size: 16
+    configuration_size: 16
 
 - name: Clear the block of a node that is gone for good
   holdfast.ha.metadata:
@@ -150,17 +209,40 @@ state:
     max_hosts:
       description: For how many host ids it has slots.
       type: int
+    node_record_size:
+      description: Room for the record of a node's LRM, in MiB.
+      type: float
+    manager_record_size:
+      description: Room for the manager's record, in MiB.
+      type: float
+    configuration_size:
+      description: Room for the wanted configuration, in MiB.
+      type: float
   sample:
     path: /srv/ha/rack1.state
     cluster: rack1
     max_hosts: 64
+    node_record_size: 1.0
+    manager_record_size: 4.0
+    configuration_size: 4.0
 maintenance:
   description:
-    - Whether the cluster is in global maintenance. V(null) when the global block is damaged;
-      setting O(maintenance) repairs it.
+    - Whether the whiteboard says that the cluster is in global maintenance. V(null) when the global
+      block is damaged; setting O(maintenance) without O(config) repairs it.
   returned: when O(state=present)
   type: bool
   sample: false
+declared:
+  description:
+    - Reason, owner, beginning and expiry of the maintenance, the times in seconds since 1970; an
+      expiry of V(0) is none. V(null) if it is not in maintenance.
+  returned: when O(maintenance) and O(config) are given
+  type: dict
+  sample:
+    reason: new switches
+    owner: ada
+    since: 1790000000.0
+    until: 0.0
 blocks:
   description:
     - All bytes of each block that was changed, by host id and V(0) for the global block, without
@@ -176,6 +258,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.errors import InputError
+from ..module_utils._holdfast.node.declare_in_files import check_options, with_maintenance
 from ..module_utils._holdfast.storage.paths import cluster_paths
 from ..module_utils._holdfast.storage.provision import check_folder
 from ..module_utils._holdfast.storage.provision_metadata import (
@@ -184,24 +267,31 @@ from ..module_utils._holdfast.storage.provision_metadata import (
     look_metadata,
     plan_metadata,
 )
+from ..module_utils._holdfast.storage.provision_records import sizes_from_options
 from ..module_utils._holdfast.storage.whiteboard import no_direct
-from ..module_utils._module import CLUSTER_FILES, Options, Result, run
+from ..module_utils._module import CLUSTER_FILES, MAINTENANCE, Options, Result, run
 
 MAX_WATCH = 600
 
 OPTIONS = CLUSTER_FILES.merge(
+    MAINTENANCE,
     Options(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "max_hosts": {"type": "int"},
             "block_size": {"type": "int", "choices": [4096, 2048]},
+            "node_record_size": {"type": "int"},
+            "manager_record_size": {"type": "int"},
+            "configuration_size": {"type": "int"},
             "maintenance": {"type": "bool"},
+            "config": {"type": "path"},
+            "node": {"type": "str"},
             "clear_host": {"type": "int"},
             "repair": {"type": "bool", "default": False},
             "watch": {"type": "float", "default": 3},
             "force": {"type": "bool", "default": False},
         }
-    )
+    ),
 )
 
 
@@ -213,13 +303,15 @@ def act(options: Mapping[str, Any], check: bool) -> Result:
         name=options["name"],
         present=options["state"] == "present",
         max_hosts=options["max_hosts"],
-        maintenance=options["maintenance"],
+        maintenance=None if options["config"] else options["maintenance"],
         force=options["force"],
         block_bytes=options["block_size"],
         clear_host=options["clear_host"],
         repair=options["repair"],
         watch=options["watch"],
+        record_sizes=sizes_from_options(options),
     )
+    check_options(options)
     found = look_metadata(paths, wanted, time.sleep)
     plan = plan_metadata(wanted, found, paths)
     check_folder(plan, paths)
@@ -227,7 +319,10 @@ def act(options: Mapping[str, Any], check: bool) -> Result:
     warnings = [*plan.warnings]
     if not found.direct:
         warnings.append(no_direct(paths.metadata))
-    return Result(changed, plan.after, plan.before, plan.after, warnings)
+    files = Result(changed, plan.after, plan.before, plan.after, warnings)
+    if options["config"] is None or options["maintenance"] is None:
+        return files
+    return with_maintenance(files, options, check)
 
 
 def main() -> None:

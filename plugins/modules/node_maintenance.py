@@ -14,11 +14,12 @@ author:
   - The holdfast authors (@holdfast)
 description:
   - With O(state=drained) the services of a node are moved away and none is placed on it.
-  - With O(state=active) the node is used again.
+  - With O(state=active) the node is used again, as it is when the expiry has come.
   - A drained node is not switched on by the cluster if it is fenced.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node
+  - holdfast.ha.maintenance
 options:
   node:
     description:
@@ -32,16 +33,6 @@ options:
       - drained
       - active
     default: drained
-  reason:
-    description:
-      - Why, for whoever looks at the status.
-    type: str
-    default: ""
-  owner:
-    description:
-      - Who asked for it.
-    type: str
-    default: ""
   wait:
     description:
       - With O(state=drained) wait until no service is left on the node, and fail naming what
@@ -54,6 +45,7 @@ options:
     type: float
     default: 120
 seealso:
+  - module: holdfast.ha.cluster_maintenance
   - module: holdfast.ha.cluster_info
 """
 
@@ -62,6 +54,7 @@ EXAMPLES = r"""
   holdfast.ha.node_maintenance:
     reason: kernel update
     owner: nightly job
+    duration: 7200
 
 - name: Use it again
   holdfast.ha.node_maintenance:
@@ -75,13 +68,16 @@ node:
   type: str
   sample: n2
 maintenance:
-  description: Reason, owner and beginning of the maintenance; V(null) while the node is active.
+  description:
+    - Reason, owner, beginning and expiry of the maintenance, the times in seconds since 1970; an
+      expiry of V(0) is none. V(null) while the node is active.
   returned: success
   type: dict
   sample:
     reason: kernel update
     owner: nightly job
     since: 1790000000.0
+    until: 1790007200.0
 moved:
   description: Where each service went that was on the node when the task began.
   returned: when O(state=drained) and O(wait=true), and not in check mode
@@ -95,20 +91,19 @@ version:
   sample: 14
 """
 
-from ..module_utils._holdfast.node.declare import declare_maintenance
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._holdfast.node.declare_maintenance import declare_maintenance
+from ..module_utils._module import MAINTENANCE, NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(
+    MAINTENANCE,
     Options(
         argument_spec={
             "node": {"type": "str"},
             "state": {"type": "str", "choices": ["drained", "active"], "default": "drained"},
-            "reason": {"type": "str", "default": ""},
-            "owner": {"type": "str", "default": ""},
             "wait": {"type": "bool", "default": True},
             "timeout": {"type": "float", "default": 120},
         }
-    )
+    ),
 )
 
 

@@ -210,6 +210,19 @@ def _hold(fleet: Cluster, node: str) -> None:
     )
 
 
+def _declare_hold(fleet: Cluster, node: str) -> None:
+    """Declare a global maintenance that ends by itself, or end the one that is declared."""
+    world = fleet.world
+    if world.storage.wanted.global_maintenance is not None:
+        world.say("the declared global maintenance is revoked")
+        _want(world, world.storage.wanted.without_global_maintenance())
+        return
+    until = world.now + world.random.uniform(2.0, 20.0)
+    world.say(f"global maintenance is declared until {until:.1f}")
+    maintenance = Maintenance("test", "ada", world.now, until)
+    _want(world, world.storage.wanted.with_global_maintenance(maintenance))
+
+
 def _change_a_service(fleet: Cluster, node: str) -> None:
     """Stop, start, redefine, remove or add a service."""
     world, chance, wanted = fleet.world, fleet.world.random, fleet.world.storage.wanted
@@ -235,7 +248,9 @@ def _drain(fleet: Cluster, node: str) -> None:
     if node in wanted.maintenance:
         wanted = wanted.without_maintenance(node)
     else:
-        wanted = wanted.with_maintenance(node, Maintenance("test"))
+        now = fleet.world.now
+        until = fleet.world.random.choice([0.0, now + fleet.world.random.uniform(2.0, 20.0)])
+        wanted = wanted.with_maintenance(node, Maintenance("test", "ada", now, until))
     _want(fleet.world, wanted)
 
 
@@ -254,6 +269,7 @@ FAULTS = (
     _trouble,
     _trouble,
     _hold,
+    _declare_hold,
     _change_a_service,
     _change_a_service,
     _drain,
@@ -266,7 +282,11 @@ def _mend(fleet: Cluster) -> None:
     world.say("all faults end")
     world.trouble = Trouble()
     world.storage.held = ""
-    wanted = replace(world.storage.wanted, maintenance={})
+    # What was declared with an expiry ends by itself: every other one was by then.
+    endless = {
+        name: one for name, one in world.storage.wanted.maintenance.items() if one.until > 0
+    }
+    wanted = replace(world.storage.wanted, maintenance=endless)
     _want(world, wanted)
     for name, machine in world.machines.items():
         machine.storage = machine.network = True

@@ -357,6 +357,8 @@ class ClusterDaemon(Daemon):
             if self.killed_between():
                 return
             self._power_on(node)
+        if step.board is not None and not self.killed_between() and not self.write_fails():
+            self.storage.held = "set on the whiteboard" if step.board else ""
 
     def _fence(self, node: str) -> None:
         sent = self.world.now

@@ -173,7 +173,7 @@ class World:
         """Put a manager's record on storage, and check S6 and S10."""
         if self._epochs.setdefault(state.epoch, name) != name:
             self.violated("S6", f"{name} writes epoch {state.epoch} of {self._epochs[state.epoch]}")
-        if before is not None and self.storage.held and before.commands != state.commands:
+        if before is not None and before.commands != state.commands and self._in_maintenance(state):
             self.violated("S10", f"{name} gives a command in global maintenance")
         self.storage.states[name] = state
         known = set(before.events) if before is not None else set()
@@ -181,6 +181,13 @@ class World:
             if event not in known:
                 about = " ".join(part for part in (event.service, event.node) if part)
                 self.say(f"manager {name}: {event.kind} {about}: {event.text}")
+
+    def _in_maintenance(self, state: ClusterState) -> bool:
+        """Return whether the cluster is held: on the whiteboard, or declared and not ended."""
+        declared = self.storage.wanted.global_maintenance
+        if declared is None or declared.identity == state.ended.get(""):
+            return bool(self.storage.held)
+        return True
 
     def fence(self, machine: Machine, by: str, done: Callable[[bool, str], None]) -> None:
         """Let a device switch a machine off, as well as it does at the moment."""

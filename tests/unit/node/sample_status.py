@@ -57,6 +57,11 @@ def healthy(at=AT):
     return build(ClusterState(epoch=7, manager="n1", nodes=_online(at), services=services), at=at)
 
 
+def on_hold(hold, at=AT):
+    """The healthy cluster in global maintenance."""
+    return {**healthy(at), "global_maintenance": True, "maintenance": asdict(hold)}
+
+
 def after_failover(at=AT):
     """Node n2 died 40 seconds ago and was fenced; its two services run elsewhere again."""
     began = at - 40
@@ -167,7 +172,7 @@ def failover_data(failover):
     return status_room._failover(asdict(failover))
 
 
-def build(state, *, leases=None, scores=None, maintenance=None, held=False, at=AT):
+def build(state, *, leases=None, scores=None, maintenance=None, hold=None, at=AT):
     """The status of a cluster whose manager's record is *state*; see ``read_status``."""
     wanted = _wanted(state, maintenance or {})
     host_ids = {name: number for number, name in enumerate(sorted(state.nodes), 1)}
@@ -189,7 +194,8 @@ def build(state, *, leases=None, scores=None, maintenance=None, held=False, at=A
         "cluster": "demo",
         "backend": "embedded",
         "at": at,
-        "global_maintenance": held,
+        "global_maintenance": hold is not None,
+        "maintenance": asdict(hold) if hold is not None else None,
         "config_version": wanted.version,
         "manager": {"node": state.manager, "epoch": state.epoch, "active": True},
         "configuration_lease": {"node": "n1", "epoch": wanted.version, "active": False},

@@ -24,13 +24,20 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import declare
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    await_manager,
+    declare,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     MANAGER_LEASE,
     ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_fence import (
     declare_fence,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_maintenance import (  # noqa: E501
+    declare_global_maintenance,
+    declare_maintenance,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import write_device
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
@@ -100,10 +107,12 @@ class Cluster:
             "state": state,
             "reason": "disks",
             "owner": "ada",
+            "until": None,
+            "duration": None,
             "wait": False,
             "timeout": 0.3,
         }
-        return declare.declare_maintenance({**options, **changes}, check)
+        return declare_maintenance({**options, **changes}, check)
 
     def close(self):
         self.storage.close()
@@ -201,7 +210,7 @@ def test_a_service_that_is_not_there_can_be_absent(cluster):
     ],
 )
 def test_a_wait_that_is_in_vain_says_what_the_service_is(cluster, monkeypatch, status, message):
-    monkeypatch.setattr(declare, "POLL", 0.02)
+    monkeypatch.setattr(await_manager, "POLL", 0.02)
     cluster.manager_says(1, {"web": status} if status else {})
     with pytest.raises(HoldfastError) as caught:
         cluster.service(resources=[RESOURCE], wait=True)
@@ -210,7 +219,7 @@ def test_a_wait_that_is_in_vain_says_what_the_service_is(cluster, monkeypatch, s
 
 
 def test_a_state_from_before_the_change_ends_no_wait(cluster, monkeypatch):
-    monkeypatch.setattr(declare, "POLL", 0.02)
+    monkeypatch.setattr(await_manager, "POLL", 0.02)
     cluster.manager_says(0, {"web": ServiceStatus(ServiceState.STARTED, "n1")})
     message = "The manager has not taken up the change after 0.3 s; see holdfast status."
     with pytest.raises(HoldfastError) as caught:
@@ -288,6 +297,7 @@ def test_a_drained_node_keeps_since_when_it_is_and_who_asked_for_it(cluster, mon
         "reason": "memory",
         "owner": "bob",
         "since": first["since"],
+        "until": 0.0,
     }
     assert cluster.maintenance("active").after == {"n2": None}
     assert cluster.wanted().maintenance == {}
@@ -315,7 +325,7 @@ def on_n2(state, reason=""):
 
 
 def test_a_wait_for_a_drain_names_what_blocks_it(cluster, monkeypatch):
-    monkeypatch.setattr(declare, "POLL", 0.02)
+    monkeypatch.setattr(await_manager, "POLL", 0.02)
     cluster.manager_says(1, on_n2(ServiceState.STARTED, "no other node may run it"))
     with pytest.raises(HoldfastError) as caught:
         cluster.maintenance(wait=True)
@@ -348,7 +358,7 @@ def test_a_drain_tells_where_each_service_went(cluster, monkeypatch):
 def test_a_wait_for_a_node_that_is_not_online_says_what_it_is(
     cluster, monkeypatch, status, message
 ):
-    monkeypatch.setattr(declare, "POLL", 0.02)
+    monkeypatch.setattr(await_manager, "POLL", 0.02)
     cluster.manager_says(1, nodes={"n2": status} if status else {})
     with pytest.raises(HoldfastError) as caught:
         cluster.maintenance("active", wait=True)

@@ -8,6 +8,9 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import Failover
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import status_page_style
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page import (
@@ -171,8 +174,10 @@ def test_the_verdict_and_each_problem_are_in_the_header():
 def test_global_maintenance_has_a_banner_only_while_it_holds():
     status = sample.healthy()
     assert not Page(render_page(status)).all("p", "banner")
-    held = Page(render_page({**status, "global_maintenance": True}))
-    assert "Nothing is fenced" in held.all("p", "banner")[0]["text"]
+    hold = Maintenance("<b>new</b> switches", "ada", sample.AT - 60, sample.AT + 90)
+    banner = Page(render_page(sample.on_hold(hold))).all("p", "banner")[0]["text"]
+    assert "Nothing is fenced" in banner
+    assert "by ada, until 2026-09-21T14:14:50Z (in 1m 30s): <b>new</b> switches." in banner
 
 
 def test_times_are_utc_and_the_moment_of_the_page_is_stated():

@@ -8,6 +8,9 @@ import copy
 import re
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     Failover,
     NodeState,
@@ -59,9 +62,30 @@ def test_each_problem_is_a_sentence_above_the_tables():
 
 
 def test_global_maintenance_is_loud_and_says_what_it_stops():
-    text = plain({**sample.healthy(), "global_maintenance": True})
+    text = plain(sample.on_hold(Maintenance("new switches", "ada", sample.AT - 60, sample.AT + 90)))
     assert "held by global maintenance" in text.splitlines()[0]
-    assert "*** GLOBAL MAINTENANCE ***\nNothing is fenced, recovered, started" in text
+    loud = text.split("*** GLOBAL MAINTENANCE ***\n")[1].split("\n\n")[0].replace("\n", " ")
+    assert loud == (
+        "In maintenance for 1m 0s by ada, until 2026-09-21T14:14:50Z (in 1m 30s): new switches."
+        " Nothing is fenced, recovered, started or moved until global maintenance is ended."
+    )
+
+
+@pytest.mark.parametrize(
+    ("hold", "sentence"),
+    [
+        (Maintenance("set on the whiteboard"), "In maintenance: set on the whiteboard."),
+        (Maintenance("", "eve", sample.AT - 5), "In maintenance for 5s by eve."),
+        (
+            Maintenance("x\x1b[31my", "", 0.0, sample.AT - 5),
+            "In maintenance, over since 2026-09-21T14:13:15Z and not ended by a manager yet:"
+            " x [31my.",
+        ),
+    ],
+)
+def test_what_is_not_known_of_a_maintenance_is_left_out(hold, sentence):
+    assert status_words.held(sample.on_hold(hold)) == sentence
+    assert status_words.held(sample.healthy()) == ""
 
 
 def test_a_cluster_without_a_manager_does_not_pass_for_well():
@@ -70,6 +94,15 @@ def test_a_cluster_without_a_manager_does_not_pass_for_well():
     text = plain(sample.with_problems(status))
     assert text.startswith("Cluster demo: 1 problem\n")
     assert "No manager (the last was n1, epoch 7)" in text
+
+
+def test_a_manager_lease_of_which_nothing_is_known_passes_neither_for_held_nor_for_free():
+    status = sample.healthy()
+    status["manager"] = {"node": "n1", "epoch": 7, "active": None}
+    text = plain(sample.with_problems(status))
+    assert text.startswith("Cluster demo: 1 problem\n")
+    assert "Manager perhaps n1, epoch 7" in text
+    assert "It cannot be told from here whether node n1 still holds the manager lease." in text
 
 
 def test_the_embedded_backend_is_said_to_be_on_one_machine_and_a_real_one_is_not():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .hold import look_at_maintenance
 from .nodes import look_at_nodes, switch_on_again
 from .round import FenceOrder, Round
 from .seen import Seen, Timing
@@ -21,11 +22,15 @@ from .wanted import Wanted
 
 @dataclass(frozen=True)
 class Step:
-    """The state to write, then the orders: fences to send and nodes to switch on."""
+    """The state to write, then the orders: fences to send and nodes to switch on.
+
+    *board* is what to write into the whiteboard's global block, None for nothing.
+    """
 
     state: ClusterState
     fences: tuple[FenceOrder, ...] = ()
     powers: tuple[str, ...] = ()
+    board: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -67,16 +72,17 @@ def take_over(
 def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
     """Return what the manager does next.
 
-    While global maintenance holds, results are still read into the nodes'
-    states, but nothing is fenced, recovered, started or moved.
+    While global maintenance holds (see ``hold.py``), results are still read into the
+    nodes' states, but nothing is fenced, recovered, started or moved.
     """
     round_ = Round(state, seen, timing)
     _note_configuration(round_)
+    look_at_maintenance(round_)
     look_at_nodes(round_)
-    if not seen.held:
+    if not round_.seen.held:
         look_at_services(round_)
         switch_on_again(round_)
-    return Step(round_.state, tuple(round_.fences), tuple(round_.powers))
+    return Step(round_.state, tuple(round_.fences), tuple(round_.powers), round_.board)
 
 
 def _with_intent(state: ClusterState, intent: Intent) -> ClusterState:

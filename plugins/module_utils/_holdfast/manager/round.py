@@ -24,13 +24,17 @@ class FenceOrder:
 
 @dataclass
 class Round:
-    """The state as this round changes it, and the orders that it gives."""
+    """The state as this round changes it, and the orders that it gives.
+
+    *board* is what the global block of the whiteboard shall say; None leaves it alone.
+    """
 
     state: ClusterState
     seen: Seen
     timing: Timing
     fences: list[FenceOrder] = field(default_factory=list)
     powers: list[str] = field(default_factory=list)
+    board: bool | None = None
 
     def node(self, name: str) -> NodeStatus:
         """Return the status of a node; one that is new is unknown."""

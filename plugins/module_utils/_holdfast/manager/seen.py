@@ -59,10 +59,11 @@ class NodeSeen:
 
 @dataclass(frozen=True)
 class FenceReport:
-    """How a fence ended: *confirmed* only if every device verified the power to be off.
+    """How a fence ended: *confirmed* only if it is proof that the node is dead.
 
     *sent* and *ended* are seconds since 1970; *quiet* says that the node wrote
-    nothing from the moment the fence was sent until it was confirmed.
+    nothing from the moment the fence was sent until it was confirmed.  *verified* is
+    False where no device said so, and the operator's word for the node's watchdog counts.
     """
 
     node: str
@@ -71,6 +72,7 @@ class FenceReport:
     sent: float
     ended: float
     quiet: bool = True
+    verified: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,9 @@ class Seen:
 
     *now* is monotonic seconds, *wall* seconds since 1970; *storage_trouble* is
     empty, or says why the manager's own way to the storage is not to be
-    trusted; *held* is the reason for global maintenance, empty if there is none.
+    trusted; *held* says what the whiteboard's global block holds the cluster for, and
+    is empty if that says no maintenance; *board_readable* is False where it is damaged.
+    *wall_even* says that the wall clock did not jump for a while.
     """
 
     now: float
@@ -101,6 +105,8 @@ class Seen:
     fencing: frozenset[str] = frozenset()
     fences: tuple[FenceReport, ...] = ()
     powers: tuple[PowerReport, ...] = ()
+    board_readable: bool = True
+    wall_even: bool = True
 
 
 @dataclass(frozen=True)

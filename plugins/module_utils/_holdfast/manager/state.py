@@ -14,8 +14,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
+from .maintenance import Maintenance, maintenance_document, maintenance_from_document
+
 EVENTS_KEPT = 200
 FAILOVERS_KEPT = 20
+
+FAILOVER_SERVICES_KEPT = 2000
+"""How many services the finished failovers may name together, the newest aside."""
 
 T = TypeVar("T")
 
@@ -147,6 +152,11 @@ class ClusterState:
     *config_version* and *config_slot* say which wanted configuration it worked
     from, so that a node reads exactly that one; *probes* are the services that
     every node is asked to look for.
+
+    *hold* is the global maintenance in force and *hold_from_board* whether it is by word
+    of the whiteboard alone; *board* is what its global block said when it last agreed
+    with that, and *board_pending* that it is being written and was not seen to agree yet.  *ended* names the maintenances that were ended before the configuration
+    says so: by node, "" for the cluster, with their beginning and expiry.
     """
 
     epoch: int = 0
@@ -159,6 +169,11 @@ class ClusterState:
     probes: tuple[str, ...] = ()
     failovers: tuple[Failover, ...] = ()
     events: tuple[Event, ...] = ()
+    hold: Maintenance | None = None
+    hold_from_board: bool = False
+    board: bool | None = None
+    board_pending: bool = False
+    ended: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def with_service(self, service_id: str, status: ServiceStatus) -> ClusterState:
         """Return this state with one service changed."""
@@ -173,9 +188,18 @@ class ClusterState:
         return replace(self, events=(*self.events, event)[-EVENTS_KEPT:])
 
     def with_failover(self, failover: Failover) -> ClusterState:
-        """Return this state with a failover begun or brought up to date."""
+        """Return this state with a failover begun or brought up to date.
+
+        Of those that are finished the oldest are dropped: beyond the limit, and while
+        they name too many services, which would fill the record.
+        """
         others = [one for one in self.failovers if one.finished or one.node != failover.node]
-        return replace(self, failovers=(*others, failover)[-FAILOVERS_KEPT:])
+        kept = (*others, failover)[-FAILOVERS_KEPT:]
+        named = sum(len(one.services) for one in kept if one.finished)
+        while named > FAILOVER_SERVICES_KEPT and kept[0].finished and len(kept) > 1:
+            named -= len(kept[0].services)
+            kept = kept[1:]
+        return replace(self, failovers=kept)
 
     def open_failover(self, node: str) -> Failover | None:
         """Return the failover of *node* that is still under way."""
@@ -206,6 +230,8 @@ def state_document(state: ClusterState) -> dict[str, Any]:
     document["nodes"] = {key: _plain(value) for key, value in sorted(state.nodes.items())}
     document["failovers"] = [asdict(one) for one in state.failovers]
     document["events"] = [asdict(one) for one in state.events]
+    document["hold"] = maintenance_document(state.hold) if state.hold is not None else None
+    document["ended"] = {key: list(times) for key, times in sorted(state.ended.items())}
     return document
 
 
@@ -223,6 +249,12 @@ def state_from_document(document: Mapping[str, Any]) -> ClusterState:
     simple["nodes"] = {key: _node_status(row) for key, row in document.get("nodes", {}).items()}
     simple["failovers"] = tuple(_failover(row) for row in document.get("failovers", ()))
     simple["events"] = tuple(Event(**known(Event, row)) for row in document.get("events", ()))
+    hold = document.get("hold")
+    simple["hold"] = maintenance_from_document(hold) if hold is not None else None
+    simple["ended"] = {
+        key: (float(since), float(until))
+        for key, (since, until) in document.get("ended", {}).items()
+    }
     return ClusterState(**simple)
 
 

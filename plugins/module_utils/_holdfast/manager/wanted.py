@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The wanted configuration: which services there are, their rules, and drained nodes.
+"""The wanted configuration: which services there are, their rules, and what is in maintenance.
 
-It is what the modules ``service``, ``rule`` and ``node_maintenance`` change and
-what the manager works towards.  As a document it is plain JSON data; this file
-turns it into checked values and back.
+It is what the modules ``service``, ``rule``, ``node_maintenance`` and
+``cluster_maintenance`` change and what the manager works towards.  As a document it
+is plain JSON data; this file turns it into checked values and back.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from .. import names
 from ..errors import InputError
+from .maintenance import Maintenance, maintenance_document, maintenance_from_document
 
 STARTED = "started"
 STOPPED = "stopped"
@@ -84,23 +85,18 @@ class ServiceRule:
 
 
 @dataclass(frozen=True)
-class Maintenance:
-    """A drained node: why, who asked, and since when (seconds since 1970, for people)."""
-
-    reason: str = ""
-    owner: str = ""
-    since: float = 0.0
-
-
-@dataclass(frozen=True)
 class Wanted:
-    """The whole wanted configuration; *version* is that of the configuration lease."""
+    """The whole wanted configuration; *version* is that of the configuration lease.
+
+    *maintenance* are the drained nodes; *global_maintenance* is that of the cluster.
+    """
 
     version: int = 0
     services: Mapping[str, Service] = field(default_factory=dict)
     node_rules: Mapping[str, NodeRule] = field(default_factory=dict)
     service_rules: Mapping[str, ServiceRule] = field(default_factory=dict)
     maintenance: Mapping[str, Maintenance] = field(default_factory=dict)
+    global_maintenance: Maintenance | None = None
 
     def rules(self) -> list[NodeRule | ServiceRule]:
         """Return all rules of both kinds."""
@@ -151,6 +147,14 @@ class Wanted:
     def without_maintenance(self, node: str) -> Wanted:
         """Return this configuration with *node* back in use."""
         return replace(self, maintenance=_without(self.maintenance, node))
+
+    def with_global_maintenance(self, maintenance: Maintenance) -> Wanted:
+        """Return this configuration with the whole cluster in maintenance."""
+        return replace(self, global_maintenance=maintenance)
+
+    def without_global_maintenance(self) -> Wanted:
+        """Return this configuration with the cluster in no maintenance of its own."""
+        return replace(self, global_maintenance=None)
 
     def node_rule_of(self, service_id: str) -> NodeRule | None:
         """Return the one node rule that names the service, or None."""
@@ -271,7 +275,7 @@ def rule_document(rule: NodeRule | ServiceRule) -> dict[str, Any]:
 
 def wanted_document(wanted: Wanted) -> dict[str, Any]:
     """Return the whole configuration as plain data, as it stands in its record."""
-    return {
+    document: dict[str, Any] = {
         "version": wanted.version,
         "services": [service_document(wanted.services[key]) for key in sorted(wanted.services)],
         "node_rules": [rule_document(wanted.node_rules[key]) for key in sorted(wanted.node_rules)],
@@ -279,10 +283,12 @@ def wanted_document(wanted: Wanted) -> dict[str, Any]:
             rule_document(wanted.service_rules[key]) for key in sorted(wanted.service_rules)
         ],
         "maintenance": {
-            node: {"reason": one.reason, "owner": one.owner, "since": one.since}
-            for node, one in sorted(wanted.maintenance.items())
+            node: maintenance_document(one) for node, one in sorted(wanted.maintenance.items())
         },
     }
+    if wanted.global_maintenance is not None:
+        document["global_maintenance"] = maintenance_document(wanted.global_maintenance)
+    return document
 
 
 def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
@@ -291,15 +297,17 @@ def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
     node_rules = [node_rule_from_options(row) for row in document.get("node_rules", ())]
     service_rules = [service_rule_from_options(row) for row in document.get("service_rules", ())]
     maintenance = {
-        node: Maintenance(str(row["reason"]), str(row["owner"]), float(row["since"]))
+        node: maintenance_from_document(row)
         for node, row in document.get("maintenance", {}).items()
     }
+    whole = document.get("global_maintenance")
     return Wanted(
         version=int(document.get("version", 0)),
         services={service.id: service for service in services},
         node_rules={node_rule.name: node_rule for node_rule in node_rules},
         service_rules={service_rule.name: service_rule for service_rule in service_rules},
         maintenance=maintenance,
+        global_maintenance=maintenance_from_document(whole) if whole is not None else None,
     )
 
 

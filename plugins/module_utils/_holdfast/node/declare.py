@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changing what a cluster is to do, for the modules: services, rules, maintenance, nodes.
+"""Changing what a cluster is to do, for the modules: services, rules, nodes.
 
 Each function takes the options of its module and whether it is check mode, and
 returns what changed; the plan in check mode is the one that is applied.
@@ -8,19 +8,15 @@ returns what changed; the plan in check mode is the one that is applied.
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from .. import names
-from ..errors import HoldfastError, InputError, StorageError
-from ..manager.state import ClusterState, NodeState
+from ..errors import InputError, StorageError
+from ..manager.state import ClusterState
 from ..manager.wanted import (
-    Maintenance,
     NodeRule,
     ServiceRule,
     Wanted,
@@ -31,15 +27,14 @@ from ..manager.wanted import (
     service_rule_from_options,
 )
 from ..ocf.locate import locate, parse_agent
-from ..ocf.metadata import check_parameters, load_metadata
+from ..ocf.metadata import load_metadata
+from ..ocf.parameters import check_parameters
 from ..result import Result
 from ..secrets import without_secrets
 from ..storage.whole_file import write_text
-from .cluster_storage import ClusterStorage
+from .await_manager import await_manager
 from .configuration import NodeConfiguration, from_document, load, to_document
-from .wanted_change import Change, change_wanted
-
-POLL = 0.2
+from .wanted_change import change_wanted
 
 
 def declare_service(options: Mapping[str, Any], check: bool) -> Result:
@@ -85,43 +80,6 @@ def declare_rule(options: Mapping[str, Any], check: bool) -> Result:
     before, after = _rule(change.before, name), _rule(change.after, name)
     values = {"rule": after, "version": change.after.version}
     return Result(change.changed, values, before, after)
-
-
-def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
-    """Drain a node, or use it again, as the module ``node_maintenance`` was told to."""
-    configuration = load(Path(options["config"]))
-    node = names.node_name(options["node"] or configuration.node)
-    if node not in configuration.members:
-        known = ", ".join(sorted(configuration.members))
-        raise InputError("node", node, f"one of the cluster's nodes ({known})")
-    drain = options["state"] == "drained"
-    services = _services_on(configuration, node)
-
-    def plan(wanted: Wanted) -> Wanted:
-        if not drain:
-            return wanted.without_maintenance(node)
-        before = wanted.maintenance.get(node)
-        since = before.since if before is not None else time.time()
-        owner = options["owner"] or (before.owner if before is not None else _user())
-        return wanted.with_maintenance(node, Maintenance(options["reason"], owner, since))
-
-    change = change_wanted(configuration, plan, check=check)
-    before, after = _maintenance(change, node)
-    values: dict[str, Any] = {
-        "node": node,
-        "maintenance": after,
-        "version": change.after.version,
-    }
-    if options["wait"] and not check:
-        version, timeout = change.after.version, options["timeout"]
-        if drain:
-            state = _wait_for_drain(configuration, node, version, timeout)
-        else:
-            state = _wait_for_node(configuration, node, version, timeout)
-        if drain:
-            moved = {one: state.services[one].node for one in services if one in state.services}
-            values["moved"] = moved
-    return Result(change.changed, values, {node: before}, {node: after})
 
 
 def declare_node(options: Mapping[str, Any], check: bool) -> Result:
@@ -196,31 +154,6 @@ def _rule(wanted: Wanted, name: str) -> dict[str, Any] | None:
     return None
 
 
-def _maintenance(change: Change, node: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    rows = []
-    for wanted in (change.before, change.after):
-        one = wanted.maintenance.get(node)
-        row = {"reason": one.reason, "owner": one.owner, "since": one.since} if one else None
-        rows.append(row)
-    return rows[0], rows[1]
-
-
-def _user() -> str:
-    """Return who runs this; a container's user may have a number only."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return f"user id {os.geteuid()}"
-
-
-def _services_on(configuration: NodeConfiguration, node: str) -> list[str]:
-    storage = ClusterStorage(configuration)
-    try:
-        return (storage.read_manager() or ClusterState()).services_on(node)
-    finally:
-        storage.close()
-
-
 def _wait_for_service(
     configuration: NodeConfiguration, name: str, wanted: str, version: int, timeout: float
 ) -> dict[str, Any]:
@@ -234,63 +167,11 @@ def _wait_for_service(
             return f"Service {name!r} is not taken up by the manager"
         return f"Service {name!r} is {status.state.value}: {status.reason}"
 
-    state = _wait(configuration, version, timeout, done, why)
+    state = await_manager(configuration, version, timeout, done, why)
     status = state.services.get(name)
     if status is None:
         return {"state": "absent", "node": "", "reason": ""}
     return {"state": status.state.value, "node": status.node, "reason": status.reason}
-
-
-def _wait_for_drain(
-    configuration: NodeConfiguration, node: str, version: int, timeout: float
-) -> ClusterState:
-    def why(state: ClusterState) -> str:
-        left = [f"{one} ({state.services[one].reason})" for one in state.services_on(node)]
-        return f"Node {node!r} is not drained, these are still on it: {', '.join(left)}"
-
-    def done(state: ClusterState) -> bool:
-        moving = [one for one in state.services.values() if one.state.value == "request_start"]
-        return not state.services_on(node) and not moving
-
-    return _wait(configuration, version, timeout, done, why)
-
-
-def _wait_for_node(
-    configuration: NodeConfiguration, node: str, version: int, timeout: float
-) -> ClusterState:
-    def done(state: ClusterState) -> bool:
-        return node in state.nodes and state.nodes[node].state is NodeState.ONLINE
-
-    def why(state: ClusterState) -> str:
-        status = state.nodes.get(node)
-        known = f"{status.state.value}: {status.reason}" if status is not None else "unknown"
-        return f"Node {node!r} is {known}"
-
-    return _wait(configuration, version, timeout, done, why)
-
-
-def _wait(
-    configuration: NodeConfiguration,
-    version: int,
-    timeout: float,
-    done: Callable[[ClusterState], bool],
-    why: Callable[[ClusterState], str],
-) -> ClusterState:
-    """Wait until the manager has taken up *version* and *done*; fail with *why* it is not."""
-    until = time.monotonic() + timeout
-    storage = ClusterStorage(configuration)
-    try:
-        while True:
-            state = storage.read_manager() or ClusterState()
-            taken_up = state.config_version >= version
-            if taken_up and done(state):
-                return state
-            if time.monotonic() > until:
-                reason = why(state) if taken_up else "The manager has not taken up the change"
-                raise HoldfastError(f"{reason} after {timeout:g} s; see holdfast status.")
-            time.sleep(POLL)
-    finally:
-        storage.close()
 
 
 def _read_document(path: Path) -> Any:

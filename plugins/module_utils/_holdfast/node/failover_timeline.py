@@ -12,7 +12,8 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-from .status_words import clean, utc
+from ..manager.maintenance import utc
+from .status_words import clean
 
 _STEP_WORDS = {
     "suspected": "suspected",

@@ -14,10 +14,12 @@ from typing import Any
 
 from ..errors import StorageError
 from ..lease.interface import HostLeaseView, HostState
+from ..manager.hold import in_force
+from ..manager.maintenance import Maintenance, maintenance_document
 from ..manager.report import LocalState, Report
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
 from ..manager.wanted import Wanted, rule_document
-from ..storage.whiteboard import HostBlock
+from ..storage.whiteboard import Board, HostBlock
 from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
 
@@ -51,7 +53,13 @@ def read_status(configuration: NodeConfiguration) -> dict[str, Any]:
 def problems(status: dict[str, Any]) -> list[str]:
     """Return, one sentence each, what is not as it should be; an empty list is health."""
     found: list[str] = []
-    if not status["manager"]["active"]:
+    manager = status["manager"]
+    if manager["active"] is None:
+        found.append(
+            f"It cannot be told from here whether node {manager['node'] or 'unknown'} still holds"
+            " the manager lease."
+        )
+    elif not manager["active"]:
         found.append("No node holds the manager lease: nothing is decided until one does.")
     for name, node in status["nodes"].items():
         if node["problem"]:
@@ -83,7 +91,8 @@ def under_way(status: dict[str, Any]) -> list[str]:
 def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[str, Any]:
     board = storage.board.read()
     state = storage.read_manager() or ClusterState()
-    wanted, _slot = storage.read_wanted()
+    declared, _slot = storage.read_wanted()
+    wanted = in_force(declared, state.ended)
     reports, troubles = _reports(configuration, storage)
     leases = storage.leases.hosts()
     for host_id, text in board.problems.items():
@@ -102,12 +111,13 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         }
         for name, member in sorted(configuration.members.items())
     }
-    held = board.global_block is None or board.global_block.maintenance
+    hold = global_maintenance(board, state, wanted)
     result = {
         "cluster": configuration.cluster,
         "backend": configuration.backend,
         "at": time.time(),
-        "global_maintenance": held,
+        "global_maintenance": hold is not None,
+        "maintenance": maintenance_document(hold) if hold is not None else None,
         "config_version": wanted.version,
         "manager": _lease(configuration, storage, MANAGER_LEASE),
         "configuration_lease": _lease(configuration, storage, CONFIGURATION_LEASE),
@@ -120,6 +130,24 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
     result["problems"] = problems(result)
     result["under_way"] = under_way(result)
     return result
+
+
+def global_maintenance(board: Board, state: ClusterState, wanted: Wanted) -> Maintenance | None:
+    """Return the global maintenance that holds the cluster, None if it is not held.
+
+    *wanted* is what is in force of the configuration.  Of what the whiteboard says alone
+    nobody is known to have asked for it, and not since when.
+    """
+    known = wanted.global_maintenance or state.hold
+    if known is not None:
+        return known
+    if board.global_block is None:
+        return Maintenance("the whiteboard's global block is damaged")
+    if not board.global_block.maintenance:
+        return None
+    if state.board or state.board_pending:
+        return Maintenance("ended, but the whiteboard still says so")
+    return Maintenance("set on the whiteboard")
 
 
 def _reports(
@@ -146,7 +174,7 @@ def _node(name: str, state: ClusterState, wanted: Wanted, report: Report | None)
         "reason": status.reason,
         "since": status.since,
         "proof": status.proof,
-        "maintenance": asdict(maintenance) if maintenance is not None else None,
+        "maintenance": maintenance_document(maintenance) if maintenance is not None else None,
         "services": state.services_on(name),
         "lease_lost": report.lease_lost if report is not None else False,
     }
@@ -189,7 +217,7 @@ def _lease(configuration: NodeConfiguration, storage: ClusterStorage, name: str)
     return {
         "node": names.get(holder.host_id, ""),
         "epoch": holder.version,
-        "active": bool(holder.active),
+        "active": holder.active,
     }
 
 

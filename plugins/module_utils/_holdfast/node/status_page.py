@@ -68,7 +68,7 @@ def _header(status: dict[str, Any]) -> Html:
     if status["global_maintenance"]:
         parts.append(
             '<p class="banner" role="status"><strong>Global maintenance.</strong>'
-            f" {escaped(words.GLOBAL_MAINTENANCE)}</p>"
+            f" {escaped(words.held(status))} {escaped(words.GLOBAL_MAINTENANCE)}</p>"
         )
     for kind, label in (("problems", "Problems"), ("under_way", "Under way")):
         if status[kind]:
@@ -206,7 +206,9 @@ def _lease_row(name: str, lease: dict[str, Any], version: str, *, needed: bool) 
     """Return a row for a lease; one that is only held while it is used may be free."""
     free = Tone.BAD if needed else Tone.QUIET
     held = state("held", Tone.GOOD) if lease["active"] else state("not held", free)
-    last = "" if lease["active"] or not lease["node"] else " (the last)"
+    if lease["active"] is None:
+        held = state("not known whether held", Tone.WARN)
+    last = " (the last)" if lease["active"] is False and lease["node"] else ""
     return [
         escaped(name),
         escaped(f"{clean(lease['node'])}{last}" or words.UNTOLD),

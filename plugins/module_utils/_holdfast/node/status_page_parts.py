@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NewType
 
+from ..manager.maintenance import utc
 from .failover_timeline import Phase, phases, steps, total
-from .status_words import Tone, age_since, clean, utc
+from .status_words import Tone, age_since, clean
 
 Html = NewType("Html", str)
 

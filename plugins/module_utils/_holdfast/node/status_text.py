@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..manager.maintenance import utc
 from . import status_words as words
 from .failover_timeline import steps, total
 from .status_words import Tone, clean
@@ -73,13 +74,14 @@ def _headline(status: dict[str, Any], colour: bool, width: int) -> list[str]:
     lines = [
         f"Cluster {clean(status['cluster'])}: {_painted(text, tone, colour)}",
         f"{_capital(words.manager(status))}; {words.summary(status)}",
-        f"As of {words.utc(status['at'])}, configuration version {status['config_version']}",
+        f"As of {utc(status['at'])}, configuration version {status['config_version']}",
     ]
     if status["backend"] == "embedded":
         lines += textwrap.wrap(words.EMBEDDED, max(width, 40))
     if status["global_maintenance"]:
         loud = _painted("*** GLOBAL MAINTENANCE ***", Tone.WARN, colour)
-        lines += ["", loud, *textwrap.wrap(words.GLOBAL_MAINTENANCE, max(width, 40))]
+        sentences = f"{words.held(status)} {words.GLOBAL_MAINTENANCE}"
+        lines += ["", loud, *textwrap.wrap(sentences, max(width, 40))]
     told = [*status["problems"], *status["under_way"]]
     if told:
         lines.append("")
@@ -142,7 +144,7 @@ def _events(status: dict[str, Any], width: int) -> list[str]:
     header = ("LAST EVENTS", "AGO", "WHAT", "ABOUT", "TEXT")
     rows = [
         [
-            Cell(words.utc(event["at"])),
+            Cell(utc(event["at"])),
             Cell(words.age_since(event["at"], status["at"]), right=True),
             Cell(clean(event["kind"])),
             Cell(words.event_subject(event)),

@@ -9,10 +9,10 @@ count up to the moment at which that was read, its ``at``.
 from __future__ import annotations
 
 import enum
-from datetime import datetime, timezone
 from typing import Any
 
 from ..lease.interface import HostState
+from ..manager.maintenance import utc
 from ..manager.state import NodeState, ServiceState
 from .status import UNHELD
 
@@ -85,14 +85,6 @@ def age_since(since: float, at: float) -> str:
     return age(at - since) if since else UNTOLD
 
 
-def utc(at: float) -> str:
-    """Return a time in seconds since 1970 as ISO 8601 in UTC."""
-    try:
-        return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (OverflowError, ValueError, OSError):
-        return UNTOLD
-
-
 def verdict(status: dict[str, Any]) -> tuple[Tone, str]:
     """Return how the cluster is, in a few words."""
     count = len(status["problems"])
@@ -120,6 +112,8 @@ def manager(status: dict[str, Any]) -> str:
     lease = status["manager"]
     if lease["active"]:
         return f"manager {clean(lease['node']) or 'unknown'}, epoch {lease['epoch']}"
+    if lease["active"] is None:
+        return f"manager perhaps {clean(lease['node']) or 'unknown'}, epoch {lease['epoch']}"
     if lease["node"]:
         return f"no manager (the last was {clean(lease['node'])}, epoch {lease['epoch']})"
     return "no manager yet"
@@ -188,6 +182,12 @@ def event_subject(event: dict[str, Any]) -> str:
     return service or node or UNTOLD
 
 
+def held(status: dict[str, Any]) -> str:
+    """Return in one sentence who holds the cluster, why, since when and until when."""
+    text = _maintenance(status["maintenance"], status["at"])
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
 def _node_in_doubt(service: dict[str, Any], nodes: dict[str, Any]) -> bool:
     """Return whether the service is held to be on a node that is not known to be well."""
     if not service["node"] or service["state"] == ServiceState.RECOVERY.value:
@@ -204,6 +204,15 @@ def _maintenance(maintenance: dict[str, Any] | None, at: float) -> str:
         text += f" for {age_since(maintenance['since'], at)}"
     if maintenance["owner"]:
         text += f" by {clean(maintenance['owner'])}"
+    text += _until(maintenance["until"], at)
     if maintenance["reason"]:
         text += f": {clean(maintenance['reason'])}"
     return text
+
+
+def _until(until: float, at: float) -> str:
+    if not until:
+        return ""
+    if until <= at:
+        return f", over since {utc(until)} and not ended by a manager yet"
+    return f", until {utc(until)} (in {age(until - at)})"

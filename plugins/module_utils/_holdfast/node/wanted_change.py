@@ -9,9 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..errors import LeaseError
+from ..manager.hold import has_maintenance, in_force
+from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
 from .cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
+from .wanted_size import refuse_too_large
 
 WAIT = 10.0
 """Seconds to wait for the configuration lease while another change is being written."""
@@ -42,23 +45,25 @@ def change_wanted(
     Nothing is written when nothing changes, or when *check* is set.  Otherwise
     the lease is taken, the newest configuration read again, *plan* applied to
     that, and the result written into this node's slot with the lease's version.
+    A maintenance that the manager has ended counts as gone, before and after.
 
     Raises ``LeaseError`` when the lease cannot be had within *wait* seconds, or was
-    lost before the change stood: then it is not applied.
+    lost before the change stood: then it is not applied; ``StorageError``, in check
+    mode too, when the new configuration would not fit the file of records.
     """
     storage = ClusterStorage(configuration)
     try:
-        before, _slot = storage.read_wanted()
-        change = Change(before, plan(before))
+        change = _planned(storage, configuration, plan, storage.read_wanted()[0])
         if check or not change.changed:
             return change
         storage.adopt_host_lease()
         version = _acquire(storage, wait)
         try:
-            before, _slot = storage.read_wanted()
-            change = Change(before, plan(before))
+            newest, _slot = storage.search_wanted()
+            _refuse_older(newest, version)
+            change = _planned(storage, configuration, plan, newest)
             if change.changed:
-                change = Change(before, replace(change.after, version=version))
+                change = replace(change, after=replace(change.after, version=version))
                 storage.write_wanted(change.after)
                 _verify(storage, change.after)
         finally:
@@ -66,6 +71,21 @@ def change_wanted(
         return change
     finally:
         storage.close()
+
+
+def _planned(
+    storage: ClusterStorage,
+    configuration: NodeConfiguration,
+    plan: Callable[[Wanted], Wanted],
+    newest: Wanted,
+) -> Change:
+    """Return what *plan* makes of the *newest* configuration; refused if it has no room."""
+    ended = (storage.read_manager() or ClusterState()).ended if has_maintenance(newest) else {}
+    before = in_force(newest, ended)
+    change = Change(before, plan(before))
+    if change.changed:
+        refuse_too_large(storage, change.after, configuration.members)
+    return change
 
 
 def _acquire(storage: ClusterStorage, wait: float) -> int:
@@ -83,9 +103,19 @@ def _acquire(storage: ClusterStorage, wait: float) -> int:
         time.sleep(0.05)
 
 
+def _refuse_older(newest: Wanted, version: int) -> None:
+    """Refuse a version that another slot has passed: readers trust the lease's to be highest."""
+    if newest.version >= version:
+        raise LeaseError(
+            f"The configuration lease has version {version}, but version {newest.version} of the"
+            " wanted configuration is written: the leases were made anew without the records."
+            " Make the cluster's metadata and records anew too; nothing was changed."
+        )
+
+
 def _verify(storage: ClusterStorage, written: Wanted) -> None:
     """Make sure that what was written is the newest, under a lease that was ours all along."""
-    newest, _slot = storage.read_wanted()
+    newest, _slot = storage.search_wanted()
     if newest.version != written.version or not storage.leases.held(CONFIGURATION_LEASE):
         raise LeaseError(
             f"The change to version {written.version} of the wanted configuration lost against"

@@ -23,13 +23,13 @@ from .whole_file import cannot_create
 if TYPE_CHECKING:
     from .board_lint import Repair
 
-OF_FOLDER = ("create", "replace", "remove")
+OF_FOLDER = ("create", "replace", "remove", "lay-out-anew")
 """The actions that need a writable folder; the others write into a file that is there."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One change: ``action`` is create, replace, remove, set-maintenance or repair.
+    """One change: ``action`` is one of ``OF_FOLDER``, set-maintenance or repair.
 
     ``repair`` is the change of a block of the whiteboard, for that action only.
     """

@@ -8,7 +8,7 @@ Whether they may be replaced or removed is for the lockspace beside them to say.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import FormatError, InputError, LeaseError
@@ -25,7 +25,14 @@ from .host_life import Sighting, host_guard, look, look_twice
 from .paths import ClusterPaths
 from .provision import Plan, Step, check_folder, exists, make, refuse_users
 from .provision_lockspace import LockspaceFound, look_lockspace, refuse_use
-from .records import Geometry, RecordFile
+from .provision_records import (
+    RecordsFound,
+    lay_out_anew,
+    look_records,
+    plan_sizes,
+    records_document,
+)
+from .records import DEFAULT_COPY_BYTES, Geometry, Kind, RecordFile
 from .whiteboard import GlobalBlock, Whiteboard
 from .whole_file import remove
 
@@ -37,7 +44,8 @@ class MetadataWanted:
     """What the operator wants of whiteboard and records; None leaves a thing as it is.
 
     ``clear_host`` is the host id whose block shall be blank; ``watch`` for how many
-    seconds nodes are watched for signs of life before their blocks are touched.
+    seconds nodes are watched for signs of life before their blocks are touched;
+    ``record_sizes`` the bytes of a copy of a record, of the kinds that it names.
     """
 
     name: str
@@ -49,6 +57,7 @@ class MetadataWanted:
     clear_host: int | None = None
     repair: bool = False
     watch: float = 0.0
+    record_sizes: Mapping[Kind, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,8 @@ class MetadataFound:
 
     ``global_bytes`` are those of the global block.  ``seen`` is two looks at the nodes,
     if anything is wanted for which they were watched.  ``direct`` is False where the
-    file system refuses direct I/O.
+    file system refuses direct I/O.  ``records`` is what stands in a file whose records
+    are to have other sizes.
     """
 
     board_hosts: int | None = None
@@ -70,6 +80,7 @@ class MetadataFound:
     global_bytes: bytes = b""
     seen: Sighting | None = None
     direct: bool = True
+    records: RecordsFound = field(default_factory=RecordsFound)
 
 
 def look_metadata(
@@ -85,17 +96,21 @@ def look_metadata(
     board = _look_whiteboard(paths, wanted, sleep)
     geometry = None
     state_problem = ""
+    records = RecordsFound()
     if exists(paths.state):
-        with RecordFile(paths.state) as records:
+        with RecordFile(paths.state) as file:
             try:
-                geometry = records.geometry()
+                geometry = file.geometry()
             except FormatError as error:
                 state_problem = str(error)
+        if geometry is not None and wanted is not None and wanted.present:
+            records = look_records(paths.state, geometry, wanted.record_sizes)
     return replace(
         board,
         geometry=geometry,
         state_problem=state_problem,
         lockspace=look_lockspace(paths),
+        records=records,
     )
 
 
@@ -103,8 +118,9 @@ def plan_metadata(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPa
     """Return the steps to the wanted whiteboard and records.
 
     Raises ``StorageError`` for a file of another format or cluster in the way and
-    ``LeaseError`` when files in use would go, unless forced; ``InputError`` for a
-    number of hosts out of range or other than that of files which exist.
+    ``LeaseError`` when files in use would go, unless forced, or would be laid out
+    anew; ``InputError`` for a number of hosts out of range or other than that of files
+    which exist.
     """
     before = _state(found, paths)
     if not wanted.present:
@@ -114,6 +130,9 @@ def plan_metadata(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPa
     block_bytes = found.block_bytes or wanted.block_bytes or BLOCK_BYTES
     repairs = _repairs(wanted, found)
     steps = _file_steps(wanted, found, paths)
+    records = _geometry(wanted, found, max_hosts, steps, paths)
+    if records != found.geometry and not any(step.path == paths.state for step in steps):
+        steps.append(Step("lay-out-anew", paths.state))
     present = found.maintenance if found.board_hosts is not None else False
     maintenance = present if wanted.maintenance is None else wanted.maintenance
     changes: dict[int, tuple[bytes, bytes]] = {}
@@ -135,7 +154,7 @@ def plan_metadata(wanted: MetadataWanted, found: MetadataFound, paths: ClusterPa
             "max_hosts": found.board_hosts or max_hosts,
             "block_size": block_bytes,
         },
-        "state": {"path": paths.state, "cluster": wanted.name, "max_hosts": max_hosts},
+        "state": records_document(records, paths),
         "maintenance": maintenance,
     }
     if changes:
@@ -171,9 +190,38 @@ def apply_metadata(plan: Plan, wanted: MetadataWanted, paths: ClusterPaths) -> b
             size = _planned_number(plan, "metadata", "block_size", BLOCK_BYTES)
             changed |= Whiteboard(step.path).create(number, replace=replaced, block_bytes=size)
         else:
-            number = _planned_number(plan, "state", "max_hosts", DEFAULT_MAX_HOSTS)
-            changed |= RecordFile(step.path).create(wanted.name, number, replace=replaced)
+            changed |= _apply_records(step, plan, wanted, paths)
     return changed
+
+
+def _apply_records(step: Step, plan: Plan, wanted: MetadataWanted, paths: ClusterPaths) -> bool:
+    """Create the file of records, or give it other sizes."""
+    if step.action == "lay-out-anew":
+        with RecordFile(paths.state) as file:
+            present = file.geometry()
+        sizes = {**present.copy_bytes, **wanted.record_sizes}
+        return lay_out_anew(paths, replace(present, copy_bytes=sizes))
+    number = _planned_number(plan, "state", "max_hosts", DEFAULT_MAX_HOSTS)
+    records = RecordFile(step.path)
+    replaced = step.action == "replace"
+    return records.create(wanted.name, number, wanted.record_sizes, replace=replaced)
+
+
+def _geometry(
+    wanted: MetadataWanted,
+    found: MetadataFound,
+    max_hosts: int,
+    steps: list[Step],
+    paths: ClusterPaths,
+) -> Geometry:
+    """Return the geometry that the file of records will have."""
+    if found.geometry is None or any(step.path == paths.state for step in steps):
+        sizes = {**DEFAULT_COPY_BYTES, **wanted.record_sizes}
+        return Geometry(wanted.name, max_hosts, sizes)
+    users = tuple(found.lockspace.users)
+    if found.lockspace.hosts_problem:
+        users = (*users, found.lockspace.hosts_problem.rstrip("."))
+    return plan_sizes(found.geometry, wanted.record_sizes, found.records, users)
 
 
 def _look_whiteboard(
@@ -300,11 +348,7 @@ def _state(found: MetadataFound, paths: ClusterPaths) -> dict[str, object]:
     elif found.board_problem:
         state["metadata"] = {"path": paths.metadata, "problem": found.board_problem}
     if found.geometry is not None:
-        state["state"] = {
-            "path": paths.state,
-            "cluster": found.geometry.cluster,
-            "max_hosts": found.geometry.max_hosts,
-        }
+        state["state"] = records_document(found.geometry, paths)
     elif found.state_problem:
         state["state"] = {"path": paths.state, "problem": found.state_problem}
     return state

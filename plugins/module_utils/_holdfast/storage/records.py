@@ -50,11 +50,14 @@ class Kind(enum.IntEnum):
 
 
 DEFAULT_COPY_BYTES: Mapping[Kind, int] = {
-    Kind.LRM: 128 << 10,
-    Kind.CRM: 1 << 20,
-    Kind.CONFIGURATION: 1 << 20,
+    Kind.LRM: 1 << 20,
+    Kind.CRM: 4 << 20,
+    Kind.CONFIGURATION: 4 << 20,
 }
-"""Bytes of one copy, its header included, unless chosen at creation."""
+"""Bytes of one copy, its header included, unless chosen at creation.
+
+That is room for some 6,000 services; the arithmetic is in docs/records.md.
+"""
 
 
 @dataclass(frozen=True)

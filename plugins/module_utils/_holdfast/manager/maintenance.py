@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A maintenance, of the whole cluster or of one node: why, by whom, since when, until when.
+
+Both times are wall time, seconds since 1970: an expiry must outlive the manager that
+first saw it, and a monotonic clock dies with its machine.  A wall clock may be wrong,
+so nothing unsafe hangs on it.  Maintenance only ever holds the manager back, and is
+no part of any proof: what is done after an end that came too early is what is done
+without maintenance, each act with its own proof.  An end that comes too late leaves
+the cluster held.  And a clock that jumped is not believed at once, see ``hold.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Maintenance:
+    """Why, who asked, since when, and until when; *until* is 0 if it has no expiry."""
+
+    reason: str = ""
+    owner: str = ""
+    since: float = 0.0
+    until: float = 0.0
+
+    @property
+    def identity(self) -> tuple[float, float]:
+        """What tells this maintenance from another of the same node: its two times.
+
+        With another expiry it is another one: who puts the end off while the manager
+        ends it is not overruled.
+        """
+        return self.since, self.until
+
+    def expired(self, wall: float) -> bool:
+        """Return whether its time is over at *wall*."""
+        return 0 < self.until <= wall
+
+
+def maintenance_document(maintenance: Maintenance) -> dict[str, Any]:
+    """Return a maintenance as plain data."""
+    return asdict(maintenance)
+
+
+def maintenance_from_document(row: Mapping[str, Any]) -> Maintenance:
+    """Read back what ``maintenance_document`` made; one without *until* has no expiry."""
+    return Maintenance(
+        str(row["reason"]), str(row["owner"]), float(row["since"]), float(row.get("until", 0.0))
+    )
+
+
+def told(maintenance: Maintenance) -> str:
+    """Return a maintenance in a few words: who and why, and until when."""
+    by = f"by {maintenance.owner}" if maintenance.owner else ""
+    words = ": ".join(part for part in (by, maintenance.reason) if part) or "no reason given"
+    return f"{words}; until {utc(maintenance.until)}" if maintenance.until else words
+
+
+def utc(at: float) -> str:
+    """Return a time in seconds since 1970 as ISO 8601 in UTC; a dash where it is none."""
+    try:
+        return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return "-"

@@ -1,0 +1,228 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Putting a node or the whole cluster into maintenance and out of it, for the modules.
+
+Each function takes the options of its module and whether it is check mode, and returns
+what changed; the plan in check mode is the one that is applied.  What an option does
+not say of a maintenance that is there stays as it is.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from .. import names
+from ..errors import FormatError, InputError
+from ..manager.maintenance import Maintenance, maintenance_document, told
+from ..manager.state import ClusterState, NodeState
+from ..manager.wanted import Wanted
+from ..result import Result
+from ..storage.whiteboard import GlobalBlock
+from .await_manager import await_manager
+from .cluster_storage import ClusterStorage
+from .configuration import NodeConfiguration, load
+from .wanted_change import change_wanted
+
+ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
+"""A global maintenance of which block 0 is all there is."""
+
+
+def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
+    """Drain a node, or use it again, as the module ``node_maintenance`` was told to."""
+    configuration = load(Path(options["config"]))
+    node = names.node_name(options["node"] or configuration.node)
+    if node not in configuration.members:
+        known = ", ".join(sorted(configuration.members))
+        raise InputError("node", node, f"one of the cluster's nodes ({known})")
+    drain = options["state"] == "drained"
+    services = _services_on(configuration, node)
+
+    def plan(wanted: Wanted) -> Wanted:
+        if not drain:
+            return wanted.without_maintenance(node)
+        return wanted.with_maintenance(node, _asked(options, wanted.maintenance.get(node)))
+
+    change = change_wanted(configuration, plan, check=check)
+    before = _document(change.before.maintenance.get(node))
+    after = _document(change.after.maintenance.get(node))
+    version = change.after.version
+    values: dict[str, Any] = {"node": node, "maintenance": after, "version": version}
+    if options["wait"] and not check:
+        timeout = options["timeout"]
+        if drain:
+            state = _wait_for_drain(configuration, node, version, timeout)
+            moved = {one: state.services[one].node for one in services if one in state.services}
+            values["moved"] = moved
+        else:
+            _wait_for_node(configuration, node, version, timeout)
+    return Result(change.changed, values, {node: before}, {node: after})
+
+
+def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Result:
+    """Begin or end the cluster's maintenance as the module ``cluster_maintenance`` was told to.
+
+    To end one that somebody set on the whiteboard alone, its global block is written.
+    """
+    configuration = load(Path(options["config"]))
+    begin = options["state"] == "present"
+
+    def plan(wanted: Wanted) -> Wanted:
+        if not begin:
+            return wanted.without_global_maintenance()
+        return wanted.with_global_maintenance(_asked(options, wanted.global_maintenance))
+
+    on_board = _on_the_board(configuration)
+    change = change_wanted(configuration, plan, check=check)
+    by_hand = on_board if change.before.global_maintenance is None else None
+    if by_hand is not None and not begin and not check:
+        _clear_board(configuration)
+    before = _document(change.before.global_maintenance or by_hand)
+    after = _document(change.after.global_maintenance)
+    version = change.after.version
+    values: dict[str, Any] = {"maintenance": after, "version": version}
+    if options["wait"] and not check:
+        _wait_for_hold(configuration, change.after.global_maintenance, version, options["timeout"])
+    changed = change.changed or (by_hand is not None and not begin)
+    return Result(changed, values, {"maintenance": before}, {"maintenance": after})
+
+
+def _asked(options: Mapping[str, Any], before: Maintenance | None) -> Maintenance:
+    """Return the maintenance that *options* ask for where *before* is in force."""
+    now = time.time()
+    known = before or Maintenance(since=now)
+    reason = options["reason"] if options["reason"] is not None else known.reason
+    owner = options["owner"] or known.owner or _user()
+    until = _until(options, known)
+    if until and until <= now and until != known.until:
+        option = "until" if options.get("until") is not None else "duration"
+        raise InputError(option, options[option], "an end that is yet to come")
+    return Maintenance(reason, owner, known.since, until)
+
+
+def _until(options: Mapping[str, Any], known: Maintenance) -> float:
+    """Return when the maintenance ends; 0 for no expiry."""
+    if options.get("until") is not None:
+        return _time(options["until"])
+    duration = options.get("duration")
+    if duration is None:
+        return known.until
+    if duration < 0:
+        raise InputError("duration", duration, "seconds from the beginning, or 0 for no expiry")
+    return known.since + duration if duration else 0.0
+
+
+def _time(value: str) -> float:
+    """Return a time in seconds since 1970 from that number or from ISO 8601 with a zone."""
+    expected = "seconds since 1970, or a time with its zone such as 2026-11-21T18:00:00+01:00"
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    try:
+        # Python 3.9 and 3.10 do not know the Z.
+        at = datetime.fromisoformat(value[:-1] + "+00:00" if value.endswith("Z") else value)
+    except ValueError:
+        raise InputError("until", value, expected) from None
+    if at.tzinfo is None:
+        raise InputError("until", value, expected)
+    return at.timestamp()
+
+
+def _on_the_board(configuration: NodeConfiguration) -> Maintenance | None:
+    """Return the global maintenance that somebody set on the whiteboard, or None.
+
+    What the manager itself wrote there, and is about to take back, is not that.
+    """
+    storage = ClusterStorage(configuration)
+    try:
+        state = storage.read_manager() or ClusterState()
+        try:
+            says = storage.board.read_global().maintenance
+        except FormatError:
+            return Maintenance("the whiteboard's global block is damaged")
+    finally:
+        storage.close()
+    if not says:
+        return None
+    if state.hold is not None:
+        return state.hold if state.hold_from_board else None
+    return None if state.board or state.board_pending else ON_THE_WHITEBOARD
+
+
+def _clear_board(configuration: NodeConfiguration) -> None:
+    storage = ClusterStorage(configuration)
+    try:
+        storage.board.write_global(GlobalBlock(False))
+    finally:
+        storage.close()
+
+
+def _document(maintenance: Maintenance | None) -> dict[str, Any] | None:
+    return maintenance_document(maintenance) if maintenance is not None else None
+
+
+def _user() -> str:
+    """Return who runs this; a container's user may have a number only."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return f"user id {os.geteuid()}"
+
+
+def _services_on(configuration: NodeConfiguration, node: str) -> list[str]:
+    storage = ClusterStorage(configuration)
+    try:
+        return (storage.read_manager() or ClusterState()).services_on(node)
+    finally:
+        storage.close()
+
+
+def _wait_for_drain(
+    configuration: NodeConfiguration, node: str, version: int, timeout: float
+) -> ClusterState:
+    def why(state: ClusterState) -> str:
+        left = [f"{one} ({state.services[one].reason})" for one in state.services_on(node)]
+        return f"Node {node!r} is not drained, these are still on it: {', '.join(left)}"
+
+    def done(state: ClusterState) -> bool:
+        moving = [one for one in state.services.values() if one.state.value == "request_start"]
+        return not state.services_on(node) and not moving
+
+    return await_manager(configuration, version, timeout, done, why)
+
+
+def _wait_for_node(
+    configuration: NodeConfiguration, node: str, version: int, timeout: float
+) -> ClusterState:
+    def done(state: ClusterState) -> bool:
+        return node in state.nodes and state.nodes[node].state is NodeState.ONLINE
+
+    def why(state: ClusterState) -> str:
+        status = state.nodes.get(node)
+        known = f"{status.state.value}: {status.reason}" if status is not None else "unknown"
+        return f"Node {node!r} is {known}"
+
+    return await_manager(configuration, version, timeout, done, why)
+
+
+def _wait_for_hold(
+    configuration: NodeConfiguration, wanted: Maintenance | None, version: int, timeout: float
+) -> None:
+    """Wait until the manager keeps to it, and the whiteboard says the same."""
+
+    def done(state: ClusterState) -> bool:
+        agreed = state.board is (wanted is not None) and not state.board_pending
+        return state.hold == wanted and agreed
+
+    def why(state: ClusterState) -> str:
+        if state.hold is None:
+            return "The cluster is not in maintenance"
+        return f"The cluster is in maintenance ({told(state.hold)})"
+
+    await_manager(configuration, version, timeout, done, why)

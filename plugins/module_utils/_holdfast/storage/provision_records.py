@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sizes of the records: chosen at creation, changed only while nobody uses the file.
+
+To change them is to lay the file out anew: every record that stands is carried over, as
+it is, into a new file that takes the old one's name whole or not at all.  That is done
+only while no host lease is held, not even by force: what a node wrote between the copy
+and the new name would be lost.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from ..errors import FormatError, InputError, LeaseError, StorageError
+from .host_lease import LeaseArea, lease_users
+from .kernel_lock import KernelLock
+from .paths import ClusterPaths
+from .provision import exists, refuse_users
+from .records import (
+    MAX_COPY_BYTES,
+    Geometry,
+    Kind,
+    Record,
+    RecordFile,
+    encode_header,
+    encode_record,
+)
+from .whole_file import create
+
+MEBIBYTE = 1 << 20
+MAX_SIZE = MAX_COPY_BYTES // MEBIBYTE
+
+OPTIONS: Mapping[Kind, str] = {
+    Kind.LRM: "node_record_size",
+    Kind.CRM: "manager_record_size",
+    Kind.CONFIGURATION: "configuration_size",
+}
+"""What the module ``metadata`` calls the size of each kind of record."""
+
+
+@dataclass(frozen=True)
+class RecordsFound:
+    """What stands in a file that is to be laid out anew.
+
+    ``largest`` is the bytes of the largest payload of each kind; ``problem`` says why
+    the records cannot be carried over, and is empty if they can.
+    """
+
+    largest: Mapping[Kind, int] = field(default_factory=dict)
+    problem: str = ""
+
+
+def sizes_from_options(options: Mapping[str, object]) -> dict[Kind, int]:
+    """Return the bytes of a copy of each kind that *options*, in MiB, say something about."""
+    sizes = {}
+    for kind, option in OPTIONS.items():
+        size = options.get(option)
+        if size is None:
+            continue
+        if type(size) is not int or not 1 <= size <= MAX_SIZE:
+            raise InputError(option, size, f"a whole number of MiB from 1 to {MAX_SIZE}")
+        sizes[kind] = size * MEBIBYTE
+    return sizes
+
+
+def records_document(geometry: Geometry, paths: ClusterPaths) -> dict[str, object]:
+    """Return the file of records as plain data, its sizes in MiB by the option that sets them."""
+    return {
+        "path": paths.state,
+        "cluster": geometry.cluster,
+        "max_hosts": geometry.max_hosts,
+        # A file of an earlier version may have records that are no whole number of them.
+        **{option: geometry.copy_bytes[kind] / MEBIBYTE for kind, option in OPTIONS.items()},
+    }
+
+
+def look_records(path: str, present: Geometry, sizes: Mapping[Kind, int]) -> RecordsFound:
+    """Return what stands in the file at *path* if other *sizes* than it has are wanted."""
+    if not _differs(present, sizes):
+        return RecordsFound()
+    try:
+        owner = os.stat(path).st_uid  # noqa: PTH116
+    except OSError as error:
+        raise StorageError(f"{path} cannot be examined: {error.strerror}.") from error
+    if owner != os.geteuid():
+        return RecordsFound(problem=f"{path} is user id {owner}'s: run this as that user")
+    largest = dict.fromkeys(Kind, 0)
+    try:
+        for record in _records(path, present):
+            largest[record.kind] = max(largest[record.kind], len(record.payload))
+    except FormatError as error:
+        return RecordsFound(problem=str(error).rstrip("."))
+    return RecordsFound(largest)
+
+
+def plan_sizes(
+    present: Geometry, sizes: Mapping[Kind, int], found: RecordsFound, users: tuple[str, ...]
+) -> Geometry:
+    """Return the geometry with the wanted *sizes*, the *present* one if it has them.
+
+    Raises ``StorageError`` when a record does not fit or cannot be carried over, and
+    ``LeaseError`` naming the *users* of a cluster that is in use.
+    """
+    if not _differs(present, sizes):
+        return present
+    wanted = replace(present, copy_bytes={**present.copy_bytes, **sizes})
+    has = _told(present, sizes)
+    if users:
+        raise LeaseError(
+            f"The file of records was made with {has}; it is laid out anew only while the cluster"
+            f" is not in use, not by force either: {', '.join(users)}. Stop holdfast there, or"
+            " leave the size out."
+        )
+    if found.problem:
+        raise StorageError(
+            f"The file of records was made with {has} and cannot be laid out anew: {found.problem}."
+        )
+    for kind, largest in found.largest.items():
+        if largest > wanted.max_payload(kind):
+            raise StorageError(
+                f"The file of records has a {kind.name} record of {largest} bytes, which does not"
+                f" fit into {OPTIONS[kind]}={sizes[kind] // MEBIBYTE}; nothing was changed."
+            )
+    return wanted
+
+
+def lay_out_anew(paths: ClusterPaths, wanted: Geometry) -> bool:
+    """Give the file of records the *wanted* geometry; False when it has it already.
+
+    Nobody can join by a kernel lock meanwhile, and host leases are read once more.
+    """
+    with _nobody_joins(paths):
+        with RecordFile(paths.state) as file:
+            present = file.geometry()
+        if present.copy_bytes == wanted.copy_bytes:
+            return False
+        content = _laid_out(paths.state, present, wanted)
+        return create(paths.state, wanted.size, content, mode=0o600, replace=True, sparse=True)
+
+
+def _laid_out(path: str, present: Geometry, wanted: Geometry) -> Iterator[tuple[int, bytes]]:
+    """Yield the pieces of the new file: its header, and each record in its new place."""
+    yield 0, encode_header(wanted)
+    for record in _records(path, present):
+        data = encode_record(record)
+        if len(record.payload) > wanted.max_payload(record.kind):
+            raise StorageError(
+                f"{path}: the {record.kind.name} record of host id {record.host_id} has grown and"
+                " does not fit any more; nothing was changed."
+            )
+        yield wanted.offset(record.kind, record.host_id, 0), data
+
+
+def _records(path: str, geometry: Geometry) -> Iterator[Record]:
+    """Yield the newest record of every slot; ``FormatError`` at a slot that is damaged."""
+    with RecordFile(path) as file:
+        for host_id in range(1, geometry.max_hosts + 1):
+            for kind in Kind:
+                record = file.read(kind, host_id)
+                if record is not None:
+                    yield record
+
+
+@contextmanager
+def _nobody_joins(paths: ClusterPaths) -> Iterator[None]:
+    """Hold the kernel locks of all host ids, once none of them turned out to be in use."""
+    if not exists(paths.lockspace):
+        yield
+        return
+    guard = KernelLock(paths.lockspace, 0, MEBIBYTE)
+    if not guard.take():
+        raise LeaseError(f"{paths.lockspace} is in use by a node; nothing is laid out anew.")
+    try:
+        with LeaseArea(paths.lockspace) as area:
+            refuse_users(False, lease_users(area.read()), "laid out anew", paths)
+        yield
+    finally:
+        guard.release()
+
+
+def _differs(present: Geometry, sizes: Mapping[Kind, int]) -> bool:
+    return any(present.copy_bytes[kind] != size for kind, size in sizes.items())
+
+
+def _told(present: Geometry, sizes: Mapping[Kind, int]) -> str:
+    """Return the present sizes of what is wanted otherwise."""
+    sizes_now = {kind: present.copy_bytes[kind] / MEBIBYTE for kind in sizes}
+    return " and ".join(f"{OPTIONS[kind]}={size:g}" for kind, size in sizes_now.items())

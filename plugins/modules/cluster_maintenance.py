@@ -1,0 +1,104 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_maintenance
+short_description: Hold the whole cluster, and let it go again
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - With O(state=present) the cluster is in global maintenance. What runs goes on running, and
+    nothing is started, moved, recovered or fenced.
+  - The manager writes it on the whiteboard too, where hosted engine's tools see it.
+  - It ends with O(state=absent), when its expiry has come, and when somebody ends it on the
+    whiteboard. What was changed last counts.
+  - A fence that is under way when it begins cannot be called back.
+extends_documentation_fragment:
+  - holdfast.ha.attributes
+  - holdfast.ha.node
+  - holdfast.ha.maintenance
+options:
+  state:
+    description:
+      - Whether the cluster is in maintenance.
+      - With V(absent) one that was set on the whiteboard is ended as well.
+    type: str
+    choices:
+      - present
+      - absent
+    default: present
+  wait:
+    description:
+      - Wait until the manager keeps to it and the whiteboard says so. Before that, a node may still
+        be fenced.
+    type: bool
+    default: true
+  timeout:
+    description:
+      - Seconds to wait with O(wait=true).
+    type: float
+    default: 60
+seealso:
+  - module: holdfast.ha.node_maintenance
+  - module: holdfast.ha.metadata
+"""
+
+EXAMPLES = r"""
+- name: Hold the cluster while the switches are replaced, for two hours at most
+  holdfast.ha.cluster_maintenance:
+    reason: new switches
+    owner: ada
+    duration: 7200
+
+- name: Let it go again
+  holdfast.ha.cluster_maintenance:
+    state: absent
+"""
+
+RETURN = r"""
+maintenance:
+  description:
+    - Reason, owner, beginning and expiry of the maintenance, the times in seconds since 1970; an
+      expiry of V(0) is none. V(null) if the cluster is not in maintenance.
+  returned: success
+  type: dict
+  sample:
+    reason: new switches
+    owner: ada
+    since: 1790000000.0
+    until: 1790007200.0
+version:
+  description: The version of the wanted configuration.
+  returned: success
+  type: int
+  sample: 14
+"""
+
+from ..module_utils._holdfast.node.declare_maintenance import declare_global_maintenance
+from ..module_utils._module import MAINTENANCE, NODE_OPTIONS, Options, run
+
+OPTIONS = NODE_OPTIONS.merge(
+    MAINTENANCE,
+    Options(
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "wait": {"type": "bool", "default": True},
+            "timeout": {"type": "float", "default": 60},
+        }
+    ),
+)
+
+
+def main() -> None:
+    """Run the module."""
+    run(OPTIONS, declare_global_maintenance)
+
+
+if __name__ == "__main__":
+    main()
