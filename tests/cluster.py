@@ -1,18 +1,22 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real embedded cluster in a folder, for tests and benchmarks, without Ansible.
+"""A real cluster of machines in a folder, for tests and benchmarks, without Ansible.
 
 It is built through the library calls behind the modules, with the collection's
-own agents as the roles install them.
+own agents as the roles install them.  Its leases are the embedded ones, or those of a
+real sanlock for each machine.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
@@ -22,10 +26,21 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 sys.path.insert(0, str(CHECKOUT / "tests" / "unit" / "agents"))
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (  # noqa: E402
+    Leases,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_process import (  # noqa: E402
+    await_daemon,
+    start_daemon,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (  # noqa: E402
     declare,
     declare_fence,
+    declare_maintenance,
     power,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (  # noqa: E402
+    make_leases,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (  # noqa: E402
     load,
@@ -38,6 +53,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.probe i
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import (  # noqa: E402
     read_status,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_table import (  # noqa: E402
+    carries,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import (  # noqa: E402
     provision_lockspace,
@@ -55,9 +73,15 @@ NODES = ("n1", "n2", "n3")
 class EmbeddedCluster:
     """Three machines on this computer; leaving it switches them off."""
 
-    def __init__(self, folder: Path, timing: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, folder: Path, timing: dict[str, Any] | None = None, backend: str = "embedded"
+    ) -> None:
         """Lay everything out in *folder*; nothing runs yet."""
         self.folder = folder.resolve()
+        self.backend = backend
+        # Elsewhere, as the path of a Unix socket has at most 107 bytes.
+        self.sanlock = Path(tempfile.mkdtemp(prefix="hf-")) if backend == "sanlock" else None
+        self._started: list[subprocess.Popen[bytes]] = []
         self.nodes = self.folder / "nodes"
         first = free_ports(3 * len(NODES) + 1)
         self.web_port = first + 3 * len(NODES)
@@ -86,6 +110,10 @@ class EmbeddedCluster:
         for _turn in range(2):
             for name in NODES:
                 power.power_off(self.nodes, name, 10.0)
+        for child in self._started:
+            child.wait(timeout=10)
+        if self.sanlock is not None:
+            shutil.rmtree(self.sanlock)
 
     def config(self, node: str) -> Path:
         """Return the path of a node's configuration file."""
@@ -147,18 +175,20 @@ class EmbeddedCluster:
         }
         return declare.declare_rule(options, False)
 
-    def maintenance(self, node: str, state: str) -> Any:
-        """Drain a node or use it again, and wait until that is done."""
+    def maintenance(self, node: str, state: str, on: str = "") -> Any:
+        """Drain a node or use it again, declared there or *on* another; wait until it is done."""
         options = {
-            "config": str(self.config(node)),
+            "config": str(self.config(on or node)),
             "node": node,
             "state": state,
             "reason": "test",
             "owner": "test",
+            "until": None,
+            "duration": None,
             "wait": True,
             "timeout": 30.0,
         }
-        return declare.declare_maintenance(options, False)
+        return declare_maintenance.declare_maintenance(options, False)
 
     def remove(self, name: str) -> None:
         """Declare that a service is gone, and wait until it is."""
@@ -183,11 +213,15 @@ class EmbeddedCluster:
         self.wait_settled()
 
     def service_processes(self, node: str) -> list[int]:
-        """Return the processes of a node that are neither its machine nor a daemon or agent."""
+        """Return the processes of a node that are neither its machine nor a daemon or agent.
+
+        sanlock, and what holds a lease for a daemon, are known by sanlock's own variable.
+        """
         return [
             pid
             for pid in power.processes(self.nodes / node)
             if not {str(self.config(node)), "monitor"} & set(_command_line(pid))
+            and not carries(pid, f"SANLOCK_RUN_DIR={self._run_directory(node)}".encode())
         ]
 
     def command_process(self, node: str, command: str) -> int:
@@ -205,6 +239,37 @@ class EmbeddedCluster:
     def cut(self, node: str) -> None:
         """Cut a machine's power."""
         power.power_off(self.nodes, node, 10.0)
+
+    def switch_on(self, node: str) -> None:
+        """Switch a machine on, and wait until its daemons run."""
+        power.power_on(self.nodes, node, 20.0)
+
+    def shut_down(self, node: str, timeout: float = 30.0) -> None:
+        """Switch a machine off in an orderly way, and wait until nothing of it is left."""
+        os.kill(int((self.nodes / node / "machine.pid").read_text()), signal.SIGTERM)
+        until = time.monotonic() + timeout
+        while power.is_on(self.nodes, node):
+            assert time.monotonic() < until, f"{node} does not end"
+            time.sleep(0.1)
+
+    def leases(self, node: str) -> Leases:
+        """Return the leases as a node that only looks has them; to be closed."""
+        return make_leases(load(self.config(node)))
+
+    def kill_sanlock(self, node: str) -> None:
+        """Kill the sanlock of a machine and nothing else."""
+        for pid in power.processes(self.nodes / node):
+            if Path(_command_line(pid)[0]).name == "sanlock" and "daemon" in _command_line(pid):
+                os.kill(pid, signal.SIGKILL)
+
+    def start_sanlock(self, node: str) -> None:
+        """Start the sanlock of a machine that is on, as an operator would."""
+        os.environ[power.MARK] = str(self.nodes / node)
+        try:
+            self._started.append(start_daemon(self._run_directory(node), node))
+        finally:
+            del os.environ[power.MARK]
+        await_daemon(self._run_directory(node))
 
     def freeze(self, node: str) -> None:
         """Let a machine hang."""
@@ -314,6 +379,7 @@ class EmbeddedCluster:
             {"path": str(fence), "devices": {"machines": device}, "nodes": levels}, False
         )
         for name in NODES:
+            own = {"watchdog_timeout": 0, "run_directory": self._run_directory(name)}
             declare.declare_node(
                 {
                     "config": str(self.config(name)),
@@ -322,13 +388,17 @@ class EmbeddedCluster:
                     "storage": str(self.folder / "storage"),
                     "folder": str(self.nodes / name),
                     "members": self._members,
-                    "backend": "embedded",
+                    "backend": self.backend,
+                    "sanlock": own if self.sanlock is not None else {},
                     "agent_directories": [str(self.folder / "ocf"), "/usr/lib/ocf"],
                     "fence_configuration": str(fence),
                     "timing": timing,
                 },
                 False,
             )
+
+    def _run_directory(self, node: str) -> str:
+        return str(self.sanlock / node) if self.sanlock is not None else ""
 
 
 def is_alive(pid: int) -> bool:

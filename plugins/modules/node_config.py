@@ -64,12 +64,43 @@ options:
         required: true
   backend:
     description:
-      - Who grants the leases. With V(embedded) it is the kernel of this one machine, so all
-        nodes have to be on it.
+      - Who grants the leases. With V(sanlock) it is the sanlock daemon of each node, which a real
+        cluster needs. With V(embedded) it is the kernel of this one machine, so all nodes have
+        to be on it.
     type: str
     choices:
       - embedded
+      - sanlock
     default: embedded
+  sanlock:
+    description:
+      - How sanlock is set up, with O(backend=sanlock). The times must be the same on all nodes.
+      - The name of the node must be the C(our_host_name) of its sanlock.
+    type: dict
+    suboptions:
+      io_timeout:
+        description:
+          - The I/O timeout of the lockspace in seconds, see
+            O(holdfast.ha.lockspace#module:io_timeout).
+          - A node whose lockspace was made with another one does not join.
+        type: int
+        default: 2
+      watchdog_timeout:
+        description:
+          - Seconds after which a node is reset whose sanlock has lost the lockspace. It has to be
+            what the sanlock of the node really uses, or the node does not join.
+          - That is V(60), or with sanlock 3.9 or newer V(30) beside an I/O timeout of 5, or V(10)
+            beside one of 2, if C(/etc/sanlock/sanlock.conf) says so.
+          - V(0) says that there is no watchdog. Then no host lease that runs out proves that its
+            node is dead, and only a fence does.
+        type: int
+        default: 60
+      run_directory:
+        description:
+          - Absolute path of the folder with the sockets of a sanlock that a machine of a cluster on
+            one computer has to itself. It is started with the machine and has no watchdog.
+          - Leave it out on a real node.
+        type: path
   agent_directories:
     description:
       - Where resource agents are, each a folder that has C(resource.d) in it.
@@ -102,6 +133,20 @@ EXAMPLES = r"""
     members:
       - {name: node1, host_id: 1, address: 192.0.2.1, port: 7410}
       - {name: node2, host_id: 2, address: 192.0.2.2, port: 7410}
+
+- name: Configure a node of a cluster on sanlock 3.9 with a fast watchdog
+  holdfast.ha.node_config:
+    cluster: rack1
+    node: node1
+    storage: /srv/ha
+    folder: /var/lib/holdfast
+    backend: sanlock
+    sanlock:
+      io_timeout: 2
+      watchdog_timeout: 10
+    members:
+      - {name: node1, host_id: 1, address: 192.0.2.1, port: 7410}
+      - {name: node2, host_id: 2, address: 192.0.2.2, port: 7410}
 """
 
 RETURN = r"""
@@ -124,6 +169,12 @@ MEMBER = {
     "port": {"type": "int", "required": True},
 }
 
+SANLOCK = {
+    "io_timeout": {"type": "int", "default": 2},
+    "watchdog_timeout": {"type": "int", "default": 60},
+    "run_directory": {"type": "path"},
+}
+
 OPTIONS = NODE_OPTIONS.merge(
     Options(
         argument_spec={
@@ -137,7 +188,12 @@ OPTIONS = NODE_OPTIONS.merge(
                 "required": True,
                 "options": MEMBER,
             },
-            "backend": {"type": "str", "choices": ["embedded"], "default": "embedded"},
+            "backend": {
+                "type": "str",
+                "choices": ["embedded", "sanlock"],
+                "default": "embedded",
+            },
+            "sanlock": {"type": "dict", "options": SANLOCK},
             "agent_directories": {
                 "type": "list",
                 "elements": "path",

@@ -6,7 +6,12 @@ from __future__ import annotations
 
 import sys
 
-from .node.command import main
-
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["iallocator"]:
+        # A process for each question: nothing is imported that an answer does not need.
+        from .node.iallocator_command import main_and_exit
+
+        main_and_exit(sys.argv[2:])
+    from .node.command import main
+
     raise SystemExit(main(sys.argv[1:]))

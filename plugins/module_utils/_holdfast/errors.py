@@ -38,9 +38,17 @@ class LeaseError(HoldfastError):
     """A lease could not be had, or was lost."""
 
 
+class NoAnswerError(LeaseError):
+    """Who keeps the leases did not say in time how they stand; they may be as they were."""
+
+
 class AgentError(HoldfastError):
     """A resource agent or fence agent is missing or does not keep to its protocol."""
 
 
 class FenceError(HoldfastError):
     """A fence device could not be asked, or its configuration makes no sense."""
+
+
+class ClusterDataError(HoldfastError):
+    """What describes a cluster for placement, or asks for a place in it, cannot be used."""

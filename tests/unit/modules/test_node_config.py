@@ -26,6 +26,8 @@ def options(tmp_path):
         ({"timing": {"suspect_after": -1}}, "timing.suspect_after: -1 is not accepted"),
         ({"members": [{"name": "n1", "port": 7410}]}, "host_id"),
         ({"backend": "magic"}, "backend"),
+        ({"sanlock": {"io_timeout": 1}}, "io_timeout: 1 is not accepted"),
+        ({"sanlock": {"watchdog_timeout": 7}}, "watchdog_timeout: 7 is not accepted"),
         ({"storage": None}, "storage"),
     ],
 )
@@ -65,3 +67,13 @@ def test_the_diff_is_what_changes_in_the_file(options):
 def test_the_folder_of_the_node_is_made(options):
     assert run_ok("node_config", options)["changed"]
     assert Path(options["folder"]).is_dir()
+
+
+def test_a_node_on_sanlock_is_configured_with_its_times(options):
+    chosen = {"backend": "sanlock", "sanlock": {"io_timeout": 2, "watchdog_timeout": 10}}
+    told = run_ok("node_config", {**options, **chosen}, check=True)
+    assert told["configuration"]["backend"] == "sanlock"
+    assert told["configuration"]["sanlock"] == {**chosen["sanlock"], "run_directory": ""}
+    assert run_ok("node_config", {**options, **chosen}) == told
+    again = run_ok("node_config", {**options, **chosen})
+    assert not again["changed"]

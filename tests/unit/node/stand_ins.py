@@ -48,6 +48,19 @@ class LeasesStandIn:
     held_answers: list[Any] = field(default_factory=list)
     fail_seconds: float = 16.0
     free_error: Exception | None = None
+    renew_error: Exception | None = None
+    left: int = 0
+    disarmed: Any = 0
+
+    def renew(self) -> None:
+        given(self.renew_error)
+
+    def leave(self) -> None:
+        self.left += 1
+
+    def disarm_watchdog(self) -> None:
+        given(self.disarmed)
+        self.disarmed += 1
 
     def host(self, host_id: int) -> HostLeaseView:
         return given(self.views.get(host_id) or lease_view(host_id))
@@ -84,6 +97,10 @@ class BoardStandIn:
             self.on_read()
         return given(self.board)
 
+    def write_global(self, block: Any) -> None:
+        given(self.error)
+        self.log.append(("global", block.maintenance))
+
     def write_host(self, block: Any) -> None:
         given(self.error)
         self.log.append(("block", block))
@@ -102,9 +119,10 @@ class StorageStandIn:
         self.wanted: Any = Wanted()
         self.write_error: Exception | None = None
         self.on_write: Any = None
+        self.host_lease: Any = 4
 
     def adopt_host_lease(self) -> int:
-        return 4
+        return given(self.host_lease)
 
     def read_report(self, host_id: int) -> Report | None:
         return given(self.reports.get(host_id))

@@ -4,10 +4,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     FormatError,
     LeaseError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedded import (
+    EmbeddedLeases,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock import (
+    SanlockLeases,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
@@ -24,8 +32,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
     Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
+    CONFIGURATION_LEASE,
     MANAGER_LEASE,
     ClusterStorage,
+    make_leases,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
+    EMBEDDED,
+    SANLOCK,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     Kind,
@@ -143,3 +157,74 @@ def test_a_report_is_read_as_it_was_written_and_again_when_it_changed(storages):
     assert second.read_report(1) is second.read_report(1)
     first.write_report(Report("n1", "boot2"))
     assert second.read_report(1) == Report("n1", "boot2")
+
+
+def slots_read(storage, monkeypatch):
+    """Return the list that will have each configuration slot that *storage* reads."""
+    read = []
+    whole = storage._records.read_if_newer
+
+    def counted(kind, host_id, known):
+        if kind is Kind.CONFIGURATION:
+            read.append(host_id)
+        return whole(kind, host_id, known)
+
+    monkeypatch.setattr(storage._records, "read_if_newer", counted)
+    return read
+
+
+def change(storage, version):
+    """Write a wanted configuration as a change does: under the lease, with its version."""
+    assert storage.leases.acquire(CONFIGURATION_LEASE) == version
+    storage.write_wanted(Wanted(version, {"web": WEB}))
+    storage.leases.release(CONFIGURATION_LEASE)
+
+
+def test_one_slot_is_read_for_the_newest_configuration_whoever_wrote_it(storages, monkeypatch):
+    first, second, third = storages
+    for version, writer in enumerate((first, second, third, second), start=1):
+        change(writer, version)
+    read = slots_read(first, monkeypatch)
+    assert first.read_wanted() == (Wanted(4, {"web": WEB}), 2)
+    assert read == [2]
+
+
+def test_no_newer_configuration_is_missed_while_a_change_is_under_way_or_came_to_nothing(
+    storages, monkeypatch
+):
+    first, second, third = storages
+    change(second, 1)
+    change(first, 2)
+    assert second.leases.acquire(CONFIGURATION_LEASE) == 3
+    read = slots_read(third, monkeypatch)
+    assert third.read_wanted() == (Wanted(2, {"web": WEB}), 1)
+    second.leases.release(CONFIGURATION_LEASE)
+    assert third.read_wanted() == (Wanted(2, {"web": WEB}), 1)
+    assert set(read) == {1, 2, 3}
+    change(third, 4)
+    assert first.read_wanted() == (Wanted(4, {"web": WEB}), 3)
+
+
+def test_a_change_that_was_paused_and_is_written_late_is_not_the_newest(storages):
+    first, second, third = storages
+    change(first, 1)
+    change(second, 2)
+    change(third, 3)
+    second.write_wanted(Wanted(2, {}))
+    assert first.read_wanted() == (Wanted(3, {"web": WEB}), 3)
+
+
+def test_a_slot_of_another_node_that_is_damaged_hides_no_configuration(storages, tmp_path):
+    first, second, _third = storages
+    change(second, 1)
+    spoil(tmp_path, Kind.CONFIGURATION, 3)
+    assert first.read_wanted() == (Wanted(1, {"web": WEB}), 2)
+
+
+@pytest.mark.parametrize(
+    ("backend", "kind"), [(EMBEDDED, EmbeddedLeases), (SANLOCK, SanlockLeases)]
+)
+def test_the_backend_of_the_configuration_is_the_one_that_is_used(tmp_path, backend, kind):
+    leases = make_leases(replace(configuration(tmp_path), backend=backend))
+    assert type(leases) is kind
+    leases.close()

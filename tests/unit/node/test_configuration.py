@@ -15,6 +15,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import Timing
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
+    BOOT_ID,
+    SanlockSettings,
     from_document,
     load,
     run_directory,
@@ -42,7 +44,38 @@ def members(*changes):
         ({"cluster": None}, "cluster", None, "a cluster name"),
         ({"node": "n/1"}, "node", "n/1", "a node name"),
         ({"node": "n9"}, "node", "n9", "one of the members (n1, n2, n3)"),
-        ({"backend": "magic"}, "backend", "magic", "one of embedded"),
+        ({"backend": "magic"}, "backend", "magic", "one of embedded, sanlock"),
+        ({"sanlock": [2]}, "sanlock", [2], "a dictionary of io_timeout"),
+        ({"sanlock": {"io": 2}}, "sanlock", "io", "one of io_timeout, watchdog_timeout"),
+        ({"sanlock": {"io_timeout": "2"}}, "sanlock.io_timeout", "2", "a whole number"),
+        ({"sanlock": {"io_timeout": True}}, "sanlock.io_timeout", True, "a whole number"),
+        ({"sanlock": {"watchdog_timeout": 9.5}}, "sanlock.watchdog_timeout", 9.5, "a whole"),
+        ({"sanlock": {"io_timeout": 1}}, "io_timeout", 1, "healthy nodes are reset"),
+        (
+            {"sanlock": {"io_timeout": 1, "watchdog_timeout": 0}},
+            "io_timeout",
+            1,
+            "healthy nodes are reset",
+        ),
+        ({"sanlock": {"watchdog_timeout": 30}}, "watchdog_timeout", 30, "10/60, 5/30, 2/10"),
+        (
+            {"sanlock": {"watchdog_timeout": 0, "run_directory": "run"}},
+            "sanlock.run_directory",
+            "run",
+            "an absolute path",
+        ),
+        (
+            {"sanlock": {"watchdog_timeout": 0, "run_directory": "/" + 95 * "r"}},
+            "sanlock.run_directory",
+            "/" + 95 * "r",
+            "at most 94 bytes",
+        ),
+        (
+            {"sanlock": {"run_directory": "/run/n1"}},
+            "sanlock.watchdog_timeout",
+            60,
+            "has no watchdog",
+        ),
         ({"storage": "srv"}, "storage", "srv", "an absolute path"),
         ({"storage": None}, "storage", None, "an absolute path"),
         ({"folder": "./here"}, "folder", "./here", "an absolute path"),
@@ -153,10 +186,18 @@ timings = st.fixed_dictionaries(
     folder=paths,
     directories=st.lists(paths, min_size=1, max_size=3),
     timing=timings,
+    sanlock=st.sampled_from(
+        [
+            {},
+            {"io_timeout": 10, "watchdog_timeout": 60, "run_directory": None},
+            {"io_timeout": 2, "watchdog_timeout": 10},
+            {"io_timeout": 7, "watchdog_timeout": 0, "run_directory": "/run/of/n1"},
+        ]
+    ),
     data=st.data(),
 )
 def test_a_configuration_is_the_same_after_it_was_written_and_read(
-    cluster, nodes, first_port, first_id, storage, folder, directories, timing, data
+    cluster, nodes, first_port, first_id, storage, folder, directories, timing, sanlock, data
 ):
     given_document = {
         "cluster": cluster,
@@ -169,6 +210,8 @@ def test_a_configuration_is_the_same_after_it_was_written_and_read(
         ],
         "agent_directories": directories,
         "timing": timing,
+        "backend": data.draw(st.sampled_from(["embedded", "sanlock"])),
+        "sanlock": sanlock,
     }
     first = from_document(given_document)
     written = json.loads(json.dumps(to_document(first)))
@@ -185,6 +228,7 @@ def test_what_is_left_out_has_the_documented_defaults():
     rows = [{"name": "n1", "host_id": 1, "port": 7410}]
     found = from_document({**bare, "members": rows})
     assert (found.backend, found.me.address, found.timing) == ("embedded", "127.0.0.1", Timing())
+    assert found.sanlock == SanlockSettings(2, 60, "")
     assert found.agent_directories == ("/usr/lib/ocf",)
     assert str(found.fence_configuration) == "/etc/holdfast/fence.json"
 
@@ -230,3 +274,13 @@ def test_a_boot_that_cannot_be_read_says_to_start_the_machine(tmp_path, content)
 
 def test_the_boot_is_what_the_machine_wrote(tmp_path):
     assert configuration(tmp_path).boot() == "n1-boot1"
+
+
+def test_a_computer_of_its_own_is_told_from_a_machine_by_its_sanlock(tmp_path):
+    on_one_computer = {"watchdog_timeout": 0, "run_directory": "/tmp/n1"}
+    machine = from_document(document(tmp_path, backend="sanlock", sanlock=on_one_computer))
+    computer = from_document(document(tmp_path, backend="sanlock"))
+    assert (machine.is_machine, computer.is_machine) == (True, False)
+    assert machine.run_directory == tmp_path / "nodes" / "n1" / "run"
+    assert str(computer.run_directory) == "/run/holdfast", "it is empty after a power cut"
+    assert computer.boot() == BOOT_ID.read_text().strip()

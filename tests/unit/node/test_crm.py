@@ -12,12 +12,16 @@ from dataclasses import replace
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     LeaseError,
+    NoAnswerError,
     StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
     LeaseHolder,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
@@ -38,6 +42,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
     Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.crm import (
+    CONFIRM,
     LATE,
     ROUND,
     ClusterDaemon,
@@ -383,7 +388,7 @@ def test_a_host_lease_that_cannot_be_set_free_does_not_end_the_recovery(manager,
     manager.end_fence()
     manager.round()
     assert manager.written().nodes["n3"].state is NodeState.OFF
-    assert "host lease of n3 not set free: its generation is 5" in capsys.readouterr().err
+    assert "host lease of n3 not set free yet: its generation is 5" in capsys.readouterr().err
 
 
 def test_a_node_is_switched_on_again_once_its_services_run_elsewhere(manager):
@@ -397,6 +402,36 @@ def test_a_node_is_switched_on_again_once_its_services_run_elsewhere(manager):
     manager.orders.powered.append(PowerReport("n3", True, ""))
     manager.round()
     assert manager.written().nodes["n3"].power == "on"
+
+
+def hold(manager):
+    """Declare a global maintenance."""
+    asked = Maintenance("new switches", "ada", 900.0)
+    manager.storage.wanted = replace(manager.storage.wanted, version=4, global_maintenance=asked)
+
+
+def test_a_declared_maintenance_stands_in_the_record_before_it_is_on_the_whiteboard(manager):
+    hold(manager)
+    log = manager.round()
+    assert kinds(log) == ["state", "global"]
+    assert (log[0][1].hold.owner, log[0][1].board_pending, log[1][1]) == ("ada", True, True)
+    manager.observer.held = "set on the whiteboard"
+    assert kinds(manager.round()) == ["state"]
+    assert manager.round() == []
+
+
+def test_a_whiteboard_that_could_not_be_written_is_written_in_the_next_round(manager):
+    hold(manager)
+    manager.storage.board.error = StorageError("no answer")
+    assert kinds(manager.failing_round(StorageError)) == ["state"]
+    manager.storage.board.error = None
+    assert manager.round() == [("global", True)]
+
+
+def test_who_lost_the_lease_does_not_write_the_whiteboard(manager):
+    hold(manager)
+    manager.storage.leases.held_answers = [True, False]
+    assert kinds(manager.failing_round(LeaseError)) == ["state"]
 
 
 @pytest.fixture
@@ -510,3 +545,81 @@ def test_an_intent_for_an_earlier_manager_is_not_held_against_the_node(daemon):
     daemon.storage.intent = Intent("n2", "it was silent", 1.0, 2.0, EPOCH - 2)
     daemon.round()
     assert daemon.written().nodes["n2"].state is NodeState.ONLINE
+
+
+LOST = LeaseError("sanlock has lost lockspace c1")
+
+
+def test_a_manager_whose_host_lease_is_lost_is_none_at_once_and_again_once_it_is_back(
+    manager, capsys
+):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.storage.leases.renew_error = manager.storage.host_lease = LOST
+    assert manager.round(CONFIRM) == []
+    assert manager.storage.leases.left == 1, "the manager lease is let go"
+    assert manager.round() == manager.round() == []
+    said = capsys.readouterr().err
+    assert said.count("no longer manager: the host lease is lost") == 1
+    assert said.count("sanlock has lost lockspace c1") == 1
+    manager.storage.leases.renew_error = None
+    manager.storage.host_lease = 5
+    manager.storage.leases.epoch = EPOCH + 1
+    manager.round()
+    assert manager.written().epoch == EPOCH + 1
+
+
+def test_a_manager_that_cannot_learn_of_its_host_lease_decides_nothing_and_lets_nothing_go(
+    manager,
+):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.storage.leases.renew_error = NoAnswerError("sanlock hangs")
+    manager.clock.go(CONFIRM)
+    assert manager.failing_round(NoAnswerError) == []
+    assert manager.storage.leases.left == 0
+    manager.storage.leases.renew_error = None
+    assert "fence" in kinds(manager.round())
+
+
+def test_a_node_without_a_host_lease_does_not_try_for_the_manager_lease(tmp_path):
+    daemon = Daemon(tmp_path)
+    daemon.storage.host_lease = LeaseError("host id 1 is not held for node n1")
+    tried = []
+    daemon.storage.leases.acquire = tried.append
+    assert [daemon.round() for _turn in range(3)] == [[], [], []]
+    assert tried == []
+
+
+def test_a_candidate_whose_round_fails_gives_up_its_try_for_the_lease(candidate):
+    candidate.observer.error = StorageError("no answer")
+    turns = []
+
+    def listen(seconds):
+        turns.append(list(candidate.storage.log))
+        candidate.daemon._stop = True
+        return False, set()
+
+    candidate.network.listen = listen
+    candidate.daemon.run()
+    assert turns == [[("release", "manager")]]
+
+
+def test_a_manager_keeps_its_lease_when_a_single_round_fails(manager):
+    manager.observer.error = StorageError("no answer")
+    turns = []
+
+    def listen(seconds):
+        turns.append(list(manager.storage.log))
+        manager.daemon._stop = True
+        return False, set()
+
+    manager.network.listen = listen
+    del manager.storage.log[:]
+    manager.daemon.run()
+    assert turns == [[]]
+
+
+def test_who_is_ended_in_the_middle_of_a_round_gives_no_orders(manager):
+    """With the binding sanlock ends the holder of a lease in a lost lockspace by SIGTERM."""
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.storage.on_write = lambda: manager.daemon._on_term()
+    assert kinds(manager.round()) == ["state"]

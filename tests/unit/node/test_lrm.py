@@ -7,10 +7,13 @@ What it decides is tested with ``manager/``; here it is what the daemon does aro
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     FormatError,
     LeaseError,
+    NoAnswerError,
     StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
@@ -35,6 +38,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
     Resource,
     Service,
     Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
+    SANLOCK,
+    SanlockSettings,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.lrm import (
     FULL_SCORE,
@@ -83,14 +90,15 @@ class WorkersStandIn:
 class Daemon:
     """An LRM on n1, and a manager's record that it is to follow."""
 
-    def __init__(self, folder, last=None):
+    def __init__(self, folder, last=None, host_lease=4, **changes):
         self.clock = Clock(1000.25)
         self.storage = StorageStandIn()
         self.storage.wanted = Wanted(3, {"web": WEB})
         self.storage.reports[1] = last
+        self.storage.host_lease = host_lease
         self.workers = WorkersStandIn(self.storage.log)
         self.network = NetworkStandIn()
-        self.configuration = configuration(folder)
+        self.configuration = replace(configuration(folder), **changes)
         self.daemon = LocalDaemon(
             self.configuration,
             network=self.network,
@@ -215,7 +223,9 @@ def test_a_storage_that_cannot_be_read_stops_services_only_after_the_fail_time(d
         stops = [row for row in daemon.round() if row[0] == "stop"]
         seconds = daemon.clock.now - begun
         assert bool(stops) == (seconds >= daemon.storage.leases.fail_seconds)
-    assert "cannot be read for 16 s: the storage is gone" in daemon.workers.jobs["web"].reason
+    assert (
+        "was not seen to be good for 16 s: the storage is gone" in daemon.workers.jobs["web"].reason
+    )
 
 
 def test_a_storage_that_comes_back_in_time_stops_nothing(daemon):
@@ -316,3 +326,59 @@ def test_what_a_predecessor_left_is_probed_before_anything_else_is_done_with_it(
 def test_a_report_of_its_own_that_is_damaged_is_not_taken_for_an_empty_one(tmp_path):
     with pytest.raises(FormatError, match="no copy is whole"):
         Daemon(tmp_path, FormatError("no copy is whole"))
+
+
+ON_SANLOCK = {"backend": SANLOCK, "sanlock": SanlockSettings(2, 0, "/tmp/sanlock-of-n1")}
+LOST = LeaseError("sanlock has lost lockspace c1")
+RUNS = Report("n1", "n1-boot1", 7, 1, 3, services={"web": LocalService(WEB, LocalState.RUNNING)})
+
+
+def test_the_watchdog_is_disarmed_only_once_the_last_service_has_stopped(tmp_path):
+    daemon = Daemon(tmp_path, **ON_SANLOCK)
+    leases = daemon.storage.leases
+    daemon.run_web()
+    leases.renew_error = daemon.storage.host_lease = LOST
+    assert kinds(daemon.round(1.0)) == ["report", "stop"]
+    assert "is lost: sanlock has lost lockspace c1" in daemon.workers.jobs["web"].reason
+    daemon.round()
+    assert leases.disarmed == 0
+    daemon.workers.end(Outcome.OK, Sight.STOPPED)
+    daemon.round()
+    assert leases.disarmed == 1
+
+
+def test_the_watchdog_stays_armed_over_a_service_that_cannot_be_stopped(tmp_path):
+    daemon = Daemon(tmp_path, **ON_SANLOCK)
+    daemon.run_web()
+    daemon.storage.leases.renew_error = daemon.storage.host_lease = LOST
+    daemon.round(1.0)
+    daemon.workers.end(Outcome.BLOCKED, Sight.PARTLY, "it does not stop")
+    for _turn in range(5):
+        daemon.round()
+    assert daemon.storage.leases.disarmed == 0
+
+
+def test_services_of_a_predecessor_run_on_while_the_host_lease_cannot_be_looked_at(tmp_path):
+    daemon = Daemon(tmp_path, RUNS, NoAnswerError("sanlock hangs"), **ON_SANLOCK)
+    assert [daemon.round() for _turn in range(4)] == [[], [], [], []]
+    daemon.storage.host_lease = 4
+    assert kinds(daemon.round(1.0)) == ["report", "probe"]
+
+
+def test_services_of_a_predecessor_are_stopped_when_there_is_no_host_lease(tmp_path):
+    daemon = Daemon(tmp_path, RUNS, LOST, **ON_SANLOCK)
+    assert kinds(daemon.round()) == ["probe"]
+    daemon.workers.end()
+    assert kinds(daemon.round()) == ["stop"]
+    assert daemon.storage.leases.disarmed == 0
+
+
+def test_a_node_that_never_had_the_host_lease_writes_into_no_slot(tmp_path):
+    """The host id may be another node's by mistake."""
+    daemon = Daemon(tmp_path, None, LOST)
+    for _turn in range(3):
+        daemon.round(1.0)
+        assert daemon.storage.log == []
+    daemon.storage.host_lease = 4
+    daemon.round(1.0)
+    assert set(kinds(daemon.storage.log)) == {"block", "report"}

@@ -76,7 +76,7 @@ class Tended:
 
     def close(self):
         self.machine._network.close()
-        self.machine._leases.close()
+        self.machine._lease._leases.close()
         for daemon in self.machine._daemons:
             daemon.channel.close()
 
@@ -116,14 +116,14 @@ def test_a_machine_that_cannot_renew_its_host_lease_goes_on_for_the_lrm_to_stop_
         def renew(error=error):
             raise error
 
-        monkeypatch.setattr(tended.machine._leases, "renew", renew)
+        monkeypatch.setattr(tended.machine._lease, "renew", renew)
         tended.machine._renew(1000.0 + number)
         assert f"host lease not renewed: {error}" in capsys.readouterr().err
 
 
 def test_the_host_lease_is_renewed_once_a_second(tended, monkeypatch):
     renewals = []
-    monkeypatch.setattr(tended.machine._leases, "renew", lambda: renewals.append(now))
+    monkeypatch.setattr(tended.machine._lease, "renew", lambda: renewals.append(now))
     for now in (1000.0, 1000.5, 1000.9, 1001.0, 1001.5, 1002.5):
         tended.machine._renew(now)
     assert renewals == [1000.0, 1001.0, 1002.5]

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     FormatError,
@@ -14,6 +16,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
     LeaseSight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
+    EMBEDDED,
+    SANLOCK,
+    SanlockSettings,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.observer import Observer
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
@@ -32,12 +39,13 @@ from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
 class Watching:
     """An observer on n1, and the board that it sees."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, **backend):
         self.clock = Clock()
         self.storage = StorageStandIn()
         self.network = NetworkStandIn()
         self.write(1, 2, 3)
-        self.observer = Observer(configuration(folder), self.storage, self.network, self.clock)
+        node = replace(configuration(folder), **backend)
+        self.observer = Observer(node, self.storage, self.network, self.clock)
 
     def write(self, *host_ids, timestamp=None):
         """Let nodes write their blocks; the timestamp goes by a clock of their own."""
@@ -63,7 +71,23 @@ class Watching:
 
 @pytest.fixture
 def watching(tmp_path):
-    return Watching(tmp_path)
+    return Watching(tmp_path, backend=SANLOCK)
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [
+        {"backend": EMBEDDED},
+        {"backend": SANLOCK, "sanlock": SanlockSettings(watchdog_timeout=0)},
+    ],
+    ids=["embedded", "sanlock without a watchdog"],
+)
+def test_without_a_watchdog_on_all_nodes_no_host_lease_proves_a_death(tmp_path, backend):
+    watching = Watching(tmp_path, **backend)
+    watching.storage.leases.views[2] = lease_view(2, state=HostState.DEAD)
+    watching.after(0.0)
+    watching.after(1.0, 1, 2, 3)
+    assert watching.after(2.0, 1, 3).nodes["n2"].lease is LeaseSight.FAILED
 
 
 def test_an_old_block_alone_is_no_sign_of_life(watching):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -23,12 +23,32 @@ from ..manager.state import ClusterState, known, state_document, state_from_docu
 from ..manager.wanted import Wanted, wanted_document, wanted_from_document
 from ..storage.records import Kind, Record, RecordFile
 from ..storage.whiteboard import Whiteboard
-from .configuration import NodeConfiguration
+from .configuration import SANLOCK, NodeConfiguration
 
 MANAGER_LEASE = "manager"
 CONFIGURATION_LEASE = "configuration"
 
 T = TypeVar("T")
+
+
+def make_leases(
+    configuration: NodeConfiguration, clock: Callable[[], float] = time.monotonic
+) -> Leases:
+    """Return the leases of a node by its backend; nothing is opened or asked yet."""
+    lockspace, leases = str(configuration.lockspace_path), str(configuration.leases_path)
+    if configuration.backend != SANLOCK:
+        return EmbeddedLeases(lockspace, leases, configuration.me.host_id, clock)
+    # Most of the library's lease room; what has no sanlock does not pay for it.
+    from ..lease.sanlock import SanlockLeases, installed_daemon
+
+    return SanlockLeases(
+        lockspace,
+        leases,
+        configuration.me.host_id,
+        clock,
+        io_timeout=configuration.sanlock.io_timeout,
+        daemon=installed_daemon(configuration.sanlock.run_directory, leases),
+    )
 
 
 class ClusterStorage:
@@ -41,12 +61,7 @@ class ClusterStorage:
         self._configuration = configuration
         self.board = Whiteboard(str(configuration.metadata_path))
         self._records = RecordFile(str(configuration.state_path))
-        self.leases: Leases = EmbeddedLeases(
-            str(configuration.lockspace_path),
-            str(configuration.leases_path),
-            configuration.me.host_id,
-            clock,
-        )
+        self.leases = make_leases(configuration, clock)
         self._known: dict[tuple[Kind, int], Record] = {}
         self._parsed: dict[tuple[Kind, int, Any], tuple[Record, Any]] = {}
 
@@ -99,7 +114,24 @@ class ClusterStorage:
         self._write(Kind.CRM, record.epoch if record is not None else 0, document)
 
     def read_wanted(self) -> tuple[Wanted, int]:
-        """Return the newest wanted configuration and the host id in whose slot it stands."""
+        """Return the newest wanted configuration and the host id in whose slot it stands.
+
+        Normally who had the configuration lease last has written it, with the lease's
+        version, and one slot is read.  No other slot can hold a newer one then: a
+        version is that of the lease when it was had, the lease gets a higher one each
+        time, and a writer that was paused and writes late has a lower one.  While the
+        slot has not that version, because the holder is about to write or changed
+        nothing in the end, all slots are read.
+        """
+        holder = self.leases.holder(CONFIGURATION_LEASE)
+        if holder.version and holder.host_id in self._host_ids():
+            wanted = self._read(Kind.CONFIGURATION, holder.host_id, wanted_from_document)
+            if wanted is not None and wanted.version == holder.version:
+                return wanted, holder.host_id
+        return self.search_wanted()
+
+    def search_wanted(self) -> tuple[Wanted, int]:
+        """Return what ``read_wanted`` does, from all slots, whatever the lease says."""
         newest, slot = Wanted(), 0
         for host_id in self._host_ids():
             wanted = self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
@@ -114,6 +146,10 @@ class ClusterStorage:
     def write_wanted(self, wanted: Wanted) -> None:
         """Write a wanted configuration into this node's slot."""
         self._write(Kind.CONFIGURATION, wanted.version, wanted_document(wanted))
+
+    def room(self, kind: Kind) -> int:
+        """Return how many bytes the payload of a record of *kind* may have."""
+        return self._records.geometry().max_payload(kind)
 
     def close(self) -> None:
         """Close all files; leases and locks that are held are dropped."""
@@ -149,8 +185,12 @@ class ClusterStorage:
         return content
 
     def _write(self, kind: Kind, epoch: int, document: dict[str, Any]) -> None:
-        payload = json.dumps(document, separators=(",", ":")).encode()
-        self._records.write(kind, self._configuration.me.host_id, epoch, payload)
+        self._records.write(kind, self._configuration.me.host_id, epoch, payload(document))
+
+
+def payload(document: Mapping[str, Any]) -> bytes:
+    """Return a document as it stands in its record."""
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _parse_intent(document: dict[str, Any]) -> Intent | None:

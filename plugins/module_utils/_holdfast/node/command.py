@@ -26,6 +26,11 @@ WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command with *arguments* and return its exit status."""
+    if arguments[:1] == ["iallocator"]:
+        # It reads its options itself: a question must not wait for a parser's start.
+        from .iallocator_command import main as answer
+
+        return answer(arguments[1:])
     parser = _parser()
     options = parser.parse_args(list(arguments))
     try:
@@ -59,13 +64,23 @@ def _parser() -> argparse.ArgumentParser:
 
     machine = commands.add_parser(
         "machine",
-        help="of an embedded cluster: run, restart (its daemons), cut, freeze or thaw a machine",
+        help="of a cluster on one computer: run, restart (daemons), cut, freeze or thaw a machine",
     )
     machine.add_argument("what", choices=("run", "restart", "cut", "freeze", "thaw"))
     machine.add_argument("config", help="the node's configuration file")
     machine.set_defaults(act=_machine)
 
     board_command.register(commands)
+    commands.add_parser(
+        "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"
+    )
+
+    leave = commands.add_parser(
+        "leave",
+        help="give this node's host lease back; for its shutdown, after its daemons have ended",
+    )
+    _add_config(leave)
+    leave.set_defaults(act=_leave)
 
     for name, act in (("lrm", _lrm), ("crm", _crm)):
         daemon = commands.add_parser(name, help=f"run the {name.upper()} daemon in the foreground")
@@ -104,6 +119,15 @@ def _probe(options: argparse.Namespace) -> int:
     from .probe import probe_services
 
     sys.stdout.write(json.dumps(probe_services(_load(options)), indent=2) + "\n")
+    return WELL
+
+
+def _leave(options: argparse.Namespace) -> int:
+    from .leave import leave_cluster
+
+    configuration = _load(options)
+    leave_cluster(configuration)
+    sys.stdout.write(f"{configuration.node} has left the cluster {configuration.cluster}\n")
     return WELL
 
 

@@ -3,7 +3,7 @@
 """A node's configuration file: which cluster it belongs to, who the members are, where things lie.
 
 The file is JSON, written by the role ``node`` and the same on all nodes but for
-its ``node`` and ``folder``.
+its ``node``, ``folder`` and, if a node's sanlock has its own, that run directory.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -20,11 +21,21 @@ from typing import Any
 
 from .. import names
 from ..errors import InputError, StorageError
+from ..lease.timing import WATCHDOG_SETTING_SINCE, checked_timing
 from ..manager.seen import Timing
+from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT, checked_io_timeout
 
 DEFAULT_PATH = "/etc/holdfast/node.json"
-BACKENDS = ("embedded",)
+EMBEDDED = "embedded"
+SANLOCK = "sanlock"
+BACKENDS = (EMBEDDED, SANLOCK)
 PORTS_PER_NODE = 3
+SOCKET_DIRECTORY_BYTES = 107 - len("/sanlock.sock")
+"""How long the path of sanlock's run directory may be: a Unix socket's has 107 bytes (unix.7)."""
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+RUN_DIRECTORY = Path("/run/holdfast")
+"""Where agents keep their state on a real node: in memory, which a power cut empties."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +57,27 @@ class Member:
 
 
 @dataclass(frozen=True)
+class SanlockSettings:
+    """How the nodes' sanlock is set up; all nodes must have the same times, in seconds.
+
+    *io_timeout* is that of the lockspace.  *watchdog_timeout* is after how long a node
+    is reset whose sanlock lost the lockspace; 0 says that there is no watchdog, and then
+    no host lease that runs out proves anything.  *run_directory* is that of a daemon
+    which a machine of a cluster on one computer has to itself, empty for the
+    distribution's.
+    """
+
+    io_timeout: int = 2
+    watchdog_timeout: int = FIXED_WATCHDOG_TIMEOUT
+    run_directory: str = ""
+
+
+@dataclass(frozen=True)
 class NodeConfiguration:
     """What a node knows of its cluster.
 
-    *storage* is the folder on shared storage, *folder* the node's own one.
+    *storage* is the folder on shared storage, *folder* the node's own one; *backend*
+    says who grants the leases, *sanlock* how where it is that.
     """
 
     cluster: str
@@ -57,7 +85,8 @@ class NodeConfiguration:
     storage: Path
     folder: Path
     members: Mapping[str, Member]
-    backend: str = "embedded"
+    backend: str = EMBEDDED
+    sanlock: SanlockSettings = field(default_factory=SanlockSettings)
     agent_directories: tuple[str, ...] = ("/usr/lib/ocf",)
     fence_configuration: Path = Path("/etc/holdfast/fence.json")
     timing: Timing = field(default_factory=Timing)
@@ -88,17 +117,22 @@ class NodeConfiguration:
         return self.storage / f"{self.cluster}.state"
 
     @property
+    def is_machine(self) -> bool:
+        """Whether the node is a machine of a cluster on one computer, not a computer itself."""
+        return self.backend == EMBEDDED or bool(self.sanlock.run_directory)
+
+    @property
     def run_directory(self) -> Path:
         """Return where agents keep their state; it is empty after the node was off.
 
         Agents in shell, the distribution's among them, do not quote this path: for a
-        folder with a blank in its path it is one of its own in the temporary folder.
+        machine's folder with a blank in its path it is one in the temporary folder.
         """
-        return run_directory(self.folder.resolve())
+        return run_directory(self.folder.resolve()) if self.is_machine else RUN_DIRECTORY
 
     def boot(self) -> str:
         """Return what changes whenever the node is started anew."""
-        path = self.folder / "boot"
+        path = self.folder / "boot" if self.is_machine else BOOT_ID
         try:
             return path.read_text(encoding="utf-8").strip()
         except (OSError, ValueError) as error:
@@ -114,11 +148,22 @@ class NodeConfiguration:
 
 
 def run_directory(folder: Path) -> Path:
-    """Return the run directory that belongs to a node's own *folder*."""
+    """Return the run directory that belongs to the *folder* of a machine."""
     if not any(character.isspace() for character in str(folder)):
         return folder / "run"
     digest = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"holdfast-run-{os.geteuid()}-{digest}"
+
+
+def make_private(directory: Path) -> None:
+    """Make a folder for this user alone; raises ``StorageError`` if it is somebody else's."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = directory.lstat()
+    except OSError as error:
+        raise StorageError(f"{directory} cannot be made: {error.strerror}.") from error
+    if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode):
+        raise StorageError(f"{directory} belongs to somebody else; remove it, and start again.")
 
 
 def load(path: Path) -> NodeConfiguration:
@@ -141,7 +186,7 @@ def from_document(document: Mapping[str, Any]) -> NodeConfiguration:
     node = names.node_name(document.get("node"), "node")
     if node not in members:
         raise InputError("node", node, f"one of the members ({', '.join(sorted(members))})")
-    backend = document.get("backend", "embedded")
+    backend = document.get("backend", EMBEDDED)
     if backend not in BACKENDS:
         raise InputError("backend", backend, f"one of {', '.join(BACKENDS)}")
     return NodeConfiguration(
@@ -151,6 +196,7 @@ def from_document(document: Mapping[str, Any]) -> NodeConfiguration:
         folder=names.absolute_path(document.get("folder"), "folder"),
         members=members,
         backend=backend,
+        sanlock=_sanlock(document.get("sanlock") or {}),
         agent_directories=_directories(document.get("agent_directories") or ["/usr/lib/ocf"]),
         fence_configuration=names.absolute_path(
             document.get("fence_configuration") or "/etc/holdfast/fence.json",
@@ -168,6 +214,7 @@ def to_document(configuration: NodeConfiguration) -> dict[str, Any]:
         "storage": str(configuration.storage),
         "folder": str(configuration.folder),
         "backend": configuration.backend,
+        "sanlock": asdict(configuration.sanlock),
         "members": [asdict(one) for _name, one in sorted(configuration.members.items())],
         "agent_directories": list(configuration.agent_directories),
         "fence_configuration": str(configuration.fence_configuration),
@@ -220,6 +267,41 @@ def _member(row: object) -> Member:
         address=names.ip_address(row.get("address") or "127.0.0.1", "members.address"),
         port=port,
     )
+
+
+def _sanlock(values: object) -> SanlockSettings:
+    known = [item.name for item in fields(SanlockSettings)]
+    if not isinstance(values, Mapping):
+        raise InputError("sanlock", values, f"a dictionary of {', '.join(known)}")
+    for name in values:
+        if name not in known:
+            raise InputError("sanlock", name, f"one of {', '.join(known)}")
+    given = SanlockSettings(**{name: value for name, value in values.items() if value is not None})
+    for name in ("io_timeout", "watchdog_timeout"):
+        value = getattr(given, name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InputError(f"sanlock.{name}", value, "a whole number of seconds")
+    if given.watchdog_timeout:
+        # What the installed version makes of it is looked at when the node joins.
+        checked_timing(given.io_timeout, given.watchdog_timeout, WATCHDOG_SETTING_SINCE)
+    else:
+        checked_io_timeout(given.io_timeout)
+    if given.run_directory:
+        _check_run_directory(given)
+    return given
+
+
+def _check_run_directory(given: SanlockSettings) -> None:
+    path = str(names.absolute_path(given.run_directory, "sanlock.run_directory"))
+    if len(os.fsencode(path)) > SOCKET_DIRECTORY_BYTES:
+        expected = f"a path of at most {SOCKET_DIRECTORY_BYTES} bytes, for the socket in it"
+        raise InputError("sanlock.run_directory", path, expected)
+    if given.watchdog_timeout:
+        raise InputError(
+            "sanlock.watchdog_timeout",
+            given.watchdog_timeout,
+            "0 beside a run directory: a sanlock that a machine has to itself has no watchdog",
+        )
 
 
 def _timing(values: object) -> Timing:

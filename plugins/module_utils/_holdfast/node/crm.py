@@ -3,7 +3,10 @@
 """The CRM daemon: tries for the manager lease, and manages the cluster while it has it.
 
 Each round it looks, lets ``manager/cluster.py`` decide, writes its record, makes
-sure that it still is the manager, and only then gives the orders.
+sure that it still is the manager, and only then gives the orders.  It works under the
+host lease that the LRM, or an embedded node's machine, joined; without one it is
+neither manager nor candidate.  sanlock ends it with SIGTERM when it holds the manager
+lease by the Python binding and the lockspace is lost.
 """
 
 from __future__ import annotations
@@ -13,21 +16,26 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..errors import HoldfastError, LeaseError, StorageError
-from ..lease.interface import HostLeaseView
+from ..errors import LeaseError, NoAnswerError, StorageError
 from ..manager import cluster, election
 from ..manager.cluster import Intent
 from ..manager.seen import FenceReport, PowerReport, Seen
 from ..manager.state import ClusterState
+from ..storage.host_timing import LeaseTiming
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
+from .freed_leases import FreedLeases
 from .log import log
+from .maintenance_board import MaintenanceBoard
 from .network import Network
 from .notify import Notifier
 from .observer import Observation, Observer
 from .orders import FenceEnd, Orders
 
 ROUND = 0.5
+
+CONFIRM = 1.0
+"""Seconds between two questions to who keeps the host lease."""
 
 LATE = 1.5
 """A round that took longer, because this process or its storage was held up, decides nothing."""
@@ -57,12 +65,17 @@ class ClusterDaemon:
             configuration.cluster, configuration.node, self._me.address, self._me.port + 2
         )
         self._storage = storage or ClusterStorage(configuration, clock)
-        self._storage.adopt_host_lease()
         self._observer = observer or Observer(configuration, self._storage, self._network, clock)
         self._orders = orders or Orders(configuration, self._wake)
+        self._maintenance = MaintenanceBoard(self._storage, clock)
+        self._adopted = False
+        self._next_confirmation = 0.0
+        self._without_lease = ""
         self._state: ClusterState | None = None
         self._written: ClusterState | None = None
-        self._fenced_leases: dict[str, HostLeaseView] = {}
+        self._freed_leases = FreedLeases(
+            self._storage.leases, LeaseTiming(configuration.sanlock.io_timeout), clock
+        )
         self._held_back: list[FenceEnd] = []
         self._fences: list[FenceReport] = []
         self._powers: list[PowerReport] = []
@@ -84,16 +97,21 @@ class ClusterDaemon:
             except (StorageError, LeaseError) as error:
                 self._trouble = f"this node's own storage fails: {error}"
                 log(f"round without result: {error}")
+                if self._state is None:
+                    self._give_up_lease()
             notifier.alive()
             self._listen(ROUND - (self._clock() - begun))
-        self._storage.leases.release(MANAGER_LEASE)
+        self._give_up_lease()
         log(f"CRM of {self._configuration.node} ends")
 
     def round(self) -> None:
         """Look, decide, write, act: once."""
         begun = self._clock()
+        if not self._has_host_lease(begun):
+            return
         observation = self._observer.look()
         self._collect()
+        self._freed_leases.watch()
         if self._state is not None and not self._storage.leases.held(MANAGER_LEASE):
             log("the manager lease is lost: no longer manager")
             self._state = self._written = None
@@ -101,6 +119,48 @@ class ClusterDaemon:
             self._try_for_manager(observation, begun)
         if self._state is not None:
             self._manage(observation, begun)
+
+    def _has_host_lease(self, now: float) -> bool:
+        """Adopt this node's host lease, or confirm it; without it nobody is manager here.
+
+        Raises ``NoAnswerError`` and ``StorageError`` while that cannot be told.
+        """
+        try:
+            if not self._adopted:
+                self._storage.adopt_host_lease()
+            elif now >= self._next_confirmation:
+                self._storage.leases.renew()
+            else:
+                return True
+        except NoAnswerError:
+            raise
+        except LeaseError as error:
+            self._resign(str(error))
+            return False
+        if not self._adopted:
+            log("works under this node's host lease")
+        self._adopted, self._without_lease = True, ""
+        self._next_confirmation = now + CONFIRM
+        return True
+
+    def _resign(self, reason: str) -> None:
+        """Be neither manager nor candidate, as this node's host lease is not there."""
+        if self._state is not None:
+            log("no longer manager: the host lease is lost")
+        self._state = self._written = None
+        if reason != self._without_lease:
+            self._without_lease = reason
+            log(f"without a host lease nothing is decided here: {reason}")
+        if self._adopted:
+            self._adopted = False
+            self._storage.leases.leave()
+
+    def _give_up_lease(self) -> None:
+        """Release the manager lease, or the try for it that may go on behind the scenes."""
+        try:
+            self._storage.leases.release(MANAGER_LEASE)
+        except (StorageError, LeaseError) as error:
+            log(f"the manager lease is not seen to be released: {error}")
 
     def _collect(self) -> None:
         """Take what ended; a proof is held back while the dead node may still be writing."""
@@ -142,7 +202,7 @@ class ClusterDaemon:
             observation.nodes,
             self._configuration.host_ids(),
             observation.trouble or self._trouble,
-            observation.held,
+            self._maintenance.held_for_candidate(observation),
             self._configuration.timing,
         )
         self._trouble = ""
@@ -174,7 +234,8 @@ class ClusterDaemon:
             elif epoch == self._fenced_epoch:
                 proofs.append(fence)
         self._fences = proofs
-        self._free_proved(tuple(proofs))
+        for fence in proofs:
+            self._freed_leases.fence_ended(fence)
 
     def _is_fencing(self, node: str) -> bool:
         held_back = {end.report.node for end in self._held_back}
@@ -197,6 +258,8 @@ class ClusterDaemon:
             fencing=self._orders.fencing() | {end.report.node for end in self._held_back},
             fences=tuple(self._fences),
             powers=tuple(self._powers),
+            board_readable=observation.board_readable,
+            wall_even=self._maintenance.look_at_clock(),
         )
         self._trouble = ""
         step = cluster.step(state, seen, self._configuration.timing)
@@ -210,15 +273,22 @@ class ClusterDaemon:
                 (member.address, member.port + 1) for member in self._configuration.members.values()
             )
         self._state = step.state
-        self._free_proved(seen.fences)
+        for fence in seen.fences:
+            self._freed_leases.fence_ended(fence)
         self._fences.clear()
         self._powers.clear()
-        if (step.fences or step.powers) and not self._storage.leases.held(MANAGER_LEASE):
+        orders = step.fences or step.powers or step.board is not None
+        if orders and not self._storage.leases.held(MANAGER_LEASE):
             raise LeaseError("the manager lease was lost before the orders were given")
+        if self._stop:
+            # Nobody would wait for their end; and it may be sanlock that ends this process.
+            return
         for order in step.fences:
             self._fence(order.node)
         for node in step.powers:
             self._orders.power_on(node)
+        if step.board is not None:
+            self._maintenance.write(step.board)
 
     def _is_late(self, begun: float) -> bool:
         """Return whether this round took so long that what it saw may be no longer so."""
@@ -242,20 +312,8 @@ class ClusterDaemon:
 
     def _fence(self, node: str) -> None:
         """Send a fence, remembering which host lease it is to prove dead."""
-        host_id = self._configuration.members[node].host_id
-        self._fenced_leases[node] = self._storage.leases.host(host_id)
+        self._freed_leases.fence_begins(node, self._configuration.members[node].host_id)
         self._orders.fence(node)
-
-    def _free_proved(self, fences: tuple[FenceReport, ...]) -> None:
-        """Set the host leases of nodes that are verified off free: nothing waits for them then."""
-        for fence in fences:
-            lease = self._fenced_leases.pop(fence.node, None)
-            if not (fence.confirmed and fence.quiet) or lease is None:
-                continue
-            try:
-                self._storage.leases.free_host(lease.host_id, lease.generation, lease.timestamp)
-            except HoldfastError as error:
-                log(f"host lease of {fence.node} not set free: {error}")
 
     def _listen(self, seconds: float) -> None:
         _hinted, answered = self._network.listen(max(seconds, 0.0))

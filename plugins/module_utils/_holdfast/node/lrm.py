@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 
 from ..errors import HoldfastError, LeaseError, StorageError
-from ..lease.interface import HostState
 from ..manager import local
+from ..manager.hold import in_force
 from ..manager.jobs import JobEnd
 from ..manager.report import Report
 from ..manager.state import ClusterState
@@ -23,7 +23,8 @@ from ..manager.wanted import Wanted
 from ..storage.whiteboard import HostBlock
 from .agent_work import AgentWork
 from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration
+from .configuration import NodeConfiguration, make_private
+from .host_lease import HostLease
 from .leftovers import end_leftover_agents
 from .log import log
 from .network import Network
@@ -46,6 +47,7 @@ class LocalDaemon:
         network: Network | None = None,
         storage: ClusterStorage | None = None,
         workers: Workers | None = None,
+        host_lease: HostLease | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Listen on the node's LRM port and take up what a predecessor left.
@@ -59,7 +61,9 @@ class LocalDaemon:
             configuration.cluster, configuration.node, self._me.address, self._me.port + 1
         )
         self._storage = storage or ClusterStorage(configuration, clock)
-        self._generation = self._storage.adopt_host_lease()
+        self._lease = host_lease or HostLease(configuration, self._storage, clock)
+        if not configuration.is_machine:
+            make_private(configuration.run_directory)
         leftovers = end_leftover_agents(configuration)
         if leftovers:
             log(f"ended {leftovers} agents of the LRM before this one")
@@ -67,7 +71,6 @@ class LocalDaemon:
         self._report, self._memory = local.resume(last, configuration.node, configuration.boot())
         self._written: Report | None = None
         self._pending: list[JobEnd] = []
-        self._lease_good_at = self._clock()
         self._next_heartbeat = 0.0
         self._state: ClusterState | None = None
         self._wanted: Wanted | None = None
@@ -82,7 +85,7 @@ class LocalDaemon:
         signal.signal(signal.SIGTERM, self._on_term)
         notifier = Notifier()
         notifier.ready()
-        log(f"LRM of {self._configuration.node} runs, host lease generation {self._generation}")
+        log(f"LRM of {self._configuration.node} runs")
         while not self._stop:
             self.round()
             notifier.alive()
@@ -91,9 +94,12 @@ class LocalDaemon:
 
     def round(self) -> None:
         """Look, decide, write, act: once."""
+        looked = self._lease.look()
         now = self._clock()
-        trouble = self._trouble = self._lease_trouble(now)
         self._heartbeat(now)
+        if looked is None:
+            return
+        trouble = self._trouble = looked
         self._read()
         self._pending.extend(self._workers.take_ended())
         seen = local.LocalSeen(
@@ -114,28 +120,15 @@ class LocalDaemon:
         for job in step.jobs:
             log(f"{job.kind.value} {job.service.id} {job.uid} {job.reason}".rstrip())
             self._workers.begin(job)
-
-    def _lease_trouble(self, now: float) -> str:
-        """Return why this node may not act, by its own clock; nothing if it may."""
-        try:
-            view = self._storage.leases.host(self._me.host_id)
-        except StorageError as error:
-            silent = now - self._lease_good_at
-            too_long = silent >= self._storage.leases.fail_seconds
-            return f"cannot be read for {silent:.0f} s: {error}" if too_long else ""
-        if view.generation != self._generation or view.state is HostState.FREE:
-            return f"is no longer that of this start (generation {self._generation})"
-        if view.state is not HostState.LIVE:
-            return f"was not renewed for {view.unchanged_for:.0f} s"
-        self._lease_good_at = now
-        return ""
+        if trouble and not self._report.running() and not self._workers.busy():
+            self._lease.come_back()
 
     def _heartbeat(self, now: float) -> None:
         """Write this node's block on the whiteboard, once a second."""
-        if now < self._next_heartbeat:
+        if now < self._next_heartbeat or not self._lease.owns_slot:
             return
         self._next_heartbeat = now + HEARTBEAT
-        drained = self._wanted is not None and self._configuration.node in self._wanted.maintenance
+        drained = self._is_drained()
         running = len(self._report.running())
         block = HostBlock(
             host_id=self._me.host_id,
@@ -155,6 +148,13 @@ class LocalDaemon:
         except StorageError as error:
             log(f"heartbeat not written: {error}")
 
+    def _is_drained(self) -> bool:
+        """Return whether this node is in maintenance, as far as the manager has not ended it."""
+        if self._wanted is None:
+            return False
+        ended = self._state.ended if self._state is not None else {}
+        return self._configuration.node in in_force(self._wanted, ended).maintenance
+
     def _read(self) -> None:
         """Read the manager's record, and the configuration that it was made from."""
         try:
@@ -171,6 +171,8 @@ class LocalDaemon:
         """Write the report if it changed; False if it could not be written."""
         if report == self._written:
             return True
+        if not self._lease.owns_slot:
+            return False
         try:
             self._storage.write_report(report)
         except (StorageError, LeaseError) as error:
@@ -184,10 +186,10 @@ class LocalDaemon:
 
     def _forbidden(self) -> str:
         """Return why nothing may be started here at this moment; asked by the workers."""
-        silent = self._clock() - self._lease_good_at
+        silent = self._clock() - self._lease.good_at
         if self._trouble:
             return f"this node's host lease {self._trouble}"
-        if silent >= self._storage.leases.fail_seconds:
+        if silent >= self._lease.fail_seconds:
             return f"this node's host lease was not seen to be good for {silent:.0f} s"
         return ""
 

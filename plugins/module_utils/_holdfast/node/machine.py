@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The machine of an embedded cluster: one process that stands for a whole node.
+"""A machine of a cluster on one computer: one process that stands for a whole node.
 
-It does what a real node's hardware, kernel, sanlock and systemd do: it holds the
-node's host lease and renews it, starts the two daemons again when they die or
-hang, answers on the network, and collects what its services leave behind.  It
-decides nothing about services.  The embedded cluster is for one machine only.
+It does what a real node's hardware, kernel and systemd do: it keeps the node's host
+lease or the sanlock that does, starts the two daemons again when they die or hang,
+answers on the network, and collects what its services leave behind.  It decides
+nothing about services.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import os
 import select
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import time
@@ -24,10 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import HoldfastError, LeaseError, StorageError
-from ..lease.embedded import EmbeddedLeases
 from . import power
-from .configuration import NodeConfiguration
+from .configuration import NodeConfiguration, make_private
 from .log import log
+from .machine_lease import take_machine_lease
 from .network import Network
 
 TICK = 0.25
@@ -37,6 +36,9 @@ HANG = 10.0
 """A daemon that did not report for so many seconds is killed and started again."""
 
 READY_WAIT = 20.0
+ENDING = 5.0
+"""Seconds for a daemon to end when the machine is switched off in an orderly way."""
+
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2): orphans of this machine become its children."""
 
@@ -70,14 +72,8 @@ class Machine:
             # The daemons need theirs too: better said now than by daemons that die again.
             Network(configuration.cluster, configuration.node, me.address, port).close()
         self._network = Network(configuration.cluster, configuration.node, me.address, me.port)
-        self._leases = EmbeddedLeases(
-            str(configuration.lockspace_path),
-            str(configuration.leases_path),
-            configuration.me.host_id,
-        )
-        generation = self._leases.join(configuration.node)
-        log(f"machine of {configuration.node} is on: host id {configuration.me.host_id},")
-        log(f"host lease generation {generation}; embedded leases, for one machine only")
+        self._lease = take_machine_lease(configuration)
+        log(f"machine of {configuration.node} is on: host id {configuration.me.host_id}")
         self._daemons = [self._daemon("lrm"), self._daemon("crm")]
         self._next_renewal = 0.0
         self._stop = False
@@ -158,7 +154,7 @@ class Machine:
             return
         self._next_renewal = now + RENEWAL
         try:
-            self._leases.renew()
+            self._lease.renew()
         except (StorageError, LeaseError) as error:
             # The LRM sees it too, and stops the services: it must not die with this process.
             log(f"host lease not renewed: {error}")
@@ -171,8 +167,11 @@ class Machine:
 
     def _switch_off(self) -> None:
         log("machine is switched off")
-        power.power_off(self._folder.parent, self._folder.name, 10.0)
-        self._leases.leave()
+        for daemon in self._daemons:
+            _end(daemon)
+        self._lease.switch_off(
+            lambda: power.power_off(self._folder.parent, self._folder.name, 10.0)
+        )
 
     def _daemon(self, name: str) -> Daemon:
         address = f"holdfast-{os.getpid()}-{name}"
@@ -191,15 +190,17 @@ class Machine:
         self._stop = True
 
 
-def make_private(directory: Path) -> None:
-    """Make a folder for this user alone; raises ``StorageError`` if it is somebody else's."""
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = directory.lstat()
-    except OSError as error:
-        raise StorageError(f"{directory} cannot be made: {error.strerror}.") from error
-    if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode):
-        raise StorageError(f"{directory} belongs to somebody else; remove it, and start again.")
+def _end(daemon: Daemon) -> None:
+    """End a daemon; its services are left to who calls."""
+    if daemon.child is None:
+        return
+    for end in (daemon.child.terminate, daemon.child.kill):
+        end()
+        try:
+            daemon.child.wait(ENDING)
+            return
+        except subprocess.TimeoutExpired:
+            continue
 
 
 def _hear(daemon: Daemon) -> None:

@@ -17,7 +17,7 @@ from ..lease.interface import HostState
 from ..manager.report import Report
 from ..manager.seen import Answer, LeaseSight, NodeSeen
 from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration
+from .configuration import EMBEDDED, NodeConfiguration
 from .network import Network
 
 SLOW_STORAGE = 1.0
@@ -29,12 +29,16 @@ ANSWER_WAIT = 1.0
 
 @dataclass(frozen=True)
 class Observation:
-    """One look: every node, the reason for global maintenance, and what is wrong here."""
+    """One look: every node, why the whiteboard holds everything, and what is wrong here.
+
+    *board_readable* is False while the whiteboard's global block is damaged.
+    """
 
     nodes: dict[str, NodeSeen]
     held: str
     trouble: str
     took: float
+    board_readable: bool = True
 
 
 class Observer:
@@ -102,7 +106,8 @@ class Observer:
         elif not board.global_block.maintenance:
             held = ""
         took = self._clock() - begun
-        return Observation(nodes, held, self._own_trouble(took), took)
+        readable = board.global_block is not None
+        return Observation(nodes, held, self._own_trouble(took), took, readable)
 
     def _see(self, name: str, host_id: int, problem: str, now: float) -> NodeSeen:
         report = self._report(name, host_id)
@@ -139,11 +144,16 @@ class Observer:
         if view.state is HostState.FREE:
             return LeaseSight.FREE
         if view.state is HostState.DEAD:
-            return LeaseSight.DEAD
+            return LeaseSight.DEAD if self._has_watchdog() else LeaseSight.FAILED
         if view.state is HostState.FAIL:
             return LeaseSight.FAILED
         fresh = self._storage.leases.fail_seconds / 2
         return LeaseSight.RENEWED if view.unchanged_for < fresh else LeaseSight.STALE
+
+    def _has_watchdog(self) -> bool:
+        """Whether all nodes are configured to have one: who joins is refused without it."""
+        settings = self._configuration.sanlock
+        return self._configuration.backend != EMBEDDED and settings.watchdog_timeout > 0
 
     def _own_trouble(self, took: float) -> str:
         """Return what is wrong with this node's own way to the storage, or nothing."""

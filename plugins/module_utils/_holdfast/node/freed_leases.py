@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Setting the host lease of a node free that a fence device has verified to be off.
+
+Whoever waits for a lease of the dead node has it at once then.  Mostly the lease has
+not changed since the fence was sent, and it is freed on the proof.  A node that
+renewed it once more before its power went is watched for longer than it leaves
+between two renewals: if it is silent for so long after the proof, it is dead.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..errors import LeaseError, StorageError
+from ..lease.interface import HostLeaseView, HostState, Leases
+from ..manager.seen import FenceReport
+from ..storage.host_timing import LeaseTiming
+from .log import log
+
+
+@dataclass
+class _Proved:
+    """A node that is proved to be off: its host lease as last seen, and since when it is so."""
+
+    lease: HostLeaseView
+    since: float
+    told: bool = False
+
+
+class FreedLeases:
+    """The host leases that a CRM's own fences are to set free; not for several threads."""
+
+    def __init__(
+        self,
+        leases: Leases,
+        timing: LeaseTiming,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the cluster's *leases* and the *timing* by which they are renewed."""
+        self._leases = leases
+        self._clock = clock
+        self._silence = float(timing.renewal_seconds + timing.io_timeout)
+        self._fenced: dict[str, HostLeaseView] = {}
+        self._proved: dict[str, _Proved] = {}
+
+    def fence_begins(self, node: str, host_id: int) -> None:
+        """Remember which host lease a fence of *node*, not sent yet, is to prove dead.
+
+        Raises ``StorageError`` or ``LeaseError`` when it cannot be read.
+        """
+        self._proved.pop(node, None)
+        self._fenced[node] = self._leases.host(host_id)
+
+    def fence_ended(self, fence: FenceReport) -> None:
+        """Free the host lease that *fence* proved dead; nothing if it proved none.
+
+        Only a device's own word that the power is off is enough, of a node that wrote
+        nothing since.
+        """
+        lease = self._fenced.pop(fence.node, None)
+        if lease is None or not (fence.confirmed and fence.verified and fence.quiet):
+            return
+        self._proved[fence.node] = _Proved(lease, self._clock())
+        self._free(fence.node)
+
+    def watch(self) -> None:
+        """Free what was renewed once more and has been silent since; to be called each round."""
+        now = self._clock()
+        for node, proved in list(self._proved.items()):
+            try:
+                view = self._leases.host(proved.lease.host_id)
+            except (StorageError, LeaseError):
+                continue
+            if view.generation != proved.lease.generation or view.state is HostState.FREE:
+                # Freed by another, or the node is back with a host lease of its own.
+                del self._proved[node]
+            elif view.timestamp != proved.lease.timestamp:
+                proved.lease, proved.since = view, now
+                self._tell(node, proved)
+            elif now - proved.since >= self._silence:
+                self._free(node)
+
+    def _free(self, node: str) -> None:
+        proved = self._proved[node]
+        lease = proved.lease
+        try:
+            self._leases.free_host(lease.host_id, lease.generation, lease.timestamp)
+        except (StorageError, LeaseError) as error:
+            log(f"host lease of {node} not set free yet: {error}")
+            proved.since = self._clock()
+        else:
+            del self._proved[node]
+
+    def _tell(self, node: str, proved: _Proved) -> None:
+        """Say once why it takes longer: with a wrong plug it would never end."""
+        if not proved.told:
+            proved.told = True
+            log(
+                f"host lease of {node} was renewed after its fence was sent; it is set free once"
+                f" it was not for {self._silence:.0f} s. If it still is renewed then, the fence"
+                " device has switched off something else."
+            )

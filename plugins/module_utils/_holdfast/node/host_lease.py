@@ -1,0 +1,188 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The LRM's hold on its node's host lease: take it up, see that it is good, come back after a loss.
+
+sanlock, or the machine of an embedded cluster, keeps the host lease; so the end of a
+daemon changes nothing, and the next one takes it up as it is.  Only where nobody has
+it, and nothing runs here, does an LRM join: after the node was started, and after the
+lockspace was lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from ..errors import LeaseError, NoAnswerError, StorageError
+from ..lease.interface import HostLeaseView, HostState
+from ..storage.host_timing import LeaseTiming
+from .cluster_storage import ClusterStorage
+from .configuration import SANLOCK, NodeConfiguration
+from .joining import Joining
+from .log import log
+
+LOOK = 1.0
+"""Seconds between two questions to who keeps the host lease; its record is read each round."""
+
+JOIN_AGAIN = 3.0
+"""Seconds from a join that failed to the next."""
+
+
+class HostLease:
+    """One node's host lease as its LRM works under it; not for several threads.
+
+    ``generation`` is that of the lease which this LRM works under, 0 while there is
+    none.  ``good_at`` is when, by *clock*, the lease was last seen to be good, and
+    ``fail_seconds`` how long it may not be before this node has to stop.  ``owns_slot``
+    says whether this node's slots on the storage are ours to write: one that never had
+    the host lease may have another's host id by mistake, one that lost it still has to
+    say that its services have stopped.
+    """
+
+    def __init__(
+        self,
+        configuration: NodeConfiguration,
+        storage: ClusterStorage,
+        clock: Callable[[], float] = time.monotonic,
+        join: Callable[[NodeConfiguration], Joining] = Joining,
+    ) -> None:
+        """Describe the node; nobody is asked yet.  *join* begins to join the lockspace."""
+        self._configuration = configuration
+        self._storage = storage
+        self._clock = clock
+        self._join = join
+        self._begun = clock()
+        self.generation = 0
+        self.good_at = self._begun
+        self.fail_seconds = float(LeaseTiming(configuration.sanlock.io_timeout).fail_seconds)
+        self._trouble: str | None = None
+        self._said = ""
+        self._refused = ""
+        self._doubt: Exception | None = None
+        self._next_look = self._begun
+        self._next_join = self._begun
+        self._joining: Joining | None = None
+        self._disarmed = False
+        self.owns_slot = False
+
+    def look(self) -> str | None:
+        """Return why this node may not act, as what its host lease does or is; nothing if it may.
+
+        None while it cannot be told yet whether there is a host lease: services that
+        the LRM before this one left are neither stopped then nor added to.  Raises
+        ``LeaseError`` when a join does not come to its end.
+        """
+        now = self._clock()
+        if self._joining is not None:
+            self._follow_join(self._joining, now)
+        if not self.generation and self._joining is None and now >= self._next_look:
+            self._next_look = now + LOOK
+            self._adopt(now)
+        if self.generation:
+            self._trouble = self._confirm(now)
+        if self._trouble and self._trouble != self._said:
+            self._said = self._trouble
+            log(f"the host lease {self._trouble}")
+        return self._trouble
+
+    def come_back(self) -> None:
+        """Take the next step to a host lease; for while there is trouble and nothing runs here.
+
+        The watchdog is disarmed first: nothing is left that it would have to stop.
+        Joining goes on behind the scenes, and ``look`` finds how it ended.
+        """
+        if self._configuration.backend != SANLOCK or self._joining is not None:
+            return
+        if not self._disarmed:
+            self._let_go()
+        elif self._clock() >= self._next_join:
+            self._joining = self._join(self._configuration)
+            self._trouble = self._refused or "is being joined"
+            if not self._refused:
+                log(f"{self._joining}")
+
+    def _adopt(self, now: float) -> None:
+        """Take up the host lease that there is."""
+        waited = now - self._begun
+        try:
+            self.generation = self._storage.adopt_host_lease()
+        except (StorageError, NoAnswerError) as error:
+            # Half: the LRM before this one may have been as long without an answer.
+            if self._trouble is not None or waited >= self.fail_seconds / 2:
+                self._trouble = f"could not be taken up: {error}"
+            else:
+                log(f"the host lease cannot be taken up yet: {error}")
+        except LeaseError as error:
+            self._trouble = self._refused or f"is not held: {error}"
+            self._look_whose_slot()
+        else:
+            self.fail_seconds = self._storage.leases.fail_seconds
+            self.good_at = now
+            self._trouble, self._said, self._refused = "", "", ""
+            self._doubt = None
+            self.owns_slot, self._disarmed = True, False
+            log(f"works under host lease generation {self.generation}")
+
+    def _confirm(self, now: float) -> str:
+        """Return what is wrong with the host lease by now, by this node's own clock."""
+        leases = self._storage.leases
+        try:
+            view = leases.host(self._configuration.me.host_id)
+            if now >= self._next_look or self._trouble or self._doubt is not None:
+                self._next_look = now + LOOK
+                leases.renew()
+                self._doubt = None
+        except (StorageError, NoAnswerError) as error:
+            self._doubt = error
+            silent = now - self.good_at
+            too_long = silent >= self.fail_seconds
+            return f"was not seen to be good for {silent:.0f} s: {error}" if too_long else ""
+        except LeaseError as error:
+            return f"is lost: {error}"
+        trouble = self._trouble_seen(view)
+        if not trouble:
+            self.good_at = now
+        return trouble
+
+    def _trouble_seen(self, view: HostLeaseView) -> str:
+        self.owns_slot = view.host_name == self._configuration.node
+        if view.generation != self.generation or view.state is HostState.FREE:
+            return f"is no longer that of this start (generation {self.generation})"
+        if view.state is not HostState.LIVE:
+            return f"was not renewed for {view.unchanged_for:.0f} s"
+        return ""
+
+    def _let_go(self) -> None:
+        """Let go of a lease that was lost; the machine may live on, as nothing runs on it."""
+        had, self.generation = self.generation, 0
+        try:
+            self._storage.leases.leave()
+            self._storage.leases.disarm_watchdog()
+        except NoAnswerError as error:
+            log(f"the watchdog is not disarmed yet: {error}")
+            return
+        except (LeaseError, StorageError) as error:
+            # Most likely sanlock has no such lockspace (any more), or does not run.
+            if had:
+                log(f"the watchdog was not disarmed: {error}")
+        self._disarmed = True
+
+    def _follow_join(self, joining: Joining, now: float) -> None:
+        """Take up the host lease once it was joined, or say why it was not."""
+        if not joining.ended():
+            return
+        error = joining.error()
+        self._joining = None
+        self._next_join = now + JOIN_AGAIN
+        if error is not None:
+            self._trouble = self._refused = f"cannot be joined: {error}"
+        else:
+            self._adopt(now)
+
+    def _look_whose_slot(self) -> None:
+        """Give the slots up when the host lease is another node's by now."""
+        try:
+            view = self._storage.leases.host(self._configuration.me.host_id)
+        except StorageError:
+            return
+        self.owns_slot = self.owns_slot and view.host_name == self._configuration.node

@@ -1,0 +1,273 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster whose daemons work under real sanlock daemons, one for each of three machines.
+
+They are those of an ordinary user and have no watchdog, so that here nothing but a
+fence is ever a proof of death: whatever is recovered was fenced, or stopped cleanly.
+The nodes reach sanlock by its command, and once more by its Python binding.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
+    HostLeaseView,
+    HostState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+    LeaseArea,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_timing import (
+    LeaseTiming,
+)
+from ansible_collections.holdfast.ha.tests.system.leases.lease_backends import (
+    SYSTEM_PYTHON,
+    has_binding,
+    needs_sanlock,
+)
+from cluster import NODES, EmbeddedCluster
+
+pytestmark = needs_sanlock
+
+FASTEST_DEATH = LeaseTiming(2, 10).dead_seconds
+"""The least time after which a host lease that runs out is a proof, with any watchdog."""
+
+JOINED = 60.0
+
+
+@pytest.fixture(scope="module", params=["command", "binding"])
+def running(request: Any, tmp_path_factory: Any) -> Iterator[EmbeddedCluster]:
+    """Three machines that have joined, with a service on each of two."""
+    patch = pytest.MonkeyPatch()
+    folder = tmp_path_factory.mktemp("a cluster")
+    if request.param == "binding":
+        if not has_binding():
+            pytest.skip("python3-sanlock is not installed")
+        patch.setattr(sys, "executable", SYSTEM_PYTHON)
+        # With a blank in the path the binding is not used.
+        folder = tmp_path_factory.mktemp("cluster")
+    with EmbeddedCluster(folder, {"fence_limit": 1000}, backend="sanlock") as cluster:
+        wait_for_members(cluster)
+        cluster.declare("one", "sleep 1000011")
+        cluster.declare("two", "sleep 1000012")
+        cluster.declare_rule("sides", ["one", "two"], affinity="apart")
+        yield cluster
+    patch.undo()
+
+
+@pytest.fixture
+def cluster(running: EmbeddedCluster) -> EmbeddedCluster:
+    """The cluster once all is as wanted and all nodes are members."""
+    wait_for_members(running)
+    running.wait_settled(JOINED)
+    return running
+
+
+def wait_for_members(cluster: EmbeddedCluster) -> None:
+    cluster.wait(
+        lambda status: (
+            status["manager"]["active"]
+            and all(
+                one["state"] == "online" and not one["lease_lost"]
+                for one in status["nodes"].values()
+            )
+        ),
+        JOINED,
+        "a cluster of three members with a manager",
+    )
+
+
+def host_lease(cluster: EmbeddedCluster, node: str) -> HostLeaseView:
+    leases = cluster.leases("n1")
+    try:
+        return leases.host(NODES.index(node) + 1)
+    finally:
+        leases.close()
+
+
+def a_busy_node(cluster: EmbeddedCluster, *, managing: bool) -> str:
+    """Return a node that has services and is the manager's, or is not."""
+    manager = cluster.status()["manager"]["node"]
+    if managing:
+        cluster.maintenance_round_trip_to_fill(manager)
+    for node, seen in cluster.status()["nodes"].items():
+        if (node == manager) == managing and seen["services"]:
+            return node
+    pytest.fail("no such node has services")
+
+
+def log_of(cluster: EmbeddedCluster, node: str, daemon: str) -> str:
+    return (cluster.nodes / node / f"{daemon}.log").read_text()
+
+
+def nothing_runs_twice(cluster: EmbeddedCluster) -> dict[str, list[str]]:
+    running = cluster.running()
+    assert all(len(nodes) == 1 for nodes in running.values()), running
+    return running
+
+
+@pytest.mark.parametrize("managing", [False, True], ids=["other node", "manager"])
+def test_services_of_a_node_without_power_run_elsewhere_long_before_its_lease_runs_out(
+    cluster: EmbeddedCluster, managing: bool
+) -> None:
+    node = a_busy_node(cluster, managing=managing)
+    before, epoch = host_lease(cluster, node), cluster.status()["manager"]["epoch"]
+    since = time.time()
+    cluster.cut(node)
+    failover = cluster.wait_failover(node, since)
+    assert "off by its own status" in failover["proof"]
+    assert set(failover["started"]) == set(failover["services"]) != set()
+    for start in failover["started"].values():
+        assert start["node"] != node
+        assert start["seconds"] < FASTEST_DEATH
+    manager = cluster.status()["manager"]
+    assert (manager["node"] == node, manager["epoch"] > epoch) == (False, managing)
+    nothing_runs_twice(cluster)
+    wait_for_members(cluster)
+    after = host_lease(cluster, node)
+    assert (after.host_name, after.generation) == (node, before.generation + 1)
+
+
+@pytest.mark.parametrize("managing", [False, True], ids=["other node", "manager"])
+def test_daemons_killed_alone_lose_no_service_and_no_host_lease(
+    cluster: EmbeddedCluster, managing: bool
+) -> None:
+    node = a_busy_node(cluster, managing=managing)
+    fences, lease = cluster.status()["failovers"], host_lease(cluster, node)
+    processes = cluster.service_processes(node)
+    for daemon in ("lrm", "crm"):
+        old = cluster.kill_daemon(node, daemon)
+        assert cluster.daemon(node, daemon) != old
+    cluster.hold_still(6.0)
+    cluster.wait_settled(JOINED)
+    assert cluster.status()["failovers"] == fences
+    assert cluster.service_processes(node) == processes
+    assert host_lease(cluster, node).generation == lease.generation
+    nothing_runs_twice(cluster)
+
+
+@pytest.mark.parametrize("managing", [False, True], ids=["other node", "manager"])
+def test_a_node_whose_sanlock_died_stops_its_services_and_is_a_member_again_once_it_is_back(
+    cluster: EmbeddedCluster, managing: bool
+) -> None:
+    node = a_busy_node(cluster, managing=managing)
+    services = cluster.status()["nodes"][node]["services"]
+    before = host_lease(cluster, node)
+    processes = cluster.service_processes(node)
+    cluster.kill_sanlock(node)
+    until = time.monotonic() + JOINED
+    while True:
+        elsewhere = {one: at for one, at in nothing_runs_twice(cluster).items() if at != [node]}
+        gone = not set(processes) & set(cluster.service_processes(node))
+        if gone and (managing or set(services) <= set(elsewhere)):
+            break
+        assert time.monotonic() < until, "its services do not run elsewhere"
+    said = [("lrm", "is lost: the sanlock daemon does not answer")]
+    if managing:
+        said.append(("crm", "no longer manager: the host lease is lost"))
+    cluster.wait(
+        lambda _status: all(text in log_of(cluster, node, daemon) for daemon, text in said),
+        JOINED,
+        f"said by the daemons of {node}",
+    )
+    assert cluster.status()["nodes"][node]["lease_lost"]
+    cluster.start_sanlock(node)
+    wait_for_members(cluster)
+    cluster.wait_settled(JOINED)
+    nothing_runs_twice(cluster)
+    assert host_lease(cluster, node).generation == before.generation + 1
+    cluster.wait(lambda status: status["manager"]["active"], JOINED, "managed")
+
+
+def test_a_node_that_lost_the_lockspace_stops_its_services_and_joins_again_by_itself(
+    cluster: EmbeddedCluster,
+) -> None:
+    node = a_busy_node(cluster, managing=False)
+    before = host_lease(cluster, node)
+    take_away(cluster, node)
+    cluster.wait(
+        lambda status: status["nodes"][node]["lease_lost"] and not cluster.service_processes(node),
+        JOINED,
+        "without its host lease and without services",
+    )
+    wait_for_members(cluster)
+    cluster.wait_settled(JOINED)
+    nothing_runs_twice(cluster)
+    assert host_lease(cluster, node).generation > before.generation
+
+
+def take_away(cluster: EmbeddedCluster, node: str) -> None:
+    """Write a host lease free under its holder; a renewal on its way would write it back."""
+    host_id = NODES.index(node) + 1
+    with LeaseArea(str(cluster.folder / "storage" / "test.lockspace")) as area:
+        while not area.read_host(host_id).free:
+            area.write_host(host_id, replace(area.read_host(host_id), timestamp=0))
+            time.sleep(0.2)
+
+
+def test_a_node_that_is_shut_down_after_it_was_drained_leaves_its_host_lease_free(
+    cluster: EmbeddedCluster,
+) -> None:
+    node = a_busy_node(cluster, managing=False)
+    fences = cluster.status()["failovers"]
+    cluster.maintenance(node, "drained")
+    cluster.shut_down(node)
+    view = host_lease(cluster, node)
+    assert (view.state, view.host_name, view.active) == (HostState.FREE, node, False)
+    cluster.hold_still(4.0)
+    nothing_runs_twice(cluster)
+    assert cluster.status()["failovers"] == fences
+    cluster.switch_on(node)
+    cluster.maintenance(node, "active", on=next(one for one in NODES if one != node))
+    wait_for_members(cluster)
+
+
+def test_a_node_that_is_shut_down_with_services_keeps_its_host_lease_until_it_is_fenced(
+    cluster: EmbeddedCluster,
+) -> None:
+    node = a_busy_node(cluster, managing=False)
+    since = time.time()
+    cluster.shut_down(node)
+    console = log_of(cluster, node, "console")
+    assert f"Node {node} keeps its host lease" in console.rpartition("switched off")[2]
+    assert cluster.wait_failover(node, since)["proof"]
+    nothing_runs_twice(cluster)
+    wait_for_members(cluster)
+
+
+def test_a_lockspace_of_another_io_timeout_than_configured_is_refused_in_words(
+    cluster: EmbeddedCluster,
+) -> None:
+    node = a_busy_node(cluster, managing=False)
+    other = next(one for one in NODES if one != node and one != cluster.status()["manager"]["node"])
+    config = cluster.config(other)
+    text = config.read_text()
+    cluster.cut(other)
+    try:
+        config.write_text(text.replace('"io_timeout": 2', '"io_timeout": 5'))
+        cluster.switch_on(other)
+        cluster.wait(
+            lambda _status: (
+                "was made for an I/O timeout of 2 s, but this node is to join with 5 s"
+                in log_of(cluster, other, "lrm")
+            ),
+            JOINED,
+            "refused",
+        )
+    finally:
+        config.write_text(text)
+        cluster.cut(other)
+        cluster.switch_on(other)
+    wait_for_members(cluster)
+
+
+def test_the_run_directory_of_sanlock_is_the_machines_own(cluster: EmbeddedCluster) -> None:
+    folders = {Path(str(cluster.sanlock)) / node for node in NODES}
+    assert all((folder / "sanlock.sock").is_socket() for folder in folders)
