@@ -52,7 +52,7 @@ def drained(*nodes):
     [
         ({}, {}, "n1"),
         ({"db": started("n1")}, {}, "n2"),
-        ({"db": started("n1", state=ServiceState.RELOCATE, target="n2")}, {}, "n1"),
+        ({"db": started("n1", state=ServiceState.RELOCATE, target="n2")}, {}, "n3"),
         ({}, {"node_rules": where({"n2": 1, "n3": 2})}, "n3"),
         ({}, {"node_rules": where({"n2": 1}), "maintenance": drained("n2")}, "n1"),
         ({"web": ServiceStatus(ServiceState.STOPPED, failed_nodes=("n1",))}, {}, "n2"),

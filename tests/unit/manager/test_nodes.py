@@ -78,8 +78,16 @@ def test_a_node_is_suspected_while_it_is_asked_and_fenced_when_it_does_not_answe
 def test_a_service_of_a_silent_node_is_left_alone_without_proof() -> None:
     taken = run(None, SILENT)
     again = step(taken.state, seen(WANTED, {"n1": SILENT}, fencing=frozenset({"n1"})))
-    assert web(again) == started("n1")
+    assert web(again).state is ServiceState.FENCE
+    assert web(again).underlying is ServiceState.STARTED
+    assert (web(again).node, web(again).uid) == ("n1", "7.1")
     assert again.state == taken.state
+
+
+def test_a_fence_that_is_called_off_leaves_nothing_to_undo() -> None:
+    taken = run(None, SILENT)
+    back = step(taken.state, seen(WANTED))
+    assert replace(web(back), since=0.0) == started("n1")
 
 
 @pytest.mark.parametrize("service_state", sorted(ACTIVE))
@@ -257,7 +265,8 @@ def test_a_manager_neither_declares_its_own_node_dead_nor_fences_it() -> None:
         silent = node_seen("n3", heartbeat_age=99.0, answer=Answer.NO, lease=lease)
         taken = step(before, seen(WANTED, {"n3": silent}))
         assert not taken.fences
-        assert web(taken) == started("n3")
+        assert web(taken).underlying is ServiceState.STARTED
+        assert (web(taken).node, web(taken).uid) == ("n3", "7.1")
 
 
 @pytest.mark.parametrize(

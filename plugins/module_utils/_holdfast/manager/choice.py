@@ -1,15 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""On which node a service may run, and which is best: the rules applied, with the reasons."""
+"""On which node a service may run, and which is best: the rules applied, with the reasons.
+
+Exclusions come first and priorities second, so that a preferred node on which the start
+failed, or on which a partner to be kept apart runs, does not keep the others from being
+tried (Proxmox VE's HA manager does it the other way round, and gives such services up).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..placement import spread
+from .load import Load
+from .report import Mode
 from .seen import Seen
-from .state import ACTIVE, ClusterState, NodeState, ServiceState
+from .state import ACTIVE, ClusterState, NodeState, ServiceState, ServiceStatus
 from .wanted import STARTED, NodeRule
 
 SHOULD_LEAVE = "should leave "
@@ -18,6 +24,8 @@ SHOULD_LEAVE = "should leave "
 
 SHOWN = 8
 """A reason names at most so many nodes."""
+
+FAILED_THERE = "its start failed there"
 
 
 @dataclass(frozen=True)
@@ -29,89 +37,109 @@ class Choice:
     rejected: Mapping[str, str] = field(default_factory=dict)
 
 
-def choose(service_id: str, state: ClusterState, seen: Seen) -> Choice:
+def choose(
+    service_id: str,
+    state: ClusterState,
+    seen: Seen,
+    load: Load | None = None,
+    *,
+    stay: str = "",
+    again: bool = False,
+) -> Choice:
     """Return where the service is best started now.
 
-    Exclusions come first and priorities second, so that a preferred node on
-    which the start failed does not keep the others from being tried.
+    *stay* is taken if it is as preferred as any other node.  With *again* the nodes on
+    which its start failed are not avoided.
     """
+    status = state.services[service_id]
     rule = seen.wanted.node_rule_of(service_id)
-    together = _partner_nodes(service_id, "together", state, seen)
-    apart = _partner_nodes(service_id, "apart", state, seen)
+    apart = _apart_nodes(service_id, state, seen)
     strict = _strict_rules_of_partners(service_id, seen)
-    failed = state.services[service_id].failed_nodes
+    failed = () if again else status.failed_nodes
     rejected: dict[str, str] = {}
     fit: list[str] = []
     for node in sorted(seen.nodes):
-        reason = _unusable(node, state, seen)
+        reason = unusable(node, state, seen)
         if not reason and rule is not None and rule.strict and node not in rule.nodes:
             reason = f"rule {rule.name!r} does not allow it"
         if not reason:
             reason = next((why for why, nodes in strict.items() if node not in nodes), "")
         if not reason and node in apart:
             reason = f"kept apart from {apart[node]!r}, which is there"
-        if not reason and together and node not in together:
-            reason = f"kept together with {next(iter(together.values()))!r}, which is elsewhere"
         if not reason and node in failed:
-            reason = "its start failed there"
+            reason = FAILED_THERE
         if reason:
             rejected[node] = reason
         else:
             fit.append(node)
+    fit = _keep_together(service_id, state, seen, fit, rejected)
     if not fit:
         return Choice("", f"no node can take it ({_list(rejected)})", rejected)
-    return _best(fit, rule, _load(service_id, state), rejected)
+    if load is None:
+        load = Load.of(state.services, seen)
+    return _best(service_id, status, fit, rule, load, rejected, stay)
 
 
-def better_place(service_id: str, state: ClusterState, seen: Seen) -> Choice | None:
+def better_place(
+    service_id: str, state: ClusterState, seen: Seen, load: Load | None = None
+) -> Choice | None:
     """Return where a running service should move to, or None if it is well placed.
 
     A ``Choice`` without a node says that it should leave but cannot, and why.
     """
-    current = state.services[service_id].node
+    status = state.services[service_id]
+    current = status.node
     rule = seen.wanted.node_rule_of(service_id)
     why = _why_leave(service_id, current, rule, state, seen)
     if why:
-        choice = choose(service_id, state, seen)
+        choice = choose(service_id, state, seen, load)
         if choice.node == current:
             return None
         if not choice.node:
             return Choice("", f"{SHOULD_LEAVE}{current} ({why}), but {choice.reason}")
         return Choice(choice.node, f"{why}; {choice.reason}", choice.rejected)
     service = seen.wanted.services.get(service_id)
-    if rule is None or service is None or not service.failback:
+    returns = _returns_to(status, state, seen)
+    if service is None or not service.failback or (rule is None and not returns):
         return None
-    choice = choose(service_id, state, seen)
-    if choice.node in state.services[service_id].no_failback:
+    choice = choose(service_id, state, seen, load, stay=returns or current)
+    if not choice.node or choice.node == current or choice.node in status.no_failback:
         return None
-    if choice.node and _priority(rule, choice.node) > _priority(rule, current):
+    if choice.node == returns:
+        return Choice(returns, "its node is back from maintenance", choice.rejected)
+    if rule is not None and _priority(rule, choice.node) > _priority(rule, current):
         return Choice(choice.node, f"rule {rule.name!r} prefers it", choice.rejected)
     return None
 
 
-def _why_leave(
-    service_id: str, current: str, rule: NodeRule | None, state: ClusterState, seen: Seen
-) -> str:
-    """Return why the service may not stay where it is, or nothing."""
-    if current in seen.wanted.maintenance:
-        return f"{current} is in maintenance"
-    if rule is not None and rule.strict and current not in rule.nodes:
-        return f"rule {rule.name!r} does not allow {current}"
-    apart = _partner_nodes(service_id, "apart", state, seen, leaving=False)
-    if current in apart:
-        return f"kept apart from {apart[current]!r}"
-    together = _partner_nodes(service_id, "together", state, seen)
-    if together and current not in together:
-        return f"kept together with {next(iter(together.values()))!r}"
+def refusal(service_id: str, node: str, state: ClusterState, seen: Seen) -> str:
+    """Return why an operator's move of the service to *node* cannot be done, or nothing."""
+    if node not in seen.nodes:
+        return f"{node} is not a node of this cluster"
+    reason = unusable(node, state, seen)
+    if reason:
+        return f"{node}: {reason}"
+    for member in sorted({service_id, *seen.wanted.partners(service_id, "together")}):
+        apart = _apart_nodes(member, state, seen)
+        if node in apart:
+            return f"{member!r} is kept apart from {apart[node]!r}, which is on {node}"
     return ""
 
 
-def _unusable(node: str, state: ClusterState, seen: Seen) -> str:
+def drained(node: str, state: ClusterState, seen: Seen) -> bool:
+    """Return whether the node is to be empty: by the configuration, or as its LRM says."""
+    if node in seen.wanted.maintenance:
+        return True
+    status = state.nodes.get(node)
+    return status is not None and status.mode == Mode.MAINTENANCE.value
+
+
+def unusable(node: str, state: ClusterState, seen: Seen) -> str:
     """Return why nothing may be started on the node at all, or nothing."""
     status = state.nodes.get(node)
     if status is None or status.state is not NodeState.ONLINE:
         return f"it is {status.state.value if status else 'unknown'}"
-    if node in seen.wanted.maintenance:
+    if drained(node, state, seen):
         return "it is in maintenance"
     if not seen.nodes[node].beats:
         return "its heartbeat was not seen to change yet"
@@ -120,7 +148,99 @@ def _unusable(node: str, state: ClusterState, seen: Seen) -> str:
         return "its LRM has not reported yet"
     if report.lease_lost:
         return "it has lost its host lease"
+    if report.mode is Mode.SHUTDOWN:
+        return "it is being shut down"
     return ""
+
+
+def _why_leave(
+    service_id: str, current: str, rule: NodeRule | None, state: ClusterState, seen: Seen
+) -> str:
+    """Return why the service may not stay where it is, or nothing."""
+    if drained(current, state, seen):
+        return f"{current} is in maintenance"
+    if rule is not None and rule.strict and current not in rule.nodes:
+        return f"rule {rule.name!r} does not allow {current}"
+    apart = _apart_nodes(service_id, state, seen, leaving=False)
+    if current in apart:
+        return f"kept apart from {apart[current]!r}"
+    most = _partners_node(service_id, state, seen)
+    if most is not None and most[0] != current:
+        return f"kept together with {most[1]!r}"
+    return ""
+
+
+def _returns_to(status: ServiceStatus, state: ClusterState, seen: Seen) -> str:
+    """Return the node that the service left for a maintenance which is over, or nothing."""
+    node = status.maintenance_node
+    if not node or node == status.node or node not in seen.nodes:
+        return ""
+    return "" if unusable(node, state, seen) else node
+
+
+def _keep_together(
+    service_id: str, state: ClusterState, seen: Seen, fit: list[str], rejected: dict[str, str]
+) -> list[str]:
+    """Return of the nodes that fit the one where its partners are, if there is one.
+
+    Where the start failed on the partners' node the service goes elsewhere, and they
+    follow it.
+    """
+    most = _partners_node(service_id, state, seen)
+    if most is None or rejected.get(most[0]) == FAILED_THERE:
+        return fit
+    for node in fit:
+        if node != most[0]:
+            rejected[node] = f"kept together with {most[1]!r}, which is elsewhere"
+    return [node for node in fit if node == most[0]]
+
+
+def _partners_node(service_id: str, state: ClusterState, seen: Seen) -> tuple[str, str] | None:
+    """Return the node with the most partners to be together with, and one of them.
+
+    A partner counts where it will be, and not at all on a node that is being drained: it
+    will follow.  Of several nodes with as many the first by name counts, so that all
+    partners come to the same answer.
+    """
+    partners = seen.wanted.partners(service_id, "together")
+    if not partners:
+        return None
+    counts: dict[str, int] = {}
+    named: dict[str, str] = {}
+    for partner in sorted(partners):
+        node = _will_be(state.services.get(partner))
+        if node and not drained(node, state, seen):
+            counts[node] = counts.get(node, 0) + 1
+            named.setdefault(node, partner)
+    if not counts:
+        return None
+    node = min(counts, key=lambda one: (-counts[one], one))
+    return node, named[node]
+
+
+def _will_be(status: ServiceStatus | None) -> str:
+    """Return the node on which a service is active, or to which it goes; empty if none."""
+    if status is None or status.state not in ACTIVE or status.state is ServiceState.RECOVERY:
+        return ""
+    return status.target or status.node
+
+
+def _apart_nodes(
+    service_id: str, state: ClusterState, seen: Seen, *, leaving: bool = True
+) -> dict[str, str]:
+    """Return the nodes on which partners to be kept apart are or will be, with one of each.
+
+    A partner that is *leaving* a node still counts there, unless that is to be passed over.
+    """
+    nodes: dict[str, str] = {}
+    for partner in sorted(seen.wanted.partners(service_id, "apart")):
+        status = state.services.get(partner)
+        goes_to = _will_be(status)
+        if status is not None and goes_to:
+            nodes[goes_to] = partner
+            if leaving and status.node:
+                nodes[status.node] = partner
+    return nodes
 
 
 def _strict_rules_of_partners(service_id: str, seen: Seen) -> dict[str, frozenset[str]]:
@@ -136,48 +256,24 @@ def _strict_rules_of_partners(service_id: str, seen: Seen) -> dict[str, frozense
     return strict
 
 
-def _partner_nodes(
-    service_id: str, affinity: str, state: ClusterState, seen: Seen, *, leaving: bool = True
-) -> dict[str, str]:
-    """Return the nodes on which partners are, or will be, each with one partner's id.
-
-    A partner that is to stay apart counts where it is, unless it is *leaving* and
-    that is to be passed over, and where it goes.  One to be together with counts
-    only where it will be, and not at all on a node that is being drained: it will
-    follow.
-    """
-    nodes: dict[str, str] = {}
-    for partner in sorted(seen.wanted.partners(service_id, affinity)):
-        status = state.services.get(partner)
-        if status is None or status.state not in ACTIVE or status.state is ServiceState.RECOVERY:
-            continue
-        goes_to = status.target or status.node
-        if affinity == "apart" or goes_to not in seen.wanted.maintenance:
-            nodes[goes_to] = partner
-        if affinity == "apart" and leaving:
-            nodes[status.node] = partner
-    nodes.pop("", None)
-    return nodes
-
-
-def _load(service_id: str, state: ClusterState) -> dict[str, int]:
-    """Return how many other services each node has or will have."""
-    load: dict[str, int] = {}
-    for other, status in state.services.items():
-        if other != service_id and status.state in ACTIVE:
-            node = status.target or status.node
-            load[node] = load.get(node, 0) + 1
-    return load
-
-
 def _best(
-    fit: list[str], rule: NodeRule | None, load: Mapping[str, int], rejected: Mapping[str, str]
+    service_id: str,
+    status: ServiceStatus,
+    fit: list[str],
+    rule: NodeRule | None,
+    load: Load,
+    rejected: Mapping[str, str],
+    stay: str,
 ) -> Choice:
     top = max(_priority(rule, node) for node in fit)
     preferred = [node for node in fit if _priority(rule, node) == top]
-    node = spread.rank(preferred, load)[0]
-    count = load.get(node, 0)
-    reason = f"of {_some(preferred)} it has the fewest services ({count})"
+    if stay in preferred:
+        return Choice(stay, "it was there last", rejected)
+    node = load.ranked(preferred, service_id, status)[0]
+    by = f"has the fewest services ({load.count(node, status)})"
+    if load.figures is not None:
+        by = "has the most room"
+    reason = f"of {_some(preferred)} it {by}"
     if rule is not None and node in rule.nodes:
         most = "" if len(preferred) == 1 else f"; {reason}"
         reason = f"preferred by rule {rule.name!r}{most}"

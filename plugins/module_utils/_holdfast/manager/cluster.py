@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from .hold import look_at_maintenance
 from .nodes import look_at_nodes, switch_on_again
-from .round import FenceOrder, Round
+from .round import Change, FenceOrder, Round
 from .seen import Seen, Timing
 from .services import look_at_services
 from .state import ClusterState, Event, Failover, NodeState, NodeStatus
@@ -24,13 +24,15 @@ from .wanted import Wanted
 class Step:
     """The state to write, then the orders: fences to send and nodes to switch on.
 
-    *board* is what to write into the whiteboard's global block, None for nothing.
+    *board* is what to write into the whiteboard's global block, None for nothing;
+    *changes* are the steps that led to the state, in their order.
     """
 
     state: ClusterState
     fences: tuple[FenceOrder, ...] = ()
     powers: tuple[str, ...] = ()
     board: bool | None = None
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,13 @@ def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
     if not round_.seen.held:
         look_at_services(round_)
         switch_on_again(round_)
-    return Step(round_.state, tuple(round_.fences), tuple(round_.powers), round_.board)
+    return Step(
+        round_.state,
+        tuple(round_.fences),
+        tuple(round_.powers),
+        round_.board,
+        tuple(round_.changes),
+    )
 
 
 def _with_intent(state: ClusterState, intent: Intent) -> ClusterState:

@@ -28,6 +28,8 @@ def note_end(round_: LocalRound, end: JobEnd) -> None:
         _monitored(round_, local, end)
     elif end.job.kind is JobKind.STOP:
         _stopped(round_, local, end)
+    elif end.job.kind is JobKind.MIGRATE:
+        _migrated(round_, local, end)
     else:
         _started(round_, local, end)
 
@@ -37,6 +39,8 @@ def _doubt_resolved(round_: LocalRound, local: LocalService, end: JobEnd) -> Non
     if local.state is LocalState.BLOCKED:
         if end.sight is Sight.STOPPED:
             _gone(round_, local, LocalState.STOPPED, end.text)
+    elif local.state is LocalState.MIGRATING:
+        _migration_doubtful(round_, local, end)
     elif end.sight is Sight.STOPPED:
         # Which command it was is not known here: a stop may also clean up after a start.
         doing = "stopping" if local.state is LocalState.STOPPING else "starting"
@@ -53,6 +57,19 @@ def _doubt_resolved(round_: LocalRound, local: LocalService, end: JobEnd) -> Non
         round_.stop(local, Purpose.INTERRUPTED, "only partly started when the daemon died")
     else:
         _failed_while_running(round_, local, f"only partly running: {end.text}")
+
+
+def _migration_doubtful(round_: LocalRound, local: LocalService, end: JobEnd) -> None:
+    """The daemon died in a live migration: it went over, or runs here, or something is left."""
+    if end.sight is Sight.STOPPED:
+        _gone(round_, local, LocalState.STOPPED, "not here any more after the migration")
+        _resolve(round_, local, Outcome.OK, "found gone by a new daemon", end)
+    elif end.sight is Sight.RUNNING:
+        _runs(round_, local)
+        _resolve(round_, local, Outcome.FAILED, "the daemon died while it migrated", end)
+    else:
+        round_.put(replace(local, state=LocalState.BLOCKED, reason=end.text))
+        _resolve(round_, local, Outcome.BLOCKED, end.text, end)
 
 
 def _monitored(round_: LocalRound, local: LocalService, end: JobEnd) -> None:
@@ -96,6 +113,17 @@ def _stopped(round_: LocalRound, local: LocalService, end: JobEnd) -> None:
         _gone(round_, local, LocalState.STOPPED, end.job.reason or end.text)
         if end.job.purpose is Purpose.COMMAND:
             _resolve(round_, local, Outcome.OK, end.text, end)
+
+
+def _migrated(round_: LocalRound, local: LocalService, end: JobEnd) -> None:
+    """It went over to another node, or it runs here as before."""
+    if end.outcome is Outcome.OK:
+        _gone(round_, local, LocalState.STOPPED, end.text)
+    elif end.outcome is Outcome.FAILED:
+        _runs(round_, local)
+    else:
+        round_.put(replace(local, state=LocalState.BLOCKED, reason=end.text))
+    _resolve(round_, local, end.outcome, end.text, end)
 
 
 def _started(round_: LocalRound, local: LocalService, end: JobEnd) -> None:

@@ -19,6 +19,7 @@ class JobKind(enum.Enum):
     STOP = "stop"
     MONITOR = "monitor"
     RESTART = "restart"
+    MIGRATE = "migrate"
 
 
 class Sight(enum.Enum):
@@ -44,13 +45,19 @@ class Purpose(enum.Enum):
 
 @dataclass(frozen=True)
 class Job:
-    """One piece of work; *uid* is the command that it carries out, if any."""
+    """One piece of work; *uid* is the command that it carries out, if any.
+
+    *other* is the node that a service migrates to, or for a start the one that it
+    migrates from.  *timeout* is that of a stop which was asked for with one, in seconds.
+    """
 
     kind: JobKind
     service: Service
     uid: str = ""
     purpose: Purpose = Purpose.COMMAND
     reason: str = ""
+    other: str = ""
+    timeout: float | None = None
 
 
 @dataclass(frozen=True)

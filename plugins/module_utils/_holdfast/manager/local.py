@@ -12,18 +12,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from . import local_phase
 from .job_ends import note_end
 from .jobs import Job, JobEnd, JobKind, Purpose
 from .local_round import LocalRound, Memory
-from .report import CommandResult, LocalService, LocalState, Outcome, Report
-from .state import ClusterState, ServiceState, ServiceStatus
-from .wanted import Service, Wanted
+from .report import CommandResult, LocalService, LocalState, Mode, Outcome, Phase, Report
+from .state import HELD, ClusterState, ServiceState, ServiceStatus
+from .wanted import IGNORE, Service, Wanted
 
 SETTLED_AFTER = 60.0
 """Seconds a service must run before its earlier failures are forgotten."""
 
+IDLE_AFTER = 600.0
+"""Seconds without a service after which an LRM is no longer bound to the watchdog: 60 rounds
+of 10 s in Proxmox VE's HA manager."""
+
 STOP_STATES = (ServiceState.REQUEST_STOP, ServiceState.RELOCATE)
-HERE = (ServiceState.REQUEST_START, ServiceState.STARTED, *STOP_STATES, ServiceState.ERROR)
+LEFT_ALONE = (ServiceState.ERROR, *HELD)
+HERE = (
+    ServiceState.REQUEST_START,
+    ServiceState.STARTED,
+    ServiceState.MIGRATE,
+    *STOP_STATES,
+    *LEFT_ALONE,
+)
 
 
 @dataclass(frozen=True)
@@ -43,15 +55,21 @@ class LocalSeen:
     lease_trouble: str = ""
     ended: tuple[JobEnd, ...] = ()
     busy: frozenset[str] = frozenset()
+    shutdown: str = ""
+    idle_after: float = IDLE_AFTER
 
 
 @dataclass(frozen=True)
 class LocalStep:
-    """The report to write, the memory to keep, then the jobs to begin."""
+    """The report to write, the memory to keep, then the jobs to begin.
+
+    *ends* says that an LRM which is shut down may end now.
+    """
 
     report: Report
     memory: Memory
     jobs: tuple[Job, ...] = ()
+    ends: bool = False
 
 
 def resume(last: Report | None, node: str, boot: str) -> tuple[Report, Memory]:
@@ -59,25 +77,44 @@ def resume(last: Report | None, node: str, boot: str) -> tuple[Report, Memory]:
 
     Every service that may run is probed before anything else is done with it.
     """
-    report = replace(last or Report(), node=node, boot=boot, lease_lost=False, found={})
+    report = replace(
+        last or Report(),
+        node=node,
+        boot=boot,
+        lease_lost=False,
+        found={},
+        mode=Mode.ACTIVE,
+        phase=Phase.WAIT,
+    )
     return report, Memory(doubtful=frozenset(report.running()))
 
 
 def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     """Return what the LRM does next."""
     may_start = not seen.lease_trouble
-    round_ = LocalRound(report, memory, seen.now, seen.wall, set(seen.busy), may_start)
+    round_ = LocalRound(
+        report, memory, seen.now, seen.wall, set(seen.busy), may_start, seen.idle_after
+    )
     for end in seen.ended:
         note_end(round_, end)
     _resolve_doubts(round_)
+    state = seen.state
+    if state is not None and not _is_current(round_.report, state):
+        state = None
+    local_phase.look_at_phase(round_, state, seen.wanted, seen.shutdown)
     if seen.lease_trouble:
-        _stop_everything(round_, seen.lease_trouble)
+        round_.set(lease_lost=True)
+        _stop_everything(round_, f"this node's host lease {seen.lease_trouble}")
     else:
         round_.set(lease_lost=False)
-        if seen.state is not None and _is_current(round_.report, seen.state):
-            _follow(round_, seen.state, seen.wanted)
-        _monitor(round_)
-    return LocalStep(round_.report, round_.memory, tuple(round_.jobs))
+        if state is not None:
+            _follow(round_, state, seen.wanted)
+        if local_phase.stops_all(round_.report.mode, seen.shutdown):
+            _stop_everything(round_, "its node shuts down")
+        elif round_.report.mode is not Mode.DISARM:
+            _monitor(round_)
+    ends = local_phase.may_end(round_, state, seen.shutdown)
+    return LocalStep(round_.report, round_.memory, tuple(round_.jobs), ends)
 
 
 def _resolve_doubts(round_: LocalRound) -> None:
@@ -90,13 +127,12 @@ def _resolve_doubts(round_: LocalRound) -> None:
             round_.begin(Job(JobKind.PROBE, local.definition, uid=local.uid))
 
 
-def _stop_everything(round_: LocalRound, trouble: str) -> None:
-    """Without a fresh host lease nothing may run here: another node may soon take over."""
-    round_.set(lease_lost=True)
+def _stop_everything(round_: LocalRound, why: str) -> None:
+    """Stop what runs here: another node may soon take over."""
     for service_id in round_.report.running():
         local = round_.report.services[service_id]
         if local.state is not LocalState.BLOCKED:
-            round_.stop(local, Purpose.AWAY, f"stopped, as this node's host lease {trouble}")
+            round_.stop(local, Purpose.AWAY, f"stopped, as {why}")
 
 
 def _is_current(report: Report, state: ClusterState) -> bool:
@@ -111,11 +147,19 @@ def _follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> N
         round_.set(config_version=wanted.version)
     services: Mapping[str, Service] = wanted.services if wanted is not None else {}
     up_to_date = wanted is not None and wanted.version >= state.config_version
-    for service_id, status in sorted(state.services.items()):
+    acts = local_phase.may_act(round_)
+    node = round_.report.node
+    for service_id in sorted({*state.services_named(node), *round_.report.services}):
+        status = state.services.get(service_id)
         if service_id in round_.busy or service_id in round_.memory.doubtful:
             continue
-        if status.node == round_.report.node and status.state in HERE:
-            _obey(round_, service_id, status, services.get(service_id), up_to_date)
+        if status is None:
+            _untracked(round_, service_id, services.get(service_id))
+        elif status.node == node and status.state in HERE:
+            if status.state is ServiceState.FREEZE and state.disarm_mode == IGNORE:
+                round_.drop(service_id)
+            elif acts and status.state not in LEFT_ALONE:
+                _obey(round_, service_id, status, services.get(service_id), up_to_date)
         else:
             _not_here(round_, service_id, status)
     _prune(round_, state)
@@ -142,8 +186,12 @@ def _obey(
         round_.accept(status.uid, service_id)
         started = LocalService(wanted, LocalState.STARTING, status.uid, round_.wall)
         round_.put(started)
-        round_.begin(Job(JobKind.START, wanted, status.uid))
-    elif status.state in STOP_STATES:
+        round_.begin(Job(JobKind.START, wanted, status.uid, other=status.from_node))
+    elif status.state is ServiceState.MIGRATE and local is not None:
+        round_.accept(status.uid, service_id)
+        round_.put(replace(local, state=LocalState.MIGRATING, uid=status.uid))
+        round_.begin(Job(JobKind.MIGRATE, local.definition, status.uid, other=status.target))
+    elif status.state in (*STOP_STATES, ServiceState.MIGRATE):
         _obey_stop(round_, service_id, status, local, wanted)
     elif status.state is ServiceState.STARTED:
         _adopt(round_, status, local, wanted)
@@ -164,7 +212,14 @@ def _obey_stop(
         return
     round_.accept(status.uid, service_id)
     round_.put(LocalService(definition, LocalState.STOPPING, status.uid, round_.wall))
-    round_.begin(Job(JobKind.STOP, definition, status.uid))
+    round_.begin(Job(JobKind.STOP, definition, status.uid, timeout=status.stop_timeout))
+
+
+def _untracked(round_: LocalRound, service_id: str, wanted: Service | None) -> None:
+    """The manager does not speak of it: one that is to be ignored is left as it is."""
+    if wanted is not None and wanted.ignored:
+        round_.drop(service_id)
+        round_.runs_no_more(service_id)
 
 
 def _adopt(
@@ -196,7 +251,8 @@ def _not_here(round_: LocalRound, service_id: str, status: ServiceStatus) -> Non
 
 def _prune(round_: LocalRound, state: ClusterState) -> None:
     """Forget the uids that the manager's record no longer names; it moved on from them."""
-    current = {status.uid for status in state.services.values()}
+    named = {*round_.report.results, *round_.report.accepted}
+    current = {status.uid for status in state.services.values() if status.uid in named}
     results = {uid: one for uid, one in round_.report.results.items() if uid in current}
     accepted = {uid: one for uid, one in round_.report.accepted.items() if uid in current}
     found = {key: one for key, one in round_.report.found.items() if key in state.probes}

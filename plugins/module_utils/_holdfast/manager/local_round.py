@@ -20,13 +20,15 @@ PROBE_AGAIN = 10.0
 class Memory:
     """What an LRM keeps to itself, in monotonic seconds of its own clock.
 
-    *doubtful* are services that a predecessor left and that are not probed yet.
+    *doubtful* are services that a predecessor left and that are not probed yet;
+    *idle_since* is since when nothing binds it here, None while something does.
     """
 
     doubtful: frozenset[str] = frozenset()
     running_since: Mapping[str, float] = field(default_factory=dict)
     monitor_due: Mapping[str, float] = field(default_factory=dict)
     probe_due: Mapping[str, float] = field(default_factory=dict)
+    idle_since: float | None = None
 
 
 @dataclass
@@ -39,6 +41,7 @@ class LocalRound:
     wall: float
     busy: set[str]
     may_start: bool = True
+    idle_after: float = 600.0
     jobs: list[Job] = field(default_factory=list)
 
     def set(self, **values: Any) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from .report import Mode
 from .round import FenceOrder, Round
 from .seen import FenceReport, NodeSeen, PowerReport
 from .state import Failover, NodeState, NodeStatus, ServiceState
@@ -33,7 +34,7 @@ def look_at_nodes(round_: Round) -> None:
         _power_ended(round_, power)
     for name in sorted(round_.seen.nodes):
         _look_at(round_, name, round_.seen.nodes[name])
-    if not round_.seen.held:
+    if not round_.seen.held and round_.state.disarm != "disarmed":
         _order_fences(round_)
 
 
@@ -86,22 +87,39 @@ def declare_dead(round_: Round, name: str, proof: str) -> None:
             attempt=0,
             retry_after=0.0,
             power="",
+            demanded=False,
         ),
     )
     round_.say("proof", proof, node=name)
     for service_id in services:
-        service = round_.state.services[service_id]
-        round_.set_service(
-            service_id,
-            replace(
-                service,
-                state=ServiceState.RECOVERY,
-                uid="",
-                target="",
-                failed_nodes=(),
-                reason=f"its node {name} is dead: {proof}",
-            ),
-        )
+        _lost_its_node(round_, service_id, name, proof)
+
+
+def _lost_its_node(round_: Round, service_id: str, name: str, proof: str) -> None:
+    """A service was on a node that is proved dead, or on its way there while it ran.
+
+    One that was migrating away may run on its target already, so it keeps that.
+    """
+    service = round_.state.services[service_id]
+    if name == service.target and name != service.node:
+        if service.underlying is ServiceState.RECOVERY:
+            round_.set_service(service_id, replace(service, target=""))
+        return
+    migrating = service.underlying is ServiceState.MIGRATE
+    round_.set_service(
+        service_id,
+        replace(
+            service,
+            state=ServiceState.RECOVERY,
+            uid="",
+            target=service.target if migrating and service.target in round_.seen.nodes else "",
+            before="",
+            from_node="",
+            stop_timeout=None,
+            failed_nodes=(),
+            reason=f"its node {name} is dead: {proof}",
+        ),
+    )
 
 
 def _fence_ended(round_: Round, fence: FenceReport) -> None:
@@ -169,7 +187,7 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _look_at_dead(round_, name, seen, status, judgement)
     elif judgement.verdict is Verdict.HEALTHY:
         _is_healthy(round_, name, seen, status)
-    elif judgement.verdict is Verdict.DEAD and not round_.seen.held:
+    elif judgement.verdict is Verdict.DEAD and not _hands_off(round_, status):
         declare_dead(round_, name, judgement.reason)
     elif status.state is not NodeState.FENCE:
         _is_silent(round_, name, status, judgement)
@@ -197,6 +215,7 @@ def _look_at_dead(
             proof="",
             power="",
             attempt=0,
+            mode=_mode(seen, status),
         ),
     )
     round_.say("online", "back after a new start", node=name)
@@ -204,16 +223,19 @@ def _look_at_dead(
 
 def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> None:
     boot = seen.report.boot if seen.report is not None else status.boot
+    mode = _mode(seen, status)
     if status.state is NodeState.FENCE:
-        if name in round_.seen.fencing:
+        if name in round_.seen.fencing or status.demanded:
             return
         round_.say("fence_cancelled", "its heartbeat is back before it was fenced", node=name)
     elif status.state in (NodeState.SUSPECT, NodeState.OFFLINE):
         round_.say("online", f"its heartbeat is back; it was {status.state.value}", node=name)
     elif status.state is NodeState.UNKNOWN:
         round_.say("online", "its heartbeat was seen for the first time", node=name)
-    if status.state is NodeState.ONLINE and boot == status.boot:
+    if status.state is NodeState.ONLINE and boot == status.boot and mode == status.mode:
         return
+    if mode != status.mode:
+        round_.say("mode", f"its LRM does: {mode or Mode.ACTIVE.value}", node=name)
     failover = round_.state.open_failover(name)
     if failover is not None and not failover.confirmed:
         round_.state = round_.state.with_failover(
@@ -221,13 +243,48 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
         )
     round_.set_node(
         name,
-        replace(status, state=NodeState.ONLINE, reason="", boot=boot, attempt=0, retry_after=0.0),
+        replace(
+            status,
+            state=NodeState.ONLINE,
+            reason="",
+            boot=boot,
+            attempt=0,
+            retry_after=0.0,
+            mode=mode,
+        ),
     )
+
+
+def _mode(seen: NodeSeen, status: NodeStatus) -> str:
+    """Return what a node's LRM says that it does, empty for its usual work."""
+    if seen.report is None:
+        return status.mode
+    return "" if seen.report.mode is Mode.ACTIVE else seen.report.mode.value
+
+
+def _hands_off(round_: Round, status: NodeStatus) -> bool:
+    """Return whether nobody is to be fenced or taken for dead now.
+
+    A fence that was begun before the cluster was to be disarmed is still ended.
+    """
+    if round_.seen.held:
+        return True
+    return bool(round_.state.disarm) and status.state is not NodeState.FENCE
+
+
+def _at_stake(round_: Round, name: str) -> list[str]:
+    """Return the services for which a silent node is fenced; frozen ones can wait for it."""
+    services = round_.state.services
+    return [
+        one
+        for one in round_.state.services_on(name)
+        if services[one].state is not ServiceState.FREEZE
+    ]
 
 
 def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
     """A node without a fresh heartbeat: what is done depends on whether anything is at stake."""
-    services = round_.state.services_on(name)
+    services = _at_stake(round_, name)
     if not services and not _fence_may_arrive(round_, status):
         if status.state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
             reason = "silent with no services on it: nothing to recover, not fenced"
@@ -237,8 +294,10 @@ def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgemen
     if status.state is not NodeState.SUSPECT:
         round_.say("suspected", judgement.reason, node=name)
         status = replace(status, since=round_.seen.wall)
-    if judgement.verdict is Verdict.WAIT or round_.seen.held:
+    if judgement.verdict is Verdict.WAIT or _hands_off(round_, status):
         reason = judgement.reason
+        if round_.state.disarm:
+            reason = f"{reason}; not fenced: the cluster is {round_.state.disarm}"
         if round_.seen.held:
             reason = f"{reason}; not fenced: global maintenance ({round_.seen.held})"
         if not _same_but_for_numbers(status, reason):
@@ -308,7 +367,7 @@ def _order_fences(round_: Round) -> None:
         seen = round_.seen.nodes.get(name)
         if seen is None or name == round_.state.manager:
             continue
-        if seen.heartbeat_age < round_.timing.suspect_after:
+        if seen.heartbeat_age < round_.timing.suspect_after and not status.demanded:
             continue
         if round_.seen.now < status.retry_after:
             continue

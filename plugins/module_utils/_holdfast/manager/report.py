@@ -24,9 +24,38 @@ class LocalState(str, enum.Enum):
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
+    MIGRATING = "migrating"
     STOPPED = "stopped"
     FAILED = "failed"
     BLOCKED = "blocked"
+
+
+class Mode(str, enum.Enum):
+    """What an LRM is about, beyond keeping its services.
+
+    active: nothing else; maintenance: its node is being emptied; restart: it, or its
+    node, comes back soon and its services are to be left alone; shutdown: its node goes
+    away; disarm: it keeps no service and needs no watchdog.
+    """
+
+    ACTIVE = "active"
+    MAINTENANCE = "maintenance"
+    RESTART = "restart"
+    SHUTDOWN = "shutdown"
+    DISARM = "disarm"
+
+
+class Phase(str, enum.Enum):
+    """An LRM's own state: whether it is bound to the watchdog by what it runs.
+
+    wait: it runs nothing, and its watchdog may be closed; active: it runs services, or is
+    to; maintenance: it empties its node; lost: its host lease is gone and it may not act.
+    """
+
+    WAIT = "wait_for_agent_lock"
+    ACTIVE = "active"
+    MAINTENANCE = "maintenance"
+    LOST = "lost_agent_lock"
 
 
 class Outcome(str, enum.Enum):
@@ -77,7 +106,7 @@ class LocalService:
 class Report:
     """An LRM's record.
 
-    *boot* changes when the node was started anew; *epoch* and *commands* are the
+    *mode* and *phase* are the LRM's own; *boot* changes when the node was started anew; *epoch* and *commands* are the
     highest that were seen in the manager's record, older ones are refused;
     *accepted* maps each command uid that was begun to its service; *found*
     answers the manager's probes with whether the service runs here.
@@ -89,6 +118,8 @@ class Report:
     commands: int = 0
     config_version: int = 0
     lease_lost: bool = False
+    mode: Mode = Mode.ACTIVE
+    phase: Phase = Phase.WAIT
     accepted: Mapping[str, str] = field(default_factory=dict)
     results: Mapping[str, CommandResult] = field(default_factory=dict)
     services: Mapping[str, LocalService] = field(default_factory=dict)
@@ -113,6 +144,8 @@ def report_document(report: Report) -> dict[str, Any]:
         "commands": report.commands,
         "config_version": report.config_version,
         "lease_lost": report.lease_lost,
+        "mode": report.mode.value,
+        "phase": report.phase.value,
         "accepted": dict(report.accepted),
         "results": {
             uid: {**asdict(result), "outcome": result.outcome.value}
@@ -137,6 +170,8 @@ def report_document(report: Report) -> dict[str, Any]:
 def report_from_document(document: Mapping[str, Any]) -> Report:
     """Read back what ``report_document`` made; unknown fields are passed over."""
     values = known(Report, document)
+    values["mode"] = Mode(values.get("mode", Mode.ACTIVE.value))
+    values["phase"] = Phase(values.get("phase", Phase.WAIT.value))
     values["results"] = {uid: _result(row) for uid, row in document.get("results", {}).items()}
     values["services"] = {
         service_id: _local_service(row) for service_id, row in document.get("services", {}).items()

@@ -3,15 +3,23 @@
 """One round of the manager while it is being thought through.
 
 The steps of ``nodes.py`` and ``services.py`` work on a ``Round``: the state so far,
-what was seen, and the orders that go out once the state is written.
+what was seen, and the orders that go out once the state is written.  The round owns the
+services' dictionary of its state from the first change on, so that a change costs the
+same however many services there are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Optional, Union
 
+from .load import Load
 from .seen import Seen, Timing
 from .state import ClusterState, Event, NodeStatus, ServiceState, ServiceStatus
+
+REJECTED_KEPT = 8
+"""The history names at most so many nodes that were not chosen."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +30,33 @@ class FenceOrder:
     reason: str
 
 
+@dataclass(frozen=True)
+class ServiceChange:
+    """A service went from one status to another; None where it was or is not known."""
+
+    service: str
+    before: Optional[ServiceStatus]
+    after: Optional[ServiceStatus]
+
+
+@dataclass(frozen=True)
+class NodeChange:
+    """A node went from one status to another."""
+
+    node: str
+    before: NodeStatus
+    after: NodeStatus
+
+
+Change = Union[ServiceChange, NodeChange, Event]
+
+
 @dataclass
 class Round:
     """The state as this round changes it, and the orders that it gives.
 
     *board* is what the global block of the whiteboard shall say; None leaves it alone.
+    *changes* are the steps of this round in their order, which its end no longer shows.
     """
 
     state: ClusterState
@@ -35,15 +65,27 @@ class Round:
     fences: list[FenceOrder] = field(default_factory=list)
     powers: list[str] = field(default_factory=list)
     board: bool | None = None
+    changes: list[Change] = field(default_factory=list)
+    _services: dict[str, ServiceStatus] | None = None
+    _load: Load | None = None
+
+    @property
+    def load(self) -> Load:
+        """What each node has to carry as things stand now."""
+        if self._load is None:
+            self._load = Load.of(self.state.services, self.seen)
+        return self._load
 
     def node(self, name: str) -> NodeStatus:
         """Return the status of a node; one that is new is unknown."""
-        return self.state.nodes.get(name, NodeStatus(since=self.seen.wall))
+        return self.state.nodes.get(name) or NodeStatus(since=self.seen.wall)
 
     def set_node(self, name: str, status: NodeStatus) -> None:
         """Write a node's status, with a new ``since`` if its state changed."""
-        if status.state is not self.node(name).state:
+        before = self.node(name)
+        if status.state is not before.state:
             status = replace(status, since=self.seen.wall)
+        self.changes.append(NodeChange(name, before, status))
         self.state = self.state.with_node(name, status)
 
     def set_service(self, service_id: str, status: ServiceStatus) -> None:
@@ -51,7 +93,13 @@ class Round:
         before = self.state.services.get(service_id)
         if before is None or status.state is not before.state:
             status = replace(status, since=self.seen.wall)
-        self.state = self.state.with_service(service_id, status)
+        self._own_services()[service_id] = status
+        self._note(service_id, before, status)
+
+    def forget_service(self, service_id: str) -> None:
+        """Drop a service from the record."""
+        before = self._own_services().pop(service_id)
+        self._note(service_id, before, None)
 
     def command(self, service_id: str, status: ServiceStatus, state: ServiceState) -> None:
         """Give the service's node a new command: the state that it is to bring about."""
@@ -60,6 +108,30 @@ class Round:
         uid = f"{self.state.epoch}.{number}"
         self.set_service(service_id, replace(status, state=state, uid=uid))
 
-    def say(self, kind: str, text: str, *, node: str = "", service: str = "") -> None:
+    def say(
+        self,
+        kind: str,
+        text: str,
+        *,
+        node: str = "",
+        service: str = "",
+        rejected: Mapping[str, str] | None = None,
+    ) -> None:
         """Add a line to the history."""
-        self.state = self.state.with_event(Event(self.seen.wall, kind, node, service, text))
+        others = tuple(sorted((rejected or {}).items())[:REJECTED_KEPT])
+        event = Event(self.seen.wall, kind, node, service, text, others)
+        self.changes.append(event)
+        self.state = self.state.with_event(event)
+
+    def _own_services(self) -> dict[str, ServiceStatus]:
+        if self._services is None or self.state.services is not self._services:
+            self._services = dict(self.state.services)
+            self.state = replace(self.state, services=self._services)
+        return self._services
+
+    def _note(
+        self, service_id: str, before: ServiceStatus | None, after: ServiceStatus | None
+    ) -> None:
+        self.changes.append(ServiceChange(service_id, before, after))
+        if self._load is not None:
+            self._load.change(service_id, before, after)

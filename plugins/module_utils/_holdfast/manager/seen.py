@@ -85,6 +85,14 @@ class PowerReport:
 
 
 @dataclass(frozen=True)
+class Figures:
+    """What nodes have and what services use of it, each CPU and memory in the same units."""
+
+    nodes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    services: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Seen:
     """Everything the manager saw this round.
 
@@ -92,7 +100,8 @@ class Seen:
     empty, or says why the manager's own way to the storage is not to be
     trusted; *held* says what the whiteboard's global block holds the cluster for, and
     is empty if that says no maintenance; *board_readable* is False where it is damaged.
-    *wall_even* says that the wall clock did not jump for a while.
+    *wall_even* says that the wall clock did not jump for a while.  *figures* are None
+    where nobody measures.
     """
 
     now: float
@@ -107,6 +116,7 @@ class Seen:
     powers: tuple[PowerReport, ...] = ()
     board_readable: bool = True
     wall_even: bool = True
+    figures: Figures | None = None
 
 
 @dataclass(frozen=True)

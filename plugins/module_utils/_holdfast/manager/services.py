@@ -5,21 +5,29 @@
 A command once given to a node ends in one of two ways only: the node's LRM
 publishes its result, or the node is proved dead.  No other event moves the
 service elsewhere; that is what keeps it from running twice.
+
+Here is what becomes of a service that runs nowhere, that is looked for, or whose
+command ended.  ``running.py`` has what becomes of one that runs, ``held.py`` of one
+that is left alone for a while.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from . import choice
-from .report import CommandResult, LocalState, Outcome, Report
+from . import choice, held, running
+from .report import CommandResult, Outcome, Report
+from .requests import MOVE
 from .round import Round
 from .seen import LeaseSight, NodeSeen
-from .state import ClusterState, NodeState, ServiceState, ServiceStatus
+from .state import HELD, MOVING, ClusterState, NodeState, ServiceState, ServiceStatus
 from .wanted import STARTED, Service
 
-CHAIN = 4
+CHAIN = 6
 """A service goes through at most so many states in one round."""
+
+TURNS = 6
+"""The services are gone through at most so often in one round, until none moves any more."""
 
 ERROR_RETRY = 30.0
 """Seconds, by the wall clock, after which a stop that failed is tried again if still wanted."""
@@ -27,12 +35,18 @@ ERROR_RETRY = 30.0
 
 def look_at_services(round_: Round) -> None:
     """Move every service along as far as what was seen allows, in the order of their ids."""
-    for service_id in sorted({*round_.state.services, *round_.seen.wanted.services}):
-        for _state in range(CHAIN):
-            before = round_.state
-            _look_at(round_, service_id)
-            if round_.state is before or service_id not in round_.state.services:
-                break
+    held.look_at_disarm(round_)
+    waiting = sorted({*round_.state.services, *round_.seen.wanted.services})
+    for _turn in range(TURNS):
+        before = len(round_.changes)
+        for service_id in waiting:
+            for _state in range(CHAIN):
+                changes = len(round_.changes)
+                _look_at(round_, service_id)
+                if len(round_.changes) == changes or service_id not in round_.state.services:
+                    break
+        if len(round_.changes) == before:
+            break
     _close_failovers(round_)
     probes = _probes(round_.state)
     if probes != round_.state.probes:
@@ -42,11 +56,25 @@ def look_at_services(round_: Round) -> None:
 def _look_at(round_: Round, service_id: str) -> None:
     wanted = round_.seen.wanted.services.get(service_id)
     status = round_.state.services.get(service_id)
+    if wanted is not None and wanted.ignored:
+        if status is not None:
+            _forget(round_, service_id, "to be ignored: left as it is")
+        return
     if status is None:
-        round_.set_service(
-            service_id, ServiceStatus(ServiceState.PROBE, reason="asking whether it runs anywhere")
-        )
-    elif status.state is ServiceState.PROBE:
+        if not round_.state.disarm and wanted is not None:
+            home = wanted.node if wanted.node in round_.seen.nodes else ""
+            asking = ServiceStatus(
+                ServiceState.PROBE, reason="asking whether it runs anywhere", last_node=home
+            )
+            round_.set_service(service_id, asking)
+        return
+    if status.state in HELD or held.is_held(round_, status):
+        held.look_at(round_, service_id, status, wanted)
+        return
+    if status.request != _asked(round_, service_id):
+        _note_request(round_, service_id, status)
+        return
+    if status.state is ServiceState.PROBE:
         _probe(round_, service_id, status, wanted)
     elif status.state in (ServiceState.STOPPED, ServiceState.RECOVERY):
         _inactive(round_, service_id, status, wanted)
@@ -54,10 +82,47 @@ def _look_at(round_: Round, service_id: str) -> None:
         _error(round_, service_id, status, wanted)
     elif status.node not in round_.seen.nodes:
         _not_configured(round_, service_id, status)
-    elif _online(round_, status.node):
+    elif held.online(round_, status.node):
         report = round_.seen.nodes[status.node].report
         if report is not None:
             _active(round_, service_id, status, wanted, report)
+
+
+def _asked(round_: Round, service_id: str) -> float:
+    """Return when the last request for the service was made, or of which one was heard."""
+    request = round_.seen.wanted.requests.get(service_id)
+    return request.made if request is not None else round_.state.services[service_id].request
+
+
+def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """Answer a request: only a service that runs, or is stopped, can be asked something."""
+    request = round_.seen.wanted.requests[service_id]
+    if status.state in (ServiceState.REQUEST_START, ServiceState.PROBE):
+        # Not yet: it is heard once the service runs.
+        if status.state is ServiceState.PROBE:
+            _probe(round_, service_id, status, round_.seen.wanted.services.get(service_id))
+        elif held.online(round_, status.node):
+            report = round_.seen.nodes[status.node].report
+            if report is not None:
+                wanted = round_.seen.wanted.services.get(service_id)
+                _active(round_, service_id, status, wanted, report)
+        return
+    heard = replace(status, request=request.made)
+    if status.state is ServiceState.STARTED:
+        running.answer_request(round_, service_id, heard, request)
+        return
+    if status.state is ServiceState.STOPPED and request.kind == MOVE:
+        why = choice.refusal(service_id, request.node, round_.state, round_.seen)
+        if not why:
+            text = f"asked to go to {request.node}: it starts there next"
+            round_.set_service(service_id, replace(heard, last_node=request.node))
+            round_.say("request", text, service=service_id, node=request.node)
+            return
+    else:
+        why = f"it is in the state {status.state.value}"
+    round_.set_service(service_id, heard)
+    text = f"asked to {request.kind} {request.node}".rstrip()
+    round_.say("refused", f"{text}: {why}", service=service_id, node=request.node)
 
 
 def _active(
@@ -65,7 +130,7 @@ def _active(
 ) -> None:
     """A service on a node that is online: read the result of its command, or keep it well."""
     if status.state is ServiceState.STARTED:
-        _started(round_, service_id, status, wanted, report)
+        running.look_at(round_, service_id, status, wanted, report)
         return
     result = report.results.get(status.uid)
     if result is None:
@@ -73,16 +138,24 @@ def _active(
     if result.outcome is Outcome.INTERRUPTED:
         _interrupted(round_, service_id, status, wanted, result.text)
     elif result.outcome is Outcome.REFUSED:
-        stopped = replace(
-            status, state=ServiceState.STOPPED, node="", target="", uid="", reason=result.text
-        )
-        round_.set_service(service_id, stopped)
+        _refused(round_, service_id, status, result.text)
     elif result.outcome is Outcome.BLOCKED:
-        _fail(round_, service_id, status, result.text, node=status.node)
+        running.fail(round_, service_id, status, result.text, node=status.node)
     elif status.state is ServiceState.REQUEST_START:
         _start_ended(round_, service_id, status, result)
+    elif status.state is ServiceState.MIGRATE and result.outcome is not Outcome.OK:
+        _migration_failed(round_, service_id, status, result.text)
+    elif status.state in MOVING:
+        _left(round_, service_id, status, wanted)
     else:
         _stop_ended(round_, service_id, status)
+
+
+def _refused(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    stopped = replace(
+        status, state=ServiceState.STOPPED, node="", target="", uid="", from_node="", reason=text
+    )
+    round_.set_service(service_id, stopped)
 
 
 def _not_configured(round_: Round, service_id: str, status: ServiceStatus) -> None:
@@ -102,13 +175,16 @@ def _interrupted(
     """Give the command anew, on the same node; a start that is not wanted there becomes a stop."""
     round_.say("again", f"{text}; the command is given anew", service=service_id, node=status.node)
     if status.state is not ServiceState.REQUEST_START:
-        round_.command(service_id, status, status.state)
+        # What was found stopped half-way through a migration is stopped for good, and starts.
+        state = ServiceState.RELOCATE if status.state is ServiceState.MIGRATE else status.state
+        round_.command(service_id, status, state)
         return
-    drained = status.node in round_.seen.wanted.maintenance
+    drained = choice.drained(status.node, round_.state, round_.seen)
     if wanted is None or wanted.state != STARTED or drained:
         round_.command(service_id, status, ServiceState.REQUEST_STOP)
         return
-    round_.command(service_id, replace(status, digest=wanted.digest()), status.state)
+    anew = replace(status, digest=wanted.digest(), from_node="")
+    round_.command(service_id, anew, status.state)
 
 
 def _probe(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
@@ -133,14 +209,30 @@ def _probe(round_: Round, service_id: str, status: ServiceStatus, wanted: Servic
         if reason != status.reason:
             round_.set_service(service_id, replace(status, reason=reason))
             round_.say("probe", reason, service=service_id)
-    elif not found:
-        reason = "declared; it runs nowhere"
-        round_.set_service(service_id, replace(status, state=ServiceState.STOPPED, reason=reason))
-    else:
+        return
+    home = status.last_node
+    if not found and home and not _answers(round_, home):
+        found = [home]
+    if found:
         reason = "found running when it was declared"
-        adopted = replace(status, node=found[0], reason=reason, digest=wanted.digest())
+        if not _answers(round_, found[0]):
+            reason = f"declared on {found[0]}, which does not say whether it runs there"
+        adopted = replace(status, node=found[0], reason=reason, digest=wanted.digest(), before="")
         round_.command(service_id, adopted, ServiceState.STARTED)
         round_.say("adopted", reason, service=service_id, node=found[0])
+    elif home and wanted.state != STARTED and not status.before:
+        reason = f"declared stopped on {home}: stopped there, to leave nothing of it"
+        stopping = replace(status, node=home, reason=reason)
+        round_.command(service_id, stopping, ServiceState.REQUEST_STOP)
+    else:
+        reason = "declared; it runs nowhere"
+        stopped = replace(status, state=ServiceState.STOPPED, reason=reason, before="")
+        round_.set_service(service_id, stopped)
+
+
+def _answers(round_: Round, name: str) -> bool:
+    """Return whether a node's word on what runs there can be had, or is not needed any more."""
+    return round_.node(name).state in (NodeState.ONLINE, NodeState.OFF)
 
 
 def _is_out_of_reach(round_: Round, name: str, seen: NodeSeen) -> bool:
@@ -165,27 +257,91 @@ def _inactive(
         _forget(round_, service_id)
         return
     if wanted.state != STARTED:
-        remembers = status.node or status.failed_nodes or status.no_failback
-        if status.state is not ServiceState.STOPPED or remembers:
-            reason = "stopped, as wanted"
-            round_.set_service(service_id, ServiceStatus(ServiceState.STOPPED, reason=reason))
-            round_.say("stopped", reason, service=service_id)
+        _stay_stopped(round_, service_id, status)
         return
     if status.digest != wanted.digest() and (status.failed_nodes or status.no_failback):
-        status = replace(status, failed_nodes=(), no_failback=())
+        status = replace(status, failed_nodes=(), no_failback=(), crashes=0, not_before=0.0)
         round_.set_service(service_id, status)
-    chosen = choice.choose(service_id, round_.state, round_.seen)
+    reason = _wait_for(round_, status, wanted)
+    if reason:
+        _wait(round_, service_id, status, reason)
+        return
+    recovering = status.state is ServiceState.RECOVERY
+    stay = status.node if recovering else status.last_node
+    if round_.seen.wanted.policy.rebalance_on_start and not recovering:
+        stay = ""
+    chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, stay=stay)
+    if not chosen.node and status.failed_nodes:
+        chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, again=True)
+    if recovering and status.target and chosen.node:
+        # It was migrating: what runs on its target already must be found there.
+        chosen = choice.Choice(status.target, "it was on its way there", chosen.rejected)
     if not chosen.node:
-        if chosen.reason != status.reason:
-            round_.set_service(service_id, replace(status, reason=chosen.reason))
-            round_.say("waiting", chosen.reason, service=service_id)
+        _wait(round_, service_id, status, chosen.reason)
         return
     reason = chosen.reason
-    if status.state is ServiceState.RECOVERY:
+    if recovering:
         reason = f"recovered from {status.node}; {reason}"
-    placed = replace(status, node=chosen.node, target="", reason=reason, digest=wanted.digest())
+    begin(round_, service_id, status, wanted, chosen.node, reason)
+    round_.say("start", reason, service=service_id, node=chosen.node, rejected=chosen.rejected)
+
+
+def begin(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service, node: str, reason: str
+) -> None:
+    """Tell a node to start a service that runs nowhere."""
+    placed = replace(
+        status,
+        node=node,
+        target="",
+        before="",
+        stop_timeout=None,
+        reason=reason,
+        digest=wanted.digest(),
+        last_node=node,
+        maintenance_node="" if node == status.maintenance_node else status.maintenance_node,
+    )
     round_.command(service_id, placed, ServiceState.REQUEST_START)
-    round_.say("start", reason, service=service_id, node=chosen.node)
+
+
+def _stay_stopped(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """Stopped, as wanted: remember only where it was last."""
+    kept = status.node or status.last_node
+    stopped = ServiceStatus(
+        ServiceState.STOPPED,
+        since=status.since,
+        reason=status.reason,
+        last_node=kept,
+        request=status.request,
+    )
+    if status != stopped:
+        reason = "stopped, as wanted"
+        round_.set_service(service_id, replace(stopped, reason=reason))
+        round_.say("stopped", reason, service=service_id)
+
+
+def _wait_for(round_: Round, status: ServiceStatus, wanted: Service) -> str:
+    """Return what a start has to wait for, or nothing."""
+    for other in wanted.after:
+        first = round_.seen.wanted.services.get(other)
+        there = round_.state.services.get(other)
+        if first is None or first.ignored:
+            continue
+        if there is None or there.state is not ServiceState.STARTED:
+            return f"waits for {other!r}, after which it is started"
+    if status.state is ServiceState.RECOVERY and status.target:
+        state = round_.node(status.target).state
+        if status.target in round_.seen.nodes and state is not NodeState.ONLINE:
+            return f"was migrating to {status.target}, which is {state.value} and may run it"
+    if 0.0 < status.not_before - round_.seen.wall <= running.BACK_OFF_MOST:
+        return f"failed {status.crashes} times in a row: waits before the next start"
+    return ""
+
+
+def _wait(round_: Round, service_id: str, status: ServiceStatus, reason: str) -> None:
+    if reason != status.reason:
+        round_.set_service(service_id, replace(status, reason=reason))
+        round_.say("waiting", reason, service=service_id)
 
 
 def _start_ended(
@@ -193,87 +349,53 @@ def _start_ended(
 ) -> None:
     if result.outcome is Outcome.OK:
         text = f"started in {result.took:.1f} s: {status.reason}"
-        round_.set_service(service_id, replace(status, state=ServiceState.STARTED))
+        round_.set_service(service_id, replace(status, state=ServiceState.STARTED, from_node=""))
         round_.say("started", text, service=service_id, node=status.node)
         _note_recovered(round_, service_id, status.node, result.at or round_.seen.wall)
         return
-    _try_elsewhere(round_, service_id, status, result.text)
+    running.try_elsewhere(round_, service_id, replace(status, from_node=""), result.text)
+
+
+def _left(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
+    """It has left its node: start it on its target, or where it is best by now."""
+    target, reason = status.target, status.reason
+    stopped = replace(
+        status,
+        state=ServiceState.STOPPED,
+        node="",
+        target="",
+        uid="",
+        last_node=target or status.last_node,
+        reason=f"left {status.node}: {reason}",
+    )
+    live = status.state is ServiceState.MIGRATE
+    if wanted is None or (wanted.state != STARTED and not live):
+        round_.set_service(service_id, stopped)
+        return
+    if target and (live or not choice.unusable(target, round_.state, round_.seen)):
+        # After a live migration it is there already, whatever the node looks like now.
+        coming = replace(status, from_node=status.node if live else "")
+        begin(round_, service_id, coming, wanted, target, reason)
+        return
+    round_.set_service(service_id, stopped)
+
+
+def _migration_failed(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    """It did not go over and runs where it was; the next time it is stopped and started."""
+    reason = f"its live migration to {status.target} failed: {text}"
+    back = replace(
+        status,
+        state=ServiceState.STARTED,
+        target="",
+        reason=reason,
+        no_live=True,
+    )
+    round_.set_service(service_id, back)
+    round_.say("migration_failed", reason, service=service_id, node=status.node)
 
 
 def _stop_ended(round_: Round, service_id: str, status: ServiceStatus) -> None:
     text = f"stopped on {status.node}"
-    round_.set_service(
-        service_id,
-        replace(status, state=ServiceState.STOPPED, node="", target="", uid="", reason=text),
-    )
-    round_.say("stopped", text, service=service_id, node=status.node)
-
-
-def _started(
-    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None, report: Report
-) -> None:
-    local = report.services.get(service_id)
-    if local is not None and local.uid == status.uid:
-        if local.state is LocalState.BLOCKED:
-            _fail(round_, service_id, status, local.reason, node=status.node)
-            return
-        if local.state is LocalState.FAILED:
-            _try_elsewhere(round_, service_id, status, local.reason)
-            return
-        if local.state is LocalState.STOPPED:
-            text = f"no longer runs on {status.node}: {local.reason}"
-            stopped = replace(status, state=ServiceState.STOPPED, node="", uid="", reason=text)
-            round_.set_service(service_id, stopped)
-            round_.say("lost", text, service=service_id, node=status.node)
-            return
-        if local.settled and (status.failed_nodes or status.node in status.no_failback):
-            avoided = {*status.no_failback, *status.failed_nodes} - {status.node}
-            forgotten = replace(status, failed_nodes=(), no_failback=tuple(sorted(avoided)))
-            round_.set_service(service_id, forgotten)
-            return
-    _keep_well(round_, service_id, status, wanted)
-
-
-def _keep_well(
-    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None
-) -> None:
-    """A service that runs: stop it if it is not wanted so, move it if its place is wrong."""
-    if wanted is None or wanted.state != STARTED:
-        reason = "no longer declared" if wanted is None else "to be stopped, as wanted"
-        round_.command(service_id, replace(status, reason=reason), ServiceState.REQUEST_STOP)
-        return
-    if wanted.digest() != status.digest:
-        reason = "its definition changed: stopped to be started with the new one"
-        round_.command(service_id, replace(status, reason=reason), ServiceState.REQUEST_STOP)
-        round_.say("restart", reason, service=service_id, node=status.node)
-        return
-    better = choice.better_place(service_id, round_.state, round_.seen)
-    if better is None:
-        if status.reason.startswith(choice.SHOULD_LEAVE):
-            well = replace(status, reason=f"{status.node} is the right node for it again")
-            round_.set_service(service_id, well)
-        return
-    if not better.node:
-        if better.reason != status.reason:
-            round_.set_service(service_id, replace(status, reason=better.reason))
-            round_.say("blocked", better.reason, service=service_id, node=status.node)
-        return
-    moving = replace(status, target=better.node, reason=better.reason)
-    round_.command(service_id, moving, ServiceState.RELOCATE)
-    round_.say("move", f"from {status.node}: {better.reason}", service=service_id, node=better.node)
-
-
-def _try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
-    """It failed on its node and is clean there: try another, as often as it is allowed."""
-    wanted = round_.seen.wanted.services.get(service_id)
-    failed = tuple(dict.fromkeys((*status.failed_nodes, status.node)))
-    allowed = wanted.max_relocate if wanted is not None else 0
-    if len(failed) > allowed:
-        where = ", ".join(failed)
-        reason = f"{text}; tried on {where}: mend it, then declare it stopped and started again"
-        _fail(round_, service_id, replace(status, failed_nodes=failed), reason, node="")
-        return
-    round_.say("failed", text, service=service_id, node=status.node)
     round_.set_service(
         service_id,
         replace(
@@ -282,18 +404,12 @@ def _try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: 
             node="",
             target="",
             uid="",
-            failed_nodes=failed,
+            stop_timeout=None,
+            last_node=status.node,
             reason=text,
         ),
     )
-
-
-def _fail(round_: Round, service_id: str, status: ServiceStatus, text: str, *, node: str) -> None:
-    if text != status.reason:
-        round_.say("error", text, service=service_id, node=status.node)
-    round_.set_service(
-        service_id, replace(status, state=ServiceState.ERROR, node=node, target="", reason=text)
-    )
+    round_.say("stopped", text, service=service_id, node=status.node)
 
 
 def _error(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
@@ -303,17 +419,24 @@ def _error(round_: Round, service_id: str, status: ServiceStatus, wanted: Servic
         return
     if status.node:
         just_tried = 0.0 <= round_.seen.wall - status.since < ERROR_RETRY
-        if _online(round_, status.node) and (status.digest or not just_tried):
+        if held.online(round_, status.node) and (status.digest or not just_tried):
             # Without its digest a stop that fails again is known to have been tried.
             round_.command(service_id, replace(status, digest=""), ServiceState.REQUEST_STOP)
         return
-    round_.set_service(service_id, ServiceStatus(ServiceState.STOPPED, reason="out of its error"))
+    stopped = ServiceStatus(
+        ServiceState.STOPPED,
+        reason="out of its error",
+        last_node=status.last_node,
+        request=status.request,
+    )
+    round_.set_service(service_id, stopped)
 
 
-def _forget(round_: Round, service_id: str) -> None:
-    services = {key: one for key, one in round_.state.services.items() if key != service_id}
-    round_.state = replace(round_.state, services=services)
-    round_.say("forgotten", "no longer declared, and runs nowhere", service=service_id)
+def _forget(
+    round_: Round, service_id: str, text: str = "no longer declared, and runs nowhere"
+) -> None:
+    round_.forget_service(service_id)
+    round_.say("forgotten", text, service=service_id)
 
 
 def _note_recovered(round_: Round, service_id: str, node: str, at: float) -> None:
@@ -335,10 +458,6 @@ def _close_failovers(round_: Round) -> None:
         if not any(status is not None and status.state in under_way for status in states):
             finished = replace(failover, finished=round_.seen.wall)
             round_.state = round_.state.with_failover(finished)
-
-
-def _online(round_: Round, node: str) -> bool:
-    return node in round_.seen.nodes and round_.node(node).state is NodeState.ONLINE
 
 
 def _probes(state: ClusterState) -> tuple[str, ...]:

@@ -45,6 +45,10 @@ class ServiceState(str, enum.Enum):
     """The states of a service, as Proxmox VE's HA manager names them where it has them.
 
     probe (ours): where a newly declared service runs already is being asked.
+    request_start: its node was told to start it; migrate: it goes over to another node
+    while it runs; relocate: it is stopped here to be started there; fence: its node is
+    to be fenced; recovery: its node is proved dead; freeze: left as it is, while its
+    node's LRM is away or the cluster is disarmed.
     """
 
     PROBE = "probe"
@@ -53,7 +57,10 @@ class ServiceState(str, enum.Enum):
     STARTED = "started"
     REQUEST_STOP = "request_stop"
     RELOCATE = "relocate"
+    MIGRATE = "migrate"
+    FENCE = "fence"
     RECOVERY = "recovery"
+    FREEZE = "freeze"
     ERROR = "error"
 
 
@@ -63,11 +70,20 @@ ACTIVE = frozenset(
         ServiceState.STARTED,
         ServiceState.REQUEST_STOP,
         ServiceState.RELOCATE,
+        ServiceState.MIGRATE,
+        ServiceState.FENCE,
         ServiceState.RECOVERY,
+        ServiceState.FREEZE,
         ServiceState.ERROR,
     }
 )
 """States in which the service is, or may be, active on the node it names."""
+
+MOVING = frozenset({ServiceState.RELOCATE, ServiceState.MIGRATE})
+"""States in which the service leaves its node for its target."""
+
+HELD = frozenset({ServiceState.FENCE, ServiceState.FREEZE})
+"""States that only lie over another one, to which the service returns when they end."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +91,16 @@ class ServiceStatus:
     """A service: its state, the node it is on, and the command that is under way.
 
     *uid* names the command given to *node*; *digest* is what was started there;
-    *failed_nodes* are the nodes on which its start failed since it last ran well;
-    *no_failback* those to which, for that reason, it does not move back by itself.
+    *failed_nodes* are the nodes on which its start failed since it last ran well, one
+    entry for each time; *no_failback* those to which, for that reason, it does not move
+    back by itself.  *last_node* is where it was last, and starts again if it may;
+    *maintenance_node* the one that it left for a maintenance, to return afterwards.
+    *before* is the state under ``fence`` or ``freeze``.  *stop_timeout* is that of a
+    stop asked for with one; *request* the last request of the operator that was heard;
+    *from_node* the node from which it is migrating in.  *crashes* counts failures while it
+    ran that followed each other closely, and it is not started before *not_before*
+    (seconds since 1970).  *no_live*: its last live migration failed, so that the
+    next move stops it.
     """
 
     state: ServiceState
@@ -88,6 +112,22 @@ class ServiceStatus:
     digest: str = ""
     failed_nodes: tuple[str, ...] = ()
     no_failback: tuple[str, ...] = ()
+    last_node: str = ""
+    maintenance_node: str = ""
+    before: str = ""
+    stop_timeout: float | None = None
+    request: float = 0.0
+    from_node: str = ""
+    crashes: int = 0
+    not_before: float = 0.0
+    no_live: bool = False
+
+    @property
+    def underlying(self) -> ServiceState:
+        """The state itself, or the one that ``fence`` or ``freeze`` lies over."""
+        if self.state in HELD and self.before:
+            return ServiceState(self.before)
+        return self.state
 
 
 @dataclass(frozen=True)
@@ -98,7 +138,9 @@ class NodeStatus:
     another one.  *fenced* are the times of the last fences, for the brake on
     fence loops; *fence_sent* is that of one whose end is not known, so that it may
     still switch the node off; *attempt* counts the tries of the present fence or switching
-    on, and *power* follows the latter.
+    on, and *power* follows the latter.  *mode* is what its LRM last said that it does,
+    empty for its usual work; it stays while the node is silent.  *demanded*
+    says that a service asked for the fence, so that a heartbeat does not call it off.
     """
 
     state: NodeState = NodeState.UNKNOWN
@@ -111,6 +153,8 @@ class NodeStatus:
     attempt: int = 0
     retry_after: float = 0.0
     power: str = ""
+    mode: str = ""
+    demanded: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,13 +179,18 @@ class Failover:
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the history: when, about which node or service, and the reason."""
+    """One line of the history: when, about which node or service, and the reason.
+
+    It stands in the record before what it speaks of is done.  For a choice *node* is what
+    was chosen, *rejected* the other nodes with their reasons, the first few of them.
+    """
 
     at: float
     kind: str
     node: str = ""
     service: str = ""
     text: str = ""
+    rejected: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,6 +206,10 @@ class ClusterState:
     of the whiteboard alone; *board* is what its global block said when it last agreed
     with that, and *board_pending* that it is being written and was not seen to agree yet.  *ended* names the maintenances that were ended before the configuration
     says so: by node, "" for the cluster, with their beginning and expiry.
+
+    *disarm* is empty, ``disarming`` or ``disarmed``; *disarm_mode* what happens to the
+    services meanwhile, see ``disarm.py``.  *uneven* counts the rounds in which the load
+    was uneven, see ``rebalance.py``.
     """
 
     epoch: int = 0
@@ -174,6 +227,9 @@ class ClusterState:
     board: bool | None = None
     board_pending: bool = False
     ended: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    disarm: str = ""
+    disarm_mode: str = ""
+    uneven: int = 0
 
     def with_service(self, service_id: str, status: ServiceStatus) -> ClusterState:
         """Return this state with one service changed."""
@@ -208,14 +264,25 @@ class ClusterState:
                 return failover
         return None
 
+    def services_named(self, node: str) -> list[str]:
+        """Return the ids of the services that name *node* as theirs, in any state."""
+        return [key for key, status in self.services.items() if status.node == node]
+
     def services_on(self, node: str) -> list[str]:
         """Return the ids of the services that are, or may be, active on *node*."""
         return sorted(
             service_id
             for service_id, status in self.services.items()
-            if status.state in ACTIVE
-            and (node == status.node and status.state != ServiceState.RECOVERY)
+            if (node == status.node or node == status.target) and _may_be_active(status, node)
         )
+
+
+def _may_be_active(status: ServiceStatus, node: str) -> bool:
+    """Return whether a service may be active on its node, or on the target it migrates to."""
+    state = status.underlying
+    if node == status.target and node != status.node:
+        return state in (ServiceState.MIGRATE, ServiceState.RECOVERY)
+    return status.state in ACTIVE and state is not ServiceState.RECOVERY and bool(status.node)
 
 
 def state_document(state: ClusterState) -> dict[str, Any]:
@@ -248,7 +315,7 @@ def state_from_document(document: Mapping[str, Any]) -> ClusterState:
     }
     simple["nodes"] = {key: _node_status(row) for key, row in document.get("nodes", {}).items()}
     simple["failovers"] = tuple(_failover(row) for row in document.get("failovers", ()))
-    simple["events"] = tuple(Event(**known(Event, row)) for row in document.get("events", ()))
+    simple["events"] = tuple(_event(row) for row in document.get("events", ()))
     hold = document.get("hold")
     simple["hold"] = maintenance_from_document(hold) if hold is not None else None
     simple["ended"] = {
@@ -266,7 +333,11 @@ def known(kind: type[T], row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
     """Return a status without the fields that are empty: records stay small."""
-    row = {key: value for key, value in asdict(status).items() if value}
+    row = {}
+    for item in fields(status):
+        value = getattr(status, item.name)
+        if value or (item.name == "stop_timeout" and value is not None):
+            row[item.name] = list(value) if isinstance(value, tuple) else value
     row["state"] = status.state.value
     return row
 
@@ -284,6 +355,12 @@ def _node_status(row: Mapping[str, Any]) -> NodeStatus:
     values["state"] = NodeState(values["state"])
     values["fenced"] = tuple(values.get("fenced", ()))
     return NodeStatus(**values)
+
+
+def _event(row: Mapping[str, Any]) -> Event:
+    values = known(Event, row)
+    values["rejected"] = tuple((str(node), str(why)) for node, why in values.get("rejected", ()))
+    return Event(**values)
 
 
 def _failover(row: Mapping[str, Any]) -> Failover:

@@ -13,14 +13,21 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from .. import names
 from ..errors import InputError
 from .maintenance import Maintenance, maintenance_document, maintenance_from_document
+from .policy import Policy, policy_document, policy_from_document
+from .requests import Request, request_document, request_from_document
 
 STARTED = "started"
 STOPPED = "stopped"
+
+FREEZE = "freeze"
+IGNORE = "ignore"
+DISARM_MODES = (FREEZE, IGNORE)
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,11 @@ class Service:
     *max_restart* is how often a start or a failed service is tried again on its
     node, *max_relocate* how many further nodes are tried after that.  With
     *failback* a service moves to a node that its rule prefers once it is there.
+
+    *node* is where it is started for the first time, if it may run there.  What is
+    *ignored* is left as it is.  With *live_migration* it is moved while it runs, where
+    its agents can.  It is started once the services *after* which it comes run.  With
+    *fence_on_stop_failure* a stop that failed lets its node be fenced.
     """
 
     id: str
@@ -55,9 +67,18 @@ class Service:
     max_restart: int = 1
     max_relocate: int = 1
     failback: bool = True
+    node: str = ""
+    ignored: bool = False
+    live_migration: bool = False
+    after: tuple[str, ...] = ()
+    fence_on_stop_failure: bool = False
 
     def digest(self) -> str:
         """Return a short fingerprint of what is run; a change of it means a restart."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         rows = [_resource_document(resource) for resource in self.resources]
         return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -89,6 +110,8 @@ class Wanted:
     """The whole wanted configuration; *version* is that of the configuration lease.
 
     *maintenance* are the drained nodes; *global_maintenance* is that of the cluster.
+    *requests* are what was asked for once, by service.  *disarm* is empty, or what
+    becomes of the services while the cluster is disarmed: ``freeze`` or ``ignore``.
     """
 
     version: int = 0
@@ -97,6 +120,9 @@ class Wanted:
     service_rules: Mapping[str, ServiceRule] = field(default_factory=dict)
     maintenance: Mapping[str, Maintenance] = field(default_factory=dict)
     global_maintenance: Maintenance | None = None
+    requests: Mapping[str, Request] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
+    disarm: str = ""
 
     def rules(self) -> list[NodeRule | ServiceRule]:
         """Return all rules of both kinds."""
@@ -113,7 +139,11 @@ class Wanted:
                 raise InputError(
                     "name", service_id, f"a service that no rule names; rule {rule.name!r} does"
                 )
-        return replace(self, services=_without(self.services, service_id))
+        return replace(
+            self,
+            services=_without(self.services, service_id),
+            requests=_without(self.requests, service_id),
+        )
 
     def with_rule(self, rule: NodeRule | ServiceRule) -> Wanted:
         """Return this configuration with *rule* added or replaced.
@@ -156,21 +186,59 @@ class Wanted:
         """Return this configuration with the cluster in no maintenance of its own."""
         return replace(self, global_maintenance=None)
 
+    def with_request(self, service_id: str, request: Request) -> Wanted:
+        """Return this configuration with something asked of a service, once."""
+        return replace(self, requests={**self.requests, service_id: request})
+
+    def with_disarm(self, mode: str) -> Wanted:
+        """Return this configuration with the cluster disarmed, or armed by an empty *mode*."""
+        if mode and mode not in DISARM_MODES:
+            raise InputError("disarm", mode, f"one of {', '.join(DISARM_MODES)}, or empty")
+        return replace(self, disarm=mode)
+
     def node_rule_of(self, service_id: str) -> NodeRule | None:
         """Return the one node rule that names the service, or None."""
-        for rule in self.node_rules.values():
-            if service_id in rule.services:
-                return rule
-        return None
+        return self._node_rules_by_service.get(service_id)
 
     def partners(self, service_id: str, affinity: str) -> frozenset[str]:
-        """Return the services that rules keep ``apart`` from or ``together`` with this one."""
-        found: set[str] = set()
-        for rule in self.service_rules.values():
-            if rule.affinity == affinity and service_id in rule.services:
-                found.update(rule.services)
-        found.discard(service_id)
-        return frozenset(found)
+        """Return the services that rules keep ``apart`` from or ``together`` with this one.
+
+        Rules that keep services together and name one service in common make one group,
+        and who is to stay apart from one of a group stays apart from all of it.
+        """
+        return self._affinities.get(affinity, {}).get(service_id, frozenset())
+
+    @cached_property
+    def _node_rules_by_service(self) -> Mapping[str, NodeRule]:
+        found: dict[str, NodeRule] = {}
+        for rule in self.node_rules.values():
+            for service_id in rule.services:
+                found.setdefault(service_id, rule)
+        return found
+
+    @cached_property
+    def _affinities(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
+        rules = self.service_rules.values()
+        groups: dict[str, set[str]] = {}
+        for rule in rules:
+            if rule.affinity == "together":
+                merged = set(rule.services).union(*(groups.get(one, ()) for one in rule.services))
+                groups.update(dict.fromkeys(merged, merged))
+        apart: dict[str, set[str]] = {}
+        for rule in rules:
+            if rule.affinity != "apart":
+                continue
+            for one in rule.services:
+                others = set(rule.services) - {one}
+                away = others.union(*(groups.get(other, ()) for other in others))
+                for member in groups.get(one, {one}):
+                    apart.setdefault(member, set()).update(away)
+        return {
+            "together": {one: frozenset(group - {one}) for one, group in groups.items()},
+            "apart": {
+                one: frozenset(others - groups.get(one, {one})) for one, others in apart.items()
+            },
+        }
 
     def _refuse_second_node_rule(self, rule: NodeRule) -> None:
         for service_id in rule.services:
@@ -218,6 +286,11 @@ def service_from_options(options: Mapping[str, Any]) -> Service:
         max_restart=_count(options.get("max_restart", 1), "max_restart"),
         max_relocate=_count(options.get("max_relocate", 1), "max_relocate"),
         failback=bool(options.get("failback", True)),
+        node=names.node_name(options["node"], "node") if options.get("node") else "",
+        ignored=bool(options.get("ignored", False)),
+        live_migration=bool(options.get("live_migration", False)),
+        after=_after(identity, options.get("after") or ()),
+        fence_on_stop_failure=bool(options.get("fence_on_stop_failure", False)),
     )
 
 
@@ -251,7 +324,7 @@ def service_rule_from_options(options: Mapping[str, Any]) -> ServiceRule:
 
 def service_document(service: Service) -> dict[str, Any]:
     """Return a service as plain data; ``service_from_options`` reads it back."""
-    return {
+    document: dict[str, Any] = {
         "name": service.id,
         "state": service.state,
         "resources": [_resource_document(resource) for resource in service.resources],
@@ -259,6 +332,13 @@ def service_document(service: Service) -> dict[str, Any]:
         "max_relocate": service.max_relocate,
         "failback": service.failback,
     }
+    # What has its default is left out, so that versions without it read the same document.
+    for key in ("node", "ignored", "live_migration", "fence_on_stop_failure"):
+        if getattr(service, key):
+            document[key] = getattr(service, key)
+    if service.after:
+        document["after"] = list(service.after)
+    return document
 
 
 def rule_document(rule: NodeRule | ServiceRule) -> dict[str, Any]:
@@ -288,6 +368,14 @@ def wanted_document(wanted: Wanted) -> dict[str, Any]:
     }
     if wanted.global_maintenance is not None:
         document["global_maintenance"] = maintenance_document(wanted.global_maintenance)
+    if wanted.requests:
+        document["requests"] = {
+            key: request_document(one) for key, one in sorted(wanted.requests.items())
+        }
+    if wanted.policy != Policy():
+        document["policy"] = policy_document(wanted.policy)
+    if wanted.disarm:
+        document["disarm"] = wanted.disarm
     return document
 
 
@@ -308,6 +396,11 @@ def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
         service_rules={service_rule.name: service_rule for service_rule in service_rules},
         maintenance=maintenance,
         global_maintenance=maintenance_from_document(whole) if whole is not None else None,
+        requests={
+            key: request_from_document(row) for key, row in document.get("requests", {}).items()
+        },
+        policy=policy_from_document(document.get("policy", {})),
+        disarm=str(document.get("disarm", "")),
     )
 
 
@@ -349,6 +442,16 @@ def _parameter(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def _after(service_id: str, others: object) -> tuple[str, ...]:
+    """Return the services after which this one is started, each once."""
+    if not isinstance(others, (list, tuple)):
+        raise InputError("after", others, "a list of service ids")
+    after = tuple(dict.fromkeys(names.service_id(one, "after") for one in others))
+    if service_id in after:
+        raise InputError("after", service_id, "services other than this one")
+    return after
 
 
 def _services(options: Mapping[str, Any], least: int) -> tuple[str, ...]:

@@ -1,0 +1,183 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Services that are left alone for a while: their node is to be fenced, or away, or all is disarmed.
+
+``fence`` and ``freeze`` lie over the state that a service was in.  When they end without
+its node's death, it is in that state again, with the same command, so that there is
+nothing to undo.
+
+**Disarmed** the cluster fences, recovers, starts and moves nothing, and no node needs its
+watchdog.  What is under way is ended first (a fence, a recovery, a move); then services
+are frozen, each LRM says that it is disarmed, and only with the last of them the cluster
+is.  With the mode ``ignore`` the services may be moved by hand meanwhile: once armed
+again they are looked for on all nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .report import LocalState, Mode, Report
+from .round import Round
+from .state import HELD, MOVING, NodeState, ServiceState, ServiceStatus
+from .wanted import IGNORE, STARTED, Service
+
+DISARMING = "disarming"
+DISARMED = "disarmed"
+
+FROZEN_FROM = frozenset(
+    {
+        ServiceState.STARTED,
+        ServiceState.STOPPED,
+        ServiceState.REQUEST_START,
+        ServiceState.REQUEST_STOP,
+    }
+)
+AWAY = (Mode.RESTART, Mode.SHUTDOWN, Mode.DISARM)
+
+
+def look_at_disarm(round_: Round) -> None:
+    """Disarm the cluster step by step, or arm it again, as the configuration asks."""
+    state, asked = round_.state, round_.seen.wanted.disarm
+    if asked and not state.disarm:
+        round_.state = replace(state, disarm=DISARMING, disarm_mode=asked)
+        round_.say("disarming", f"the cluster is being disarmed; services: {asked}")
+    elif not asked and state.disarm:
+        round_.state = replace(state, disarm="", disarm_mode="")
+        round_.say("armed", "the cluster is armed again")
+        if state.disarm_mode == IGNORE:
+            _look_for_all(round_)
+    if round_.state.disarm == DISARMING and not _under_way(round_):
+        _freeze_all(round_)
+        if _all_disarmed(round_):
+            round_.state = replace(round_.state, disarm=DISARMED)
+            round_.say("disarmed", "all nodes are disarmed: nothing is fenced or recovered")
+
+
+def is_held(round_: Round, status: ServiceStatus) -> bool:
+    """Return whether a service that is not held is to be left alone from now on."""
+    if round_.state.disarm:
+        if status.state in MOVING or status.state is ServiceState.REQUEST_START:
+            return _becomes_fenced(round_, status)
+        return status.state is not ServiceState.RECOVERY
+    return _becomes_fenced(round_, status) or _becomes_frozen(round_, status)
+
+
+def look_at(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
+    """Hold a service, go on holding it, or let it go."""
+    if status.state is ServiceState.FENCE:
+        if round_.node(status.node).state is not NodeState.FENCE:
+            _uncover(round_, service_id, status)
+    elif status.state is ServiceState.FREEZE:
+        if not round_.state.disarm:
+            _thaw(round_, service_id, status, wanted)
+    elif _becomes_fenced(round_, status):
+        _cover(round_, service_id, status, ServiceState.FENCE)
+    elif not round_.state.disarm:
+        _cover(round_, service_id, status, ServiceState.FREEZE)
+
+
+def online(round_: Round, node: str) -> bool:
+    """Return whether the node is in the configuration and online."""
+    return node in round_.seen.nodes and round_.node(node).state is NodeState.ONLINE
+
+
+def _becomes_fenced(round_: Round, status: ServiceStatus) -> bool:
+    if not status.node or status.state in (
+        ServiceState.RECOVERY,
+        ServiceState.ERROR,
+        ServiceState.STOPPED,
+    ):
+        return False
+    return round_.node(status.node).state is NodeState.FENCE
+
+
+def _becomes_frozen(round_: Round, status: ServiceStatus) -> bool:
+    """Return whether the LRM of the service's node asks to be left alone for a moment."""
+    if status.state not in FROZEN_FROM or not online(round_, status.node):
+        return False
+    report = round_.seen.nodes[status.node].report
+    return report is not None and report.mode is Mode.RESTART
+
+
+def _cover(round_: Round, service_id: str, status: ServiceStatus, state: ServiceState) -> None:
+    request = round_.seen.wanted.requests.get(service_id)
+    if request is not None and request.made != status.request and state is ServiceState.FREEZE:
+        status = replace(status, request=request.made)
+        text = f"asked to {request.kind} {request.node}".rstrip()
+        why = "it is left alone at the moment"
+        round_.say("refused", f"{text}: {why}", service=service_id, node=request.node)
+    round_.set_service(service_id, replace(status, state=state, before=status.state.value))
+
+
+def _uncover(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    round_.set_service(service_id, replace(status, state=status.underlying, before=""))
+
+
+def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
+    """Go on with a frozen service once the LRM of its node does its usual work again."""
+    node = status.node or status.last_node
+    if not online(round_, node):
+        if not status.node:
+            _uncover(round_, service_id, status)
+        return
+    report = round_.seen.nodes[node].report
+    if report is None or report.mode in AWAY:
+        return
+    bare = replace(status, before="")
+    if wanted is None or wanted.state != STARTED:
+        round_.command(service_id, replace(bare, node=node), ServiceState.REQUEST_STOP)
+    elif not status.node or _still_runs(report, service_id, status):
+        _uncover(round_, service_id, status)
+    else:
+        again = replace(bare, digest=wanted.digest(), reason="its node is back")
+        round_.command(service_id, again, ServiceState.REQUEST_START)
+
+
+def _still_runs(report: Report, service_id: str, status: ServiceStatus) -> bool:
+    """Return whether the LRM has the service as it was before; if not, it starts it."""
+    if status.underlying is not ServiceState.STARTED:
+        return False
+    local = report.services.get(service_id)
+    gone = (LocalState.STOPPED, LocalState.FAILED)
+    return local is not None and local.uid == status.uid and local.state not in gone
+
+
+def _under_way(round_: Round) -> bool:
+    """Return whether a fence, a recovery or a move is still to be ended."""
+    return any(
+        status.state in MOVING
+        or status.state in (ServiceState.FENCE, ServiceState.RECOVERY)
+        or status.state is ServiceState.REQUEST_START
+        for status in round_.state.services.values()
+    )
+
+
+def _freeze_all(round_: Round) -> None:
+    for service_id, status in sorted(round_.state.services.items()):
+        if status.state in FROZEN_FROM:
+            _cover(round_, service_id, status, ServiceState.FREEZE)
+
+
+def _all_disarmed(round_: Round) -> bool:
+    """Return whether every LRM that can be heard says so, and has seen this state at all."""
+    for name, seen in round_.seen.nodes.items():
+        if round_.node(name).state is NodeState.ONLINE:
+            report = seen.report
+            if report is None or report.mode is not Mode.DISARM:
+                return False
+    return True
+
+
+def _look_for_all(round_: Round) -> None:
+    for service_id, status in sorted(round_.state.services.items()):
+        if status.state in HELD:
+            probing = ServiceStatus(
+                ServiceState.PROBE,
+                reason="asking where it runs after the cluster was disarmed",
+                last_node=status.node or status.last_node,
+                before=status.before,
+                request=status.request,
+                digest=status.digest,
+            )
+            round_.set_service(service_id, probing)

@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each node has to carry: how placement compares nodes.
+
+A service that moves counts on both of its nodes, as both carry it for a while.  Nodes are
+compared by the number of their services, or by the share of CPU and memory in use where
+the policy says so and the figures are known (``Seen.figures``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from .policy import LOAD
+from .seen import Figures, Seen
+from .state import ACTIVE, MOVING, ServiceState, ServiceStatus
+
+NOTHING = (0.0, 0.0)
+
+
+@dataclass
+class Load:
+    """The number of services on each node, and what they use of it."""
+
+    figures: Figures | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    used: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, services: Mapping[str, ServiceStatus], seen: Seen) -> Load:
+        """Return the load that all *services* make."""
+        load = cls(seen.figures if seen.wanted.policy.placement == LOAD else None)
+        for service_id, status in services.items():
+            load.change(service_id, None, status)
+        return load
+
+    def change(
+        self, service_id: str, before: ServiceStatus | None, after: ServiceStatus | None
+    ) -> None:
+        """Take a service's change into account."""
+        for status, sign in ((before, -1), (after, 1)):
+            for node in places(status):
+                self.counts[node] = self.counts.get(node, 0) + sign
+                if self.figures is not None:
+                    cpu, memory = self.figures.services.get(service_id, NOTHING)
+                    used = self.used.get(node, NOTHING)
+                    self.used[node] = (used[0] + sign * cpu, used[1] + sign * memory)
+
+    def ranked(
+        self, candidates: Iterable[str], service_id: str, status: ServiceStatus | None
+    ) -> list[str]:
+        """Return *candidates* with the best first, for a service that is not to count itself.
+
+        By count it is the one with the fewest services; by load the one whose fullest
+        resource, CPU or memory, stays emptiest with the service on it.  Names decide where
+        that is equal.
+        """
+        here = set(places(status))
+        count = {node: self.counts.get(node, 0) - (node in here) for node in candidates}
+        if self.figures is None:
+            return sorted(count, key=lambda node: (count[node], node))
+        own = self.figures.services.get(service_id, NOTHING)
+        share = {node: self._share(node, own, node in here) for node in count}
+        return sorted(count, key=lambda node: (share[node], count[node], node))
+
+    def count(self, node: str, status: ServiceStatus | None) -> int:
+        """Return how many services the node has beside the one with *status*."""
+        return self.counts.get(node, 0) - (node in places(status))
+
+    def _share(self, node: str, own: tuple[float, float], counted: bool) -> tuple[float, float]:
+        """Return the node's fuller and emptier share of CPU and memory with the service on it."""
+        figures = self.figures
+        room = figures.nodes.get(node) if figures is not None else None
+        if room is None:
+            return (1.0, 1.0)
+        used = self.used.get(node, NOTHING)
+        more = NOTHING if counted else own
+        shares = sorted(
+            (there + added) / most if most > 0 else 1.0
+            for there, added, most in zip(used, more, room)
+        )
+        return (round(shares[1], 9), round(shares[0], 9))
+
+
+def places(status: ServiceStatus | None) -> tuple[str, ...]:
+    """Return the nodes that carry a service: where it is, and where it goes."""
+    if status is None or status.state not in ACTIVE or not status.node:
+        return ()
+    if status.state is ServiceState.RECOVERY:
+        return ()
+    if status.state in MOVING and status.target and status.target != status.node:
+        return (status.node, status.target)
+    return (status.node,)

@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an LRM is about, and whether what it runs binds it to the watchdog.
+
+Its mode says to the manager what becomes of the node: it is to be emptied, its LRM or the
+whole node comes back soon, it goes away, or the cluster is disarmed.  Its phase says to
+the watchdog whether the node may run services: only an LRM that has none, and whose
+workers have ended, lets go of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from . import policy
+from .hold import in_force
+from .local_round import LocalRound
+from .report import LocalState, Mode, Phase
+from .state import ClusterState, NodeState, ServiceState
+from .wanted import Wanted
+
+RESTART = "restart"
+REBOOT = "reboot"
+POWEROFF = "poweroff"
+"""What ends an LRM: it alone is to be started anew, or its node is to be."""
+
+UNBOUND = frozenset(
+    {ServiceState.STOPPED, ServiceState.FREEZE, ServiceState.ERROR, ServiceState.PROBE}
+)
+"""States of a service that do not bind the LRM of its node."""
+
+
+def look_at_phase(
+    round_: LocalRound, state: ClusterState | None, wanted: Wanted | None, shutdown: str
+) -> None:
+    """Bring the LRM's mode and phase up to date."""
+    mode = _mode(round_.report.mode, round_.report.node, state, wanted, shutdown)
+    round_.set(mode=mode)
+    bound = _bound(round_, state)
+    now = round_.now
+    if bound:
+        round_.memory = replace(round_.memory, idle_since=None)
+    elif round_.memory.idle_since is None:
+        round_.memory = replace(round_.memory, idle_since=now)
+    since = round_.memory.idle_since
+    idle = since is not None and now - since >= round_.idle_after
+    phase = _next_phase(round_, state, mode, bound, idle)
+    if phase is not round_.report.phase:
+        round_.set(phase=phase)
+        round_.memory = replace(round_.memory, idle_since=None)
+
+
+def may_act(round_: LocalRound) -> bool:
+    """Return whether the LRM follows the manager's commands at all."""
+    return round_.report.phase in (Phase.ACTIVE, Phase.MAINTENANCE)
+
+
+def stops_all(mode: Mode, shutdown: str) -> bool:
+    """Return whether the services are stopped because their node goes down."""
+    return shutdown in (REBOOT, POWEROFF) and mode in (Mode.RESTART, Mode.SHUTDOWN)
+
+
+def may_end(round_: LocalRound, state: ClusterState | None, shutdown: str) -> bool:
+    """Return whether the LRM may end now, with nothing left that anybody has to wait for."""
+    if not shutdown or round_.busy:
+        return False
+    if round_.report.phase is Phase.LOST:
+        return False
+    if round_.report.mode is Mode.SHUTDOWN:
+        return not round_.report.running()
+    return not _bound(round_, state)
+
+
+def _mode(
+    last: Mode, node: str, state: ClusterState | None, wanted: Wanted | None, shutdown: str
+) -> Mode:
+    if wanted is None or state is None:
+        return last
+    if node in in_force(wanted, state.ended).maintenance:
+        return Mode.MAINTENANCE
+    if shutdown == RESTART:
+        return Mode.RESTART
+    if shutdown:
+        chosen = wanted.policy.shutdown
+        if chosen == policy.MIGRATE:
+            return Mode.MAINTENANCE
+        if chosen == policy.FREEZE or (chosen == policy.CONDITIONAL and shutdown == REBOOT):
+            return Mode.RESTART
+        return Mode.SHUTDOWN
+    return Mode.DISARM if state.disarm else Mode.ACTIVE
+
+
+def _bound(round_: LocalRound, state: ClusterState | None) -> bool:
+    """Return whether a service is, or is to be, active here; unchanged where that is unknown."""
+    if state is None:
+        return round_.report.phase is not Phase.WAIT
+    node = round_.report.node
+    return any(
+        status.state not in UNBOUND and node in (status.node, status.target)
+        for status in state.services.values()
+    )
+
+
+def _next_phase(
+    round_: LocalRound, state: ClusterState | None, mode: Mode, bound: bool, idle: bool
+) -> Phase:
+    phase = round_.report.phase
+    own = state.nodes.get(round_.report.node) if state is not None else None
+    fenced = own is not None and own.state is NodeState.FENCE
+    if phase in (Phase.ACTIVE, Phase.MAINTENANCE):
+        if not round_.may_start or fenced:
+            return Phase.LOST
+        if _disarms(round_, mode, bound) or (idle and not round_.busy):
+            return Phase.WAIT
+        return Phase.MAINTENANCE if mode is Mode.MAINTENANCE else Phase.ACTIVE
+    if not round_.may_start or fenced:
+        return phase
+    if phase is Phase.LOST:
+        return Phase.ACTIVE
+    return Phase.ACTIVE if bound and not _disarms(round_, mode, bound) else Phase.WAIT
+
+
+def _disarms(round_: LocalRound, mode: Mode, bound: bool) -> bool:
+    return mode is Mode.DISARM and not bound and not _at_work(round_)
+
+
+def _at_work(round_: LocalRound) -> bool:
+    moving = (LocalState.STARTING, LocalState.STOPPING)
+    return bool(round_.busy) or any(one.state in moving for one in round_.report.services.values())

@@ -1,0 +1,308 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A service that runs: what its node says of it, what an operator asks, where it should be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from . import choice
+from .report import LocalState, Mode, Report
+from .requests import MOVE, Request
+from .round import Round
+from .state import NodeState, ServiceState, ServiceStatus
+from .wanted import STARTED, Service
+
+BACK_OFF = 10.0
+BACK_OFF_MOST = 300.0
+"""A service that fails again and again while it runs waits 10 s from the third time on, then
+20 s and so on, and never longer than this before it is started anew."""
+
+
+def look_at(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None, report: Report
+) -> None:
+    """Read what the node says of a service that was started there, and keep it well."""
+    local = report.services.get(service_id)
+    if local is not None and local.uid == status.uid:
+        if local.state is LocalState.BLOCKED:
+            fail(round_, service_id, status, local.reason, node=status.node)
+            return
+        if local.state is LocalState.FAILED:
+            _failed(round_, service_id, status, local.reason)
+            return
+        if local.state is LocalState.STOPPED:
+            _found_stopped(round_, service_id, status, wanted, report, local.reason)
+            return
+        if local.settled and _has_a_past(status):
+            avoided = {*status.no_failback, *status.failed_nodes} - {status.node}
+            forgotten = replace(
+                status,
+                failed_nodes=(),
+                no_failback=tuple(sorted(avoided)),
+                crashes=0,
+                not_before=0.0,
+            )
+            round_.set_service(service_id, forgotten)
+            return
+    if report.mode is not Mode.SHUTDOWN:
+        _keep_well(round_, service_id, status, wanted)
+
+
+def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request: Request) -> None:
+    """Move a service that runs as its operator asked, its partners with it, or say why not."""
+    wanted = round_.seen.wanted.services.get(service_id)
+    if request.kind != MOVE:
+        round_.set_service(service_id, replace(heard, stop_timeout=request.timeout))
+        return
+    why = "it is there already"
+    if request.node != heard.node:
+        why = choice.refusal(service_id, request.node, round_.state, round_.seen)
+    round_.set_service(service_id, heard)
+    if why:
+        text = f"asked to move to {request.node}: {why}"
+        round_.say("refused", text, service=service_id, node=request.node)
+        return
+    members = {service_id, *round_.seen.wanted.partners(service_id, "together")}
+    for member in sorted(members):
+        status = round_.state.services.get(member)
+        one = round_.seen.wanted.services.get(member)
+        if status is None or one is None or one.state != STARTED:
+            continue
+        if status.state is ServiceState.STARTED and status.node != request.node:
+            reason = "asked for by the operator"
+            if member != service_id:
+                reason = f"kept together with {service_id!r}, which the operator moves"
+            live = request.live and (wanted is None or wanted.live_migration)
+            move(round_, member, status, one, choice.Choice(request.node, reason), live=live)
+
+
+def move(
+    round_: Round,
+    service_id: str,
+    status: ServiceStatus,
+    wanted: Service,
+    chosen: choice.Choice,
+    *,
+    live: bool = True,
+) -> None:
+    """Tell a service's node to let it go to another: while it runs, or by stopping it."""
+    goes_live = live and wanted.live_migration and not status.no_live
+    state = ServiceState.MIGRATE if goes_live else ServiceState.RELOCATE
+    leaving = status.maintenance_node
+    if not leaving and choice.drained(status.node, round_.state, round_.seen):
+        leaving = status.node
+    moving = replace(
+        status,
+        target=chosen.node,
+        reason=chosen.reason,
+        maintenance_node="" if leaving == chosen.node else leaving,
+        no_live=False,
+    )
+    round_.command(service_id, moving, state)
+    text = f"from {status.node}: {chosen.reason}"
+    round_.say("move", text, service=service_id, node=chosen.node, rejected=chosen.rejected)
+
+
+def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    """It failed on its node and is clean there: try another, as often as it is allowed.
+
+    When all nodes were tried, it is tried again where it is.
+    """
+    wanted = round_.seen.wanted.services.get(service_id)
+    failed = (*status.failed_nodes, status.node)
+    status = replace(status, failed_nodes=failed)
+    if wanted is None or len(failed) > wanted.max_relocate:
+        where = ", ".join(dict.fromkeys(failed))
+        reason = f"{text}; tried on {where}: mend it, then declare it stopped and started again"
+        fail(round_, service_id, status, reason, node="")
+        return
+    round_.say("failed", text, service=service_id, node=status.node)
+    stopped = replace(
+        status,
+        state=ServiceState.STOPPED,
+        node="",
+        target="",
+        uid="",
+        last_node=status.node,
+        reason=text,
+    )
+    if wanted.state != STARTED:
+        round_.set_service(service_id, stopped)
+        return
+    chosen = choice.choose(service_id, round_.state, round_.seen, round_.load)
+    if not chosen.node or chosen.node in failed:
+        chosen = _next_try(round_, service_id, status)
+    if not chosen.node or status.not_before > round_.seen.wall:
+        round_.set_service(service_id, stopped)
+        return
+    if chosen.node != status.node:
+        gone = replace(
+            status, state=ServiceState.RELOCATE, target=chosen.node, reason=chosen.reason
+        )
+        round_.set_service(service_id, gone)
+    placed = replace(
+        status,
+        node=chosen.node,
+        target="",
+        last_node=chosen.node,
+        digest=wanted.digest(),
+        reason=f"{text}; {chosen.reason}",
+    )
+    round_.command(service_id, placed, ServiceState.REQUEST_START)
+    round_.say(
+        "start", placed.reason, service=service_id, node=chosen.node, rejected=chosen.rejected
+    )
+
+
+def fail(round_: Round, service_id: str, status: ServiceStatus, text: str, *, node: str) -> None:
+    """Give a service up until its operator mends it; one that blocks its node may have it fenced.
+
+    *node* is where something of it may still run, empty if nothing does.
+    """
+    wanted = round_.seen.wanted.services.get(service_id)
+    if text != status.reason:
+        round_.say("error", text, service=service_id, node=status.node)
+    if node and wanted is not None and wanted.fence_on_stop_failure:
+        _demand_fence(round_, service_id, status, text)
+        return
+    round_.set_service(
+        service_id,
+        replace(
+            status,
+            state=ServiceState.ERROR,
+            node=node,
+            target="",
+            last_node=status.node,
+            reason=text,
+        ),
+    )
+
+
+def _demand_fence(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    """Let the node be fenced for a service that cannot be stopped there, as it asks for."""
+    reason = f"{service_id!r} could not be stopped and asks for this: {text}"
+    node = round_.node(status.node)
+    if node.state is not NodeState.FENCE:
+        fenced = replace(
+            node,
+            state=NodeState.FENCE,
+            reason=reason,
+            attempt=0,
+            retry_after=0.0,
+            demanded=True,
+        )
+        round_.set_node(status.node, fenced)
+        round_.say("fence", reason, node=status.node)
+    blocked = replace(
+        status,
+        state=ServiceState.FENCE,
+        before=ServiceState.REQUEST_STOP.value,
+        target="",
+        reason=reason,
+    )
+    round_.set_service(service_id, blocked)
+
+
+def _has_a_past(status: ServiceStatus) -> bool:
+    return bool(status.failed_nodes or status.crashes or status.node in status.no_failback)
+
+
+def _next_try(round_: Round, service_id: str, status: ServiceStatus) -> choice.Choice:
+    """Return where to try again once all nodes were tried: in place, if that can be."""
+    chosen = choice.choose(
+        service_id, round_.state, round_.seen, round_.load, stay=status.node, again=True
+    )
+    if not chosen.node:
+        return chosen
+    return replace(chosen, reason="tried on all nodes that can take it: once more")
+
+
+def _failed(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    """It failed while it ran, and its node gave it up: count that, and slow down if it goes on."""
+    crashes = status.crashes + 1
+    wait = 0.0
+    if crashes > 2:
+        wait = min(BACK_OFF * 2 ** (crashes - 3), BACK_OFF_MOST)
+    not_before = round_.seen.wall + wait if wait else 0.0
+    counted = replace(status, crashes=crashes, not_before=not_before)
+    try_elsewhere(round_, service_id, counted, text)
+
+
+def _found_stopped(
+    round_: Round,
+    service_id: str,
+    status: ServiceStatus,
+    wanted: Service | None,
+    report: Report,
+    text: str,
+) -> None:
+    """It does not run any more though nobody stopped it: start it again, there if it may be.
+
+    On a node that is being shut down that is left until the node is gone, or back.
+    """
+    if report.mode in (Mode.SHUTDOWN, Mode.RESTART):
+        return
+    reason = f"no longer runs on {status.node}: {text}"
+    round_.say("lost", reason, service=service_id, node=status.node)
+    stay = choice.better_place(service_id, round_.state, round_.seen, round_.load) is None
+    free = not choice.unusable(status.node, round_.state, round_.seen)
+    if wanted is not None and wanted.state == STARTED and stay and free:
+        again = replace(status, digest=wanted.digest(), reason=reason)
+        round_.command(service_id, again, ServiceState.REQUEST_START)
+        return
+    stopped = replace(
+        status,
+        state=ServiceState.STOPPED,
+        node="",
+        uid="",
+        last_node=status.node,
+        reason=reason,
+    )
+    round_.set_service(service_id, stopped)
+
+
+def _keep_well(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None
+) -> None:
+    """A service that runs: stop it if it is not wanted so, move it if its place is wrong."""
+    if wanted is None or wanted.state != STARTED:
+        reason = "no longer declared" if wanted is None else "to be stopped, as wanted"
+        round_.command(service_id, replace(status, reason=reason), ServiceState.REQUEST_STOP)
+        return
+    if wanted.digest() != status.digest:
+        reason = "its definition changed: stopped to be started with the new one"
+        round_.command(service_id, replace(status, reason=reason), ServiceState.REQUEST_STOP)
+        round_.say("restart", reason, service=service_id, node=status.node)
+        return
+    if not _may_move(round_, service_id, status):
+        return
+    better = choice.better_place(service_id, round_.state, round_.seen, round_.load)
+    if better is None:
+        well = status
+        if status.reason.startswith(choice.SHOULD_LEAVE):
+            well = replace(well, reason=f"{status.node} is the right node for it again")
+        if status.maintenance_node == status.node:
+            well = replace(well, maintenance_node="")
+        if well is not status:
+            round_.set_service(service_id, well)
+        return
+    if not better.node:
+        if better.reason != status.reason:
+            round_.set_service(service_id, replace(status, reason=better.reason))
+            round_.say("blocked", better.reason, service=service_id, node=status.node)
+        return
+    move(round_, service_id, status, wanted, better)
+
+
+def _may_move(round_: Round, service_id: str, status: ServiceStatus) -> bool:
+    """Return False for the many services of which nothing could ask that they move."""
+    wanted = round_.seen.wanted
+    return bool(
+        status.maintenance_node
+        or status.reason.startswith(choice.SHOULD_LEAVE)
+        or wanted.node_rule_of(service_id) is not None
+        or wanted.partners(service_id, "apart")
+        or wanted.partners(service_id, "together")
+        or choice.drained(status.node, round_.state, round_.seen)
+    )
