@@ -257,10 +257,19 @@ def test_declaring_a_service_stopped_forgets_where_it_failed() -> None:
 
 def test_a_new_definition_is_tried_where_the_old_one_failed() -> None:
     failed = ServiceStatus(
+        ServiceState.STOPPED, digest=WEB.digest(), failed_nodes=("n1",), last_node="n1"
+    )
+    assert web(run(failed)).node == "n2"
+    anew = web(run(failed, wanted_=wanted(NEW_WEB)))
+    assert (anew.node, anew.failed_nodes) == ("n1", ())
+
+
+def test_a_service_that_failed_on_all_nodes_is_tried_once_more() -> None:
+    failed = ServiceStatus(
         ServiceState.STOPPED, digest=WEB.digest(), failed_nodes=("n1", "n2", "n3")
     )
-    assert web(run(failed)).state is ServiceState.STOPPED
-    assert web(run(failed, wanted_=wanted(NEW_WEB))).state is ServiceState.REQUEST_START
+    assert web(run(failed)).state is ServiceState.REQUEST_START
+    assert web(run(failed)).failed_nodes == ("n1", "n2", "n3")
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def is_held(round_: Round, status: ServiceStatus) -> bool:
 def look_at(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
     """Hold a service, go on holding it, or let it go."""
     if status.state is ServiceState.FENCE:
-        if round_.node(status.node).state is not NodeState.FENCE:
+        if not _becomes_fenced(round_, status):
             _uncover(round_, service_id, status)
     elif status.state is ServiceState.FREEZE:
         if not round_.state.disarm:
@@ -83,7 +83,7 @@ def online(round_: Round, node: str) -> bool:
 
 
 def _becomes_fenced(round_: Round, status: ServiceStatus) -> bool:
-    if not status.node or status.state in (
+    if status.node not in round_.seen.nodes or status.state in (
         ServiceState.RECOVERY,
         ServiceState.ERROR,
         ServiceState.STOPPED,

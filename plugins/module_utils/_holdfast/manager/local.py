@@ -53,6 +53,7 @@ class LocalSeen:
     state: ClusterState | None = None
     wanted: Wanted | None = None
     lease_trouble: str = ""
+    renewal_trouble: str = ""
     ended: tuple[JobEnd, ...] = ()
     busy: frozenset[str] = frozenset()
     shutdown: str = ""
@@ -91,7 +92,7 @@ def resume(last: Report | None, node: str, boot: str) -> tuple[Report, Memory]:
 
 def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     """Return what the LRM does next."""
-    may_start = not seen.lease_trouble
+    may_start = not seen.lease_trouble and not seen.renewal_trouble
     round_ = LocalRound(
         report, memory, seen.now, seen.wall, set(seen.busy), may_start, seen.idle_after
     )

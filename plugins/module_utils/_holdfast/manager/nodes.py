@@ -225,6 +225,9 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
     boot = seen.report.boot if seen.report is not None else status.boot
     mode = _mode(seen, status)
     if status.state is NodeState.FENCE:
+        if _was_started_anew(status, boot):
+            _came_back_anew(round_, name, status, boot)
+            return
         if name in round_.seen.fencing or status.demanded:
             return
         round_.say("fence_cancelled", "its heartbeat is back before it was fenced", node=name)
@@ -253,6 +256,21 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
             mode=mode,
         ),
     )
+
+
+def _was_started_anew(status: NodeStatus, boot: str) -> bool:
+    return bool(status.boot and boot) and boot != status.boot
+
+
+def _came_back_anew(round_: Round, name: str, status: NodeStatus, boot: str) -> None:
+    """A node that was to be fenced writes from another start: what ran before is gone.
+
+    Its services are recovered before it is online again.
+    """
+    proof = "it was started anew, so what ran on it before is gone"
+    declare_dead(round_, name, proof)
+    dead = round_.node(name)
+    round_.set_node(name, replace(dead, boot=status.boot or boot))
 
 
 def _mode(seen: NodeSeen, status: NodeStatus) -> str:

@@ -118,6 +118,7 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
         fail(round_, service_id, status, reason, node="")
         return
     round_.say("failed", text, service=service_id, node=status.node)
+    round_.set_service(service_id, status)
     stopped = replace(
         status,
         state=ServiceState.STOPPED,

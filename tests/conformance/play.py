@@ -1,0 +1,358 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plays a scenario from its beginning to its end, and keeps its trace.
+
+Rounds last 20 s, or 2 s for each node where that is more.  In each round the nodes come
+by name: the CRM, then the LRM, each a second later.  A batch of commands is played every
+five rounds, beginning with the second; a ``delay`` longer than a round puts the next off.
+The play ends 500 s after its last command.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_phase import (
+    POWEROFF,
+    REBOOT,
+    RESTART,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Mode
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
+    MOVE,
+    STOP,
+    Request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import STARTED
+from ansible_collections.holdfast.ha.tests.conformance import scenario as scenarios
+from ansible_collections.holdfast.ha.tests.conformance.daemons import (
+    ClusterDaemon,
+    LocalDaemon,
+    Shared,
+)
+from ansible_collections.holdfast.ha.tests.conformance.scenario import Scenario
+from ansible_collections.holdfast.ha.tests.conformance.words import Words
+from ansible_collections.holdfast.ha.tests.conformance.world import WATCHDOG, Machine, World
+
+ROUND = 20
+BATCH_ROUNDS = 5
+REST = 500
+LONGEST = 10_000
+
+NODE_STATES = {
+    "online": NodeState.ONLINE,
+    "maintenance": NodeState.ONLINE,
+    "fence": NodeState.FENCE,
+}
+
+
+class Play:
+    """A scenario under way."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Set everything up as the scenario's files have it."""
+        self.scenario = scenario
+        self.world = World(scenario.nodes)
+        self.words = Words(self.world)
+        wanted = scenarios.wanted(scenario)
+        self.shared = Shared(ClusterState(epoch=1), wanted, figures=scenarios.figures(scenario))
+        self.crms: dict[str, ClusterDaemon] = {}
+        self.lrms: dict[str, LocalDaemon] = {}
+        self.skips: dict[str, int] = {}
+        self.requests = 0
+        self.round = max(ROUND, 2 * len(scenario.nodes))
+        self._begin()
+
+    def run(self) -> list[tuple[int, str, str, str]]:
+        """Play to the end; return the trace."""
+        world = self.world
+        commands = list(self.scenario.commands)
+        next_batch = self.round
+        last = 0
+        while world.now < LONGEST:
+            begun = world.now
+            if begun >= next_batch:
+                if commands:
+                    delay = self._batch(commands.pop(0))
+                    last = begun
+                    next_batch = begun + self._pause(delay)
+                elif begun - last > REST:
+                    break
+                else:
+                    next_batch = begun + BATCH_ROUNDS * self.round
+            for name in sorted(world.machines):
+                self._node(name)
+            world.now = begun + self.round
+        return world.trace
+
+    def _pause(self, delay: int) -> int:
+        usual = BATCH_ROUNDS * self.round
+        longer = -(-delay // self.round) * self.round + (BATCH_ROUNDS - 1) * self.round
+        return max(usual, longer if delay else usual)
+
+    def _begin(self) -> None:
+        """Take over the manager's record and the services that run at first."""
+        manager = self.scenario.manager
+        nodes = {}
+        for name, state in sorted(manager.get("node_status", {}).items()):
+            self.world.say("node", name, f"init>{state}")
+            self.words.nodes[name] = state
+            mode = Mode.MAINTENANCE.value if state == "maintenance" else ""
+            known = NODE_STATES.get(state, NodeState.UNKNOWN)
+            nodes[name] = NodeStatus(known, boot="boot0", mode=mode)
+        services = {}
+        for service_id, row in sorted(manager.get("service_status", {}).items()):
+            self.world.say("svc", service_id, f"init>{row.get('state')} node={row.get('node')}")
+            services[service_id] = self._status(service_id, row)
+            self.words.services[service_id] = row["state"]
+            self.words.places[service_id] = row["node"]
+        asked = manager.get("node_request", {})
+        drained = {node: Maintenance() for node, row in asked.items() if row.get("maintenance")}
+        self.shared.wanted = replace(self.shared.wanted, maintenance=drained)
+        self.shared.state = replace(self.shared.state, nodes=nodes, services=services)
+        for node, running in sorted(self.scenario.running.items()):
+            for service_id in sorted(running):
+                self.world.machines[node].running.add(service_id)
+                self.world.show(service_id, self.world.machines[node])
+        for name, row in sorted(self.scenario.hardware.items()):
+            if row.get("power") == "on":
+                self._power_on(name)
+                self.world.machines[name].network = row.get("network") == "on"
+
+    def _status(self, service_id: str, row: dict[str, object]) -> ServiceStatus:
+        """Return our status for one of the peer's at the beginning of a scenario."""
+        node, uid = str(row.get("node", "")), f"1.{row.get('uid', service_id)}"
+        service = self.shared.wanted.services.get(service_id)
+        digest = service.digest() if service is not None else ""
+        state = str(row.get("state"))
+        started = service is not None and service.state == STARTED
+        status = ServiceStatus(ServiceState.STARTED, node, uid=uid, digest=digest, last_node=node)
+        if state in ("stopped", "error", "request_stop") or (state == "freeze" and not started):
+            known = ServiceState.ERROR if state == "error" else ServiceState.STOPPED
+            return replace(status, state=known, node="", uid="")
+        if state == "fence":
+            return replace(status, state=ServiceState.FENCE, before="started")
+        if state == "recovery":
+            return replace(status, state=ServiceState.RECOVERY, uid="")
+        if state in ("migrate", "relocate"):
+            return replace(status, state=ServiceState(state), target=str(row.get("target", "")))
+        if state == "freeze":
+            return replace(status, state=ServiceState.FREEZE, before="started")
+        return replace(
+            status, state=ServiceState.STARTED if started else ServiceState.REQUEST_STOP
+        )
+
+    def _node(self, name: str) -> None:
+        machine = self.world.machines[name]
+        if name in self.crms:
+            if not self._skips("crm") and not self.crms[name].turn():
+                del self.crms[name]
+                self._ended(machine)
+            self.world.now += 1
+        if name in self.lrms:
+            if not self._skips("lrm") and not self.lrms[name].turn():
+                self._lrm_ended(machine)
+            self.world.now += 1
+        for other in sorted(self.world.machines):
+            self._watch(self.world.machines[other])
+        self._follow_places()
+
+    def _skips(self, kind: str) -> bool:
+        left = self.skips.get(kind, 0)
+        if left:
+            self.skips[kind] = left - 1
+        return bool(left)
+
+    def _watch(self, machine: Machine) -> None:
+        if any(self.world.now - pet >= WATCHDOG for pet in machine.watchdogs.values()):
+            self.world.say("off", machine.name, "watchdog")
+            self._power_off(machine.name)
+
+    def _lrm_ended(self, machine: Machine) -> None:
+        restart = self.lrms[machine.name].shutdown == RESTART
+        del self.lrms[machine.name]
+        if restart:
+            self.lrms[machine.name] = LocalDaemon(self.world, self.shared, machine)
+        elif machine.name in self.crms:
+            self.crms[machine.name].shutdown = True
+        else:
+            self._ended(machine)
+
+    def _ended(self, machine: Machine) -> None:
+        """Both daemons of a machine that shuts down have ended."""
+        shutdown = machine.shutdown
+        if not shutdown or machine.name in self.lrms:
+            return
+        self.world.say("off", machine.name, shutdown)
+        self._power_off(machine.name)
+        if shutdown == "reboot":
+            self.world.say("on", machine.name, shutdown)
+            self._power_on(machine.name)
+
+    def _power_on(self, name: str) -> None:
+        machine = self.world.machines[name]
+        if machine.power:
+            return
+        machine.power = machine.network = True
+        machine.boot += 1
+        self.crms[name] = ClusterDaemon(self.world, self.shared, self.words, machine)
+        self.lrms[name] = LocalDaemon(self.world, self.shared, machine)
+
+    def _power_off(self, name: str) -> None:
+        self.world.cut_power(self.world.machines[name])
+        self.crms.pop(name, None)
+        self.lrms.pop(name, None)
+
+    def _follow_places(self) -> None:
+        """Keep in the configuration where each service is, as the peer does."""
+        for service_id, place in self.words.places.items():
+            row = self.scenario.services.get(service_id)
+            if row is not None and service_id in self.words.services and row["node"] != place:
+                row["node"] = place
+                self._change_service(service_id)
+
+    def _batch(self, commands: list[str]) -> int:
+        delay = 0
+        for command in commands:
+            self.world.say("in", "-", command)
+            words = command.split()
+            if words[0] == "delay":
+                delay = int(words[1])
+            elif words[0] == "skip-round":
+                self.skips[words[1]] = int(words[2]) if len(words) > 2 else 1
+                self.skips[words[1]] *= len(self.crms)
+            elif words[0] == "service":
+                self._service(words[1], words[2], words[3:])
+            elif words[0] == "crm":
+                self._crm(words[1], words[2], words[3:])
+            elif words[1] in self.world.machines:
+                self._machine(words[0], words[1], words[2:])
+        return delay
+
+    def _machine(self, what: str, name: str, more: list[str]) -> None:
+        machine = self.world.machines[name]
+        if what == "power":
+            if more[0] == "on":
+                self._power_on(name)
+            else:
+                self._power_off(name)
+        elif what == "network":
+            machine.network = more[0] == "on" and machine.power
+        elif what == "cfs":
+            works = more[1] == "work"
+            if more[0] == "rw":
+                machine.reads = works
+            else:
+                machine.updates = works
+        elif what in ("reboot", "shutdown") and name in self.lrms:
+            machine.shutdown = what
+            self.lrms[name].shutdown = REBOOT if what == "reboot" else POWEROFF
+        elif what == "restart-lrm" and name in self.lrms:
+            self.lrms[name].shutdown = RESTART
+
+    def _crm(self, name: str, what: str, more: list[str]) -> None:
+        shared = self.shared
+        wanted = shared.wanted
+        if what == "stop" and name in self.crms:
+            self.crms[name].shutdown = True
+        elif what == "start" and name not in self.crms and self.world.machines[name].power:
+            machine = self.world.machines[name]
+            self.crms[name] = ClusterDaemon(self.world, shared, self.words, machine)
+        elif what == "enable-node-maintenance":
+            maintenance = Maintenance("asked for", "operator", float(self.world.now))
+            shared.wanted = self._newer(wanted.with_maintenance(name, maintenance))
+        elif what == "disable-node-maintenance":
+            shared.wanted = self._newer(wanted.without_maintenance(name))
+        elif what in ("disarm-ha", "arm-ha"):
+            try:
+                changed = wanted.with_disarm(more[0] if what == "disarm-ha" else "")
+            except InputError:
+                self.world.say("reject", "-", what)
+                return
+            if changed == wanted:
+                self.world.say("reject", "-", what)
+            shared.wanted = self._newer(changed)
+
+    def _service(self, service_id: str, what: str, more: list[str]) -> None:
+        rows = self.scenario.services
+        if what == "add":
+            state = more[1] if len(more) > 1 else "started"
+            rows[service_id] = {"node": more[0], "state": state}
+            if len(more) > 2 and more[2] != "0":
+                machine = self.world.machines[more[0]]
+                machine.running.add(service_id)
+                self.world.shown[service_id] = machine.name
+            self.shared.removed.discard(service_id)
+            self._change_service(service_id)
+        elif service_id not in rows:
+            return
+        elif what in ("started", "enabled", "stopped", "disabled", "ignored"):
+            rows[service_id]["state"] = what
+            self._change_service(service_id)
+        elif what == "delete":
+            # There a service that is removed goes on running; here it is stopped, unless it
+            # is to be ignored first.
+            self.shared.removed.add(service_id)
+            rows[service_id]["state"] = "ignored"
+            self._change_service(service_id)
+        elif what in ("migrate", "relocate", "stop"):
+            self._ask(service_id, what, more[0])
+        elif what == "manual-migrate":
+            self._move_by_hand(service_id, more[0])
+        elif what in ("set-static-stats", "set-dynamic-stats"):
+            self._figures(service_id, what, more)
+
+    def _ask(self, service_id: str, what: str, argument: str) -> None:
+        self.requests += 1
+        made = float(self.requests)
+        if what == "stop":
+            request = Request(STOP, made, timeout=float(argument))
+            self.scenario.services[service_id]["state"] = "stopped"
+            self._change_service(service_id)
+        else:
+            request = Request(MOVE, made, node=argument, live=what == "migrate")
+            if what == "migrate":
+                group = self.shared.wanted.partners(service_id, "together")
+                self.words.asked_live.update({service_id, *group})
+        self.shared.wanted = self._newer(self.shared.wanted.with_request(service_id, request))
+
+    def _move_by_hand(self, service_id: str, node: str) -> None:
+        """A guest is moved behind the manager's back, while it runs."""
+        for machine in self.world.machines.values():
+            if service_id in machine.running:
+                machine.running.discard(service_id)
+                self.world.machines[node].running.add(service_id)
+        self.world.shown.pop(service_id, None)
+        self.scenario.services[service_id]["node"] = node
+        self.words.places.setdefault(service_id, node)
+        self._change_service(service_id)
+
+    def _figures(self, service_id: str, what: str, more: list[str]) -> None:
+        kept = self.scenario.static if what == "set-static-stats" else self.scenario.dynamic
+        row = kept.setdefault(service_id, {})
+        row.update({key: float(value) for key, value in zip(more[::2], more[1::2])})
+        self.shared.figures = scenarios.figures(self.scenario)
+
+    def _change_service(self, service_id: str) -> None:
+        before = self.shared.wanted.services.get(service_id)
+        last = before.state if before is not None else STARTED
+        service = scenarios.service(service_id, self.scenario.services[service_id], last)
+        if before is not None and not before.failback:
+            service = replace(service, failback=False)
+        self.shared.wanted = self._newer(self.shared.wanted.with_service(service))
+        if self.shared.figures is not None:
+            self.shared.figures = scenarios.figures(self.scenario)
+
+    def _newer(self, wanted: object) -> object:
+        return replace(wanted, version=self.shared.wanted.version + 1)
