@@ -205,7 +205,7 @@ class ClusterDaemon:
         if fenced and lock_free:
             lease = LeaseSight.DEAD
             self.world.take(name, f"{self.machine.name}/fence")
-        answer = Answer.NO if silent > FENCE_DELAY else Answer.UNKNOWN
+        answer = Answer.NO if silent >= FENCE_DELAY else Answer.UNKNOWN
         return NodeSeen(max(float(silent), TIMING.suspect_after), answer, lease, report)
 
     def _answer_probes(self) -> bool:
@@ -237,6 +237,9 @@ class LocalDaemon:
         self.lost_at = 0
         self.state: ClusterState | None = None
         self.wanted: Wanted | None = None
+        self.arrived: set[str] = set()
+        self.ended: list[JobEnd] = []
+        self.arrived_at = 0
         self._publish()
         world.say("lrm", machine.name, "startup>wait_for_agent_lock")
 
@@ -244,6 +247,8 @@ class LocalDaemon:
         """Go round until nothing new is to be done; return False when the daemon ends."""
         self._read()
         ended = [end for job in list(self.busy.values()) if (end := self._try_start(job))]
+        ended += self.ended
+        self.ended = []
         for _turn in range(TURNS):
             bound = self.report.phase in (Phase.ACTIVE, Phase.MAINTENANCE)
             renewal, lease = self._look_at_lease(bound)
@@ -273,6 +278,26 @@ class LocalDaemon:
             if not ended and not changed:
                 break
         return True
+
+    def announce(self) -> None:
+        """Say at once that this daemon is to end; it begins with that at its turn."""
+        self._read()
+        step = local.step(
+            self.report,
+            self.memory,
+            local.LocalSeen(
+                now=float(self.world.now),
+                wall=EPOCH_OF_WALL + self.world.now,
+                state=self.state,
+                wanted=self.wanted,
+                busy=frozenset(self.busy),
+                shutdown=self.shutdown,
+                idle_after=LRM_IDLE,
+            ),
+        )
+        self.report, self.memory = step.report, step.memory
+        self.ended = [end for job in step.jobs if (end := self._carry_out(job))]
+        self._publish()
 
     def _read(self) -> None:
         if self.world.quorate(self.machine.name) and self.machine.reads and self.machine.updates:
@@ -324,7 +349,7 @@ class LocalDaemon:
         self.busy.pop(service_id, None)
         if job.kind in (JobKind.PROBE, JobKind.MONITOR):
             runs = service_id in self.machine.running
-            if runs:
+            if runs and (service_id not in self.arrived or self.world.now > self.arrived_at):
                 self.world.show(service_id, self.machine)
             return JobEnd(job, Outcome.OK, Sight.RUNNING if runs else Sight.STOPPED)
         if job.kind is JobKind.STOP:
@@ -348,6 +373,11 @@ class LocalDaemon:
         if not self.world.quorate(self.machine.name):
             self.busy[service_id] = job
             return None
+        if job.other and service_id in self.machine.running:
+            # The peer's simulator forgets that it runs, and starts it when it looks next.
+            self.arrived.add(service_id)
+            self.arrived_at = self.world.now
+            return JobEnd(job, Outcome.OK, Sight.RUNNING)
         if self.world.start(service_id, self.machine):
             return JobEnd(job, Outcome.OK, Sight.RUNNING)
         tries = self.tries[service_id] = self.tries.get(service_id, 0) + 1

@@ -149,9 +149,7 @@ class Play:
             return replace(status, state=ServiceState(state), target=str(row.get("target", "")))
         if state == "freeze":
             return replace(status, state=ServiceState.FREEZE, before="started")
-        return replace(
-            status, state=ServiceState.STARTED if started else ServiceState.REQUEST_STOP
-        )
+        return replace(status, state=ServiceState.STARTED if started else ServiceState.REQUEST_STOP)
 
     def _node(self, name: str) -> None:
         machine = self.world.machines[name]
@@ -258,8 +256,10 @@ class Play:
         elif what in ("reboot", "shutdown") and name in self.lrms:
             machine.shutdown = what
             self.lrms[name].shutdown = REBOOT if what == "reboot" else POWEROFF
+            self.lrms[name].announce()
         elif what == "restart-lrm" and name in self.lrms:
             self.lrms[name].shutdown = RESTART
+            self.lrms[name].announce()
 
     def _crm(self, name: str, what: str, more: list[str]) -> None:
         shared = self.shared
@@ -322,9 +322,8 @@ class Play:
             self._change_service(service_id)
         else:
             request = Request(MOVE, made, node=argument, live=what == "migrate")
-            if what == "migrate":
-                group = self.shared.wanted.partners(service_id, "together")
-                self.words.asked_live.update({service_id, *group})
+            group = self.shared.wanted.partners(service_id, "together")
+            self.words.asked.update(dict.fromkeys({service_id, *group}, what))
         self.shared.wanted = self._newer(self.shared.wanted.with_request(service_id, request))
 
     def _move_by_hand(self, service_id: str, node: str) -> None:

@@ -161,9 +161,7 @@ def _rules(
     return node_rules, service_rules
 
 
-def _with_group_failback(
-    scenario: Scenario, services: dict[str, Service]
-) -> dict[str, Service]:
+def _with_group_failback(scenario: Scenario, services: dict[str, Service]) -> dict[str, Service]:
     """A group's services do not come back by themselves if the group says so."""
     stays = {
         name
@@ -171,9 +169,7 @@ def _with_group_failback(
         if kind == "group" and _flag(options.get("nofailback", 0))
     }
     return {
-        key: replace(one, failback=False)
-        if scenario.services[key].get("group") in stays
-        else one
+        key: replace(one, failback=False) if scenario.services[key].get("group") in stays else one
         for key, one in services.items()
     }
 

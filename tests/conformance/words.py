@@ -44,7 +44,7 @@ class Words:
         self.services: dict[str, str] = {}
         self.places: dict[str, str] = {}
         self.untracked: set[str] = set()
-        self.asked_live: set[str] = set()
+        self.asked: dict[str, str] = {}
 
     def tell(self, change: Change, wanted: Wanted, disarm_mode: str, removed: set[str]) -> None:
         """Write the lines for one change."""
@@ -70,9 +70,9 @@ class Words:
         if event.kind in ("armed", "disarmed"):
             self.world.say("ha", "cluster", event.kind)
         elif event.kind == "refused" and "apart" in event.text:
-            how = "migrate" if event.service in self.asked_live else "relocate"
+            how = self.asked.pop(event.service, "migrate")
             self.world.say("reject", event.service, f"{how}>{event.node} negative-affinity")
-        elif event.kind == "refused" and "asked to stop" in event.text:
+        elif event.kind == "refused" and "asked to stop" in event.text and "stopped" in event.text:
             self.world.say("reject", "-", "service")
 
     def _service(
@@ -116,7 +116,8 @@ class Words:
         old = self.services[service_id]
         service = wanted.services.get(service_id)
         start = service is not None and service.state == STARTED
-        new = self._word(service_id, old, after, start)
+        can_migrate = service is not None and service.live_migration
+        new = self._word(service_id, old, after, start, can_migrate)
         begins = after.state in (ServiceState.REQUEST_START, ServiceState.STARTED)
         if old == "recovery" and begins:
             self._moved(service_id, after.node)
@@ -136,7 +137,9 @@ class Words:
             return
         self._line(service_id, old, new, self._detail(service_id, old, new, after))
 
-    def _word(self, service_id: str, old: str, status: ServiceStatus, start: bool) -> str:
+    def _word(
+        self, service_id: str, old: str, status: ServiceStatus, start: bool, can_migrate: bool
+    ) -> str:
         state = status.state
         if state is ServiceState.REQUEST_START:
             return "started"
@@ -148,15 +151,16 @@ class Words:
             self._line(service_id, old, "fence", "")
             self.services[service_id] = "fence"
         if state in MOVING:
-            live = state is ServiceState.MIGRATE or service_id in self.asked_live
-            return "migrate" if live else "relocate"
+            live = state is ServiceState.MIGRATE or can_migrate
+            return self.asked.get(service_id, "migrate" if live else "relocate")
         return state.value
 
     def _detail(self, service_id: str, old: str, new: str, status: ServiceStatus) -> str:
         if old in ("fence", "freeze") and new not in ("migrate", "relocate"):
             return ""
         parts = []
-        if new in PLACED and status.node:
+        moved = old in ("migrate", "relocate")
+        if (new in PLACED or moved) and status.node:
             parts.append(f"node={status.node}")
             self.places[service_id] = status.node
         if new in ("migrate", "relocate"):
@@ -169,7 +173,7 @@ class Words:
         self.world.say("svc", service_id, f"{old}>{new} {detail}".rstrip())
         self.services[service_id] = new
         if new in ("started", "stopped", "error", "fence", "request_stop"):
-            self.asked_live.discard(service_id)
+            self.asked.pop(service_id, None)
 
     def _moved(self, service_id: str, node: str) -> None:
         self.world.say("move", service_id, f"{self.places[service_id]}>{node}")

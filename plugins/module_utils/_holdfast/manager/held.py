@@ -164,7 +164,7 @@ def _all_disarmed(round_: Round) -> bool:
     for name, seen in round_.seen.nodes.items():
         if round_.node(name).state is NodeState.ONLINE:
             report = seen.report
-            if report is None or report.mode is not Mode.DISARM:
+            if report is None or report.mode not in (Mode.DISARM, Mode.MAINTENANCE):
                 return False
     return True
 

@@ -27,14 +27,15 @@ IDLE_AFTER = 600.0
 """Seconds without a service after which an LRM is no longer bound to the watchdog: 60 rounds
 of 10 s in Proxmox VE's HA manager."""
 
-STOP_STATES = (ServiceState.REQUEST_STOP, ServiceState.RELOCATE)
-LEFT_ALONE = (ServiceState.ERROR, *HELD)
+STOP_STATES = (ServiceState.REQUEST_STOP, ServiceState.RELOCATE, ServiceState.ERROR)
+"""States in which a uid asks for a stop; of a service in error, for another try of it."""
+
 HERE = (
     ServiceState.REQUEST_START,
     ServiceState.STARTED,
     ServiceState.MIGRATE,
     *STOP_STATES,
-    *LEFT_ALONE,
+    *HELD,
 )
 
 
@@ -84,7 +85,6 @@ def resume(last: Report | None, node: str, boot: str) -> tuple[Report, Memory]:
         boot=boot,
         lease_lost=False,
         found={},
-        mode=Mode.ACTIVE,
         phase=Phase.WAIT,
     )
     return report, Memory(doubtful=frozenset(report.running()))
@@ -102,6 +102,7 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     state = seen.state
     if state is not None and not _is_current(round_.report, state):
         state = None
+    said = round_.report.mode
     local_phase.look_at_phase(round_, state, seen.wanted, seen.shutdown)
     if seen.lease_trouble:
         round_.set(lease_lost=True)
@@ -110,7 +111,7 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
         round_.set(lease_lost=False)
         if state is not None:
             _follow(round_, state, seen.wanted)
-        if local_phase.stops_all(round_.report.mode, seen.shutdown):
+        if said == round_.report.mode and local_phase.stops_all(said, seen.shutdown):
             _stop_everything(round_, "its node shuts down")
         elif round_.report.mode is not Mode.DISARM:
             _monitor(round_)
@@ -159,7 +160,7 @@ def _follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> N
         elif status.node == node and status.state in HERE:
             if status.state is ServiceState.FREEZE and state.disarm_mode == IGNORE:
                 round_.drop(service_id)
-            elif acts and status.state not in LEFT_ALONE:
+            elif acts and status.state not in HELD:
                 _obey(round_, service_id, status, services.get(service_id), up_to_date)
         else:
             _not_here(round_, service_id, status)

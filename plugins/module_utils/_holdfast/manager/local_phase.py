@@ -34,7 +34,8 @@ def look_at_phase(
     round_: LocalRound, state: ClusterState | None, wanted: Wanted | None, shutdown: str
 ) -> None:
     """Bring the LRM's mode and phase up to date."""
-    mode = _mode(round_.report.mode, round_.report.node, state, wanted, shutdown)
+    said = round_.report.mode
+    mode = _mode(said, round_.report.node, state, wanted, shutdown)
     round_.set(mode=mode)
     bound = _bound(round_, state)
     now = round_.now
@@ -44,7 +45,8 @@ def look_at_phase(
         round_.memory = replace(round_.memory, idle_since=now)
     since = round_.memory.idle_since
     idle = since is not None and now - since >= round_.idle_after
-    phase = _next_phase(round_, state, mode, bound, idle)
+    # What the manager is told first is done next, so that it has heard of it by then.
+    phase = _next_phase(round_, state, said, bound, idle)
     if phase is not round_.report.phase:
         round_.set(phase=phase)
         round_.memory = replace(round_.memory, idle_since=None)

@@ -56,7 +56,8 @@ class Round:
     """The state as this round changes it, and the orders that it gives.
 
     *board* is what the global block of the whiteboard shall say; None leaves it alone.
-    *changes* are the steps of this round in their order, which its end no longer shows.
+    *changes* are the steps of this round in their order, which its end no longer shows;
+    *fresh* are the uids given in this round: no node has seen them, so they can be taken back.
     """
 
     state: ClusterState
@@ -66,6 +67,7 @@ class Round:
     powers: list[str] = field(default_factory=list)
     board: bool | None = None
     changes: list[Change] = field(default_factory=list)
+    fresh: set[str] = field(default_factory=set)
     _services: dict[str, ServiceStatus] | None = None
     _load: Load | None = None
 
@@ -106,6 +108,7 @@ class Round:
         number = self.state.commands + 1
         self.state = replace(self.state, commands=number)
         uid = f"{self.state.epoch}.{number}"
+        self.fresh.add(uid)
         self.set_service(service_id, replace(status, state=state, uid=uid))
 
     def say(

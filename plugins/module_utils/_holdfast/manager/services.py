@@ -23,10 +23,7 @@ from .seen import LeaseSight, NodeSeen
 from .state import HELD, MOVING, ClusterState, NodeState, ServiceState, ServiceStatus
 from .wanted import STARTED, Service
 
-CHAIN = 6
-"""A service goes through at most so many states in one round."""
-
-TURNS = 6
+TURNS = 12
 """The services are gone through at most so often in one round, until none moves any more."""
 
 ERROR_RETRY = 30.0
@@ -40,11 +37,7 @@ def look_at_services(round_: Round) -> None:
     for _turn in range(TURNS):
         before = len(round_.changes)
         for service_id in waiting:
-            for _state in range(CHAIN):
-                changes = len(round_.changes)
-                _look_at(round_, service_id)
-                if len(round_.changes) == changes or service_id not in round_.state.services:
-                    break
+            _look_at(round_, service_id)
         if len(round_.changes) == before:
             break
     _close_failovers(round_)
@@ -71,6 +64,9 @@ def _look_at(round_: Round, service_id: str) -> None:
     if status.state in HELD or held.is_held(round_, status):
         held.look_at(round_, service_id, status, wanted)
         return
+    if status.uid in round_.fresh and status.state is ServiceState.REQUEST_START:
+        _just_placed(round_, service_id, status, wanted)
+        return
     if status.request != _asked(round_, service_id):
         _note_request(round_, service_id, status)
         return
@@ -86,6 +82,27 @@ def _look_at(round_: Round, service_id: str) -> None:
         report = round_.seen.nodes[status.node].report
         if report is not None:
             _active(round_, service_id, status, wanted, report)
+
+
+def _just_placed(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None
+) -> None:
+    """It is to start where it was last, and its node was not told yet: is that its right place?
+
+    If not, it leaves that node without having been started there; the node makes sure that
+    nothing of it is left.
+    """
+    if wanted is None or status.from_node or status.node not in round_.seen.nodes:
+        return
+    better = choice.better_place(service_id, round_.state, round_.seen, round_.load)
+    if better is None:
+        return
+    if better.node:
+        running.move(round_, service_id, status, wanted, better, live=False)
+        return
+    stopped = replace(status, state=ServiceState.STOPPED, node="", uid="", reason=better.reason)
+    round_.set_service(service_id, stopped)
+    round_.say("waiting", better.reason, service=service_id)
 
 
 def _asked(round_: Round, service_id: str) -> float:
@@ -114,15 +131,26 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
     if status.state is ServiceState.STOPPED and request.kind == MOVE:
         why = choice.refusal(service_id, request.node, round_.state, round_.seen)
         if not why:
-            text = f"asked to go to {request.node}: it starts there next"
-            round_.set_service(service_id, replace(heard, last_node=request.node))
-            round_.say("request", text, service=service_id, node=request.node)
+            _go_stopped(round_, service_id, heard, request.node)
             return
     else:
         why = f"it is in the state {status.state.value}"
     round_.set_service(service_id, heard)
     text = f"asked to {request.kind} {request.node}".rstrip()
     round_.say("refused", f"{text}: {why}", service=service_id, node=request.node)
+
+
+def _go_stopped(round_: Round, service_id: str, heard: ServiceStatus, node: str) -> None:
+    """A stopped service is to be elsewhere: it is stopped there too, and starts there next.
+
+    It leaves nothing behind, so it goes through ``relocate`` in one step.
+    """
+    reason = f"asked for by the operator: it starts on {node} next"
+    gone = replace(heard, state=ServiceState.RELOCATE, node=heard.last_node, target=node)
+    round_.set_service(service_id, gone)
+    there = replace(heard, node=node, last_node=node, reason=reason)
+    round_.command(service_id, there, ServiceState.REQUEST_STOP)
+    round_.say("request", reason, service=service_id, node=node)
 
 
 def _active(
@@ -267,6 +295,10 @@ def _inactive(
         _wait(round_, service_id, status, reason)
         return
     recovering = status.state is ServiceState.RECOVERY
+    if not recovering and _starts_where_it_was(round_, status):
+        begin(round_, service_id, status, wanted, status.last_node, "it was there last")
+        round_.say("start", "it was there last", service=service_id, node=status.last_node)
+        return
     stay = status.node if recovering else status.last_node
     if round_.seen.wanted.policy.rebalance_on_start and not recovering:
         stay = ""
@@ -284,6 +316,16 @@ def _inactive(
         reason = f"recovered from {status.node}; {reason}"
     begin(round_, service_id, status, wanted, chosen.node, reason)
     round_.say("start", reason, service=service_id, node=chosen.node, rejected=chosen.rejected)
+
+
+def _starts_where_it_was(round_: Round, status: ServiceStatus) -> bool:
+    """Return whether a stopped service is given back to its last node, to be seen from there."""
+    node = status.last_node
+    if round_.seen.wanted.policy.rebalance_on_start or node in status.failed_nodes:
+        return False
+    if status.reason.startswith(choice.SHOULD_LEAVE) or not node:
+        return False
+    return held.online(round_, node) and round_.seen.nodes[node].report is not None
 
 
 def begin(
@@ -418,10 +460,7 @@ def _error(round_: Round, service_id: str, status: ServiceStatus, wanted: Servic
     if not mended:
         return
     if status.node:
-        just_tried = 0.0 <= round_.seen.wall - status.since < ERROR_RETRY
-        if held.online(round_, status.node) and (status.digest or not just_tried):
-            # Without its digest a stop that fails again is known to have been tried.
-            round_.command(service_id, replace(status, digest=""), ServiceState.REQUEST_STOP)
+        _stop_again(round_, service_id, status)
         return
     stopped = ServiceStatus(
         ServiceState.STOPPED,
@@ -430,6 +469,26 @@ def _error(round_: Round, service_id: str, status: ServiceStatus, wanted: Servic
         request=status.request,
     )
     round_.set_service(service_id, stopped)
+
+
+def _stop_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """Try to stop what could not be stopped, again and again while that is wanted.
+
+    It stays in error meanwhile.  Without its digest it is known that this was tried.
+    """
+    if not held.online(round_, status.node):
+        return
+    report = round_.seen.nodes[status.node].report
+    result = report.results.get(status.uid) if report is not None else None
+    now = round_.seen.wall
+    if status.digest:
+        first = replace(status, digest="", not_before=now)
+        round_.command(service_id, first, ServiceState.ERROR)
+    elif result is not None and result.outcome is Outcome.OK:
+        _stop_ended(round_, service_id, status)
+    elif result is not None and not 0.0 <= now - status.not_before < ERROR_RETRY:
+        again = replace(status, not_before=now, reason=result.text)
+        round_.command(service_id, again, ServiceState.ERROR)
 
 
 def _forget(

@@ -194,6 +194,8 @@ class Wanted:
         """Return this configuration with the cluster disarmed, or armed by an empty *mode*."""
         if mode and mode not in DISARM_MODES:
             raise InputError("disarm", mode, f"one of {', '.join(DISARM_MODES)}, or empty")
+        if mode and self.disarm and mode != self.disarm:
+            raise InputError("disarm", mode, f"{self.disarm!r}, as the cluster is disarmed already")
         return replace(self, disarm=mode)
 
     def node_rule_of(self, service_id: str) -> NodeRule | None:
