@@ -354,8 +354,6 @@ class LocalDaemon:
             return JobEnd(job, Outcome.OK, Sight.RUNNING if runs else Sight.STOPPED)
         if job.kind is JobKind.STOP:
             target = self._target(service_id)
-            if target and self.world.move_fails(service_id, self.machine):
-                return JobEnd(job, Outcome.BLOCKED, Sight.PARTLY, "the agent failed")
             if target:
                 self.world.say("xfer", service_id, f"relocate {name}>{target}")
             stopped = self.world.stop(service_id, self.machine)
@@ -398,7 +396,9 @@ class LocalDaemon:
         if not target.power:
             self.world.say("fail", service_id, f"move@{name}")
             return JobEnd(job, Outcome.FAILED, text="its target is off")
-        if service_id in self.machine.running:
+        if not service_id.startswith("vm:"):
+            self.world.stop(service_id, self.machine)
+        elif service_id in self.machine.running:
             self.machine.running.discard(service_id)
             target.running.add(service_id)
         self.world.shown.pop(service_id, None)

@@ -104,7 +104,7 @@ def service(service_id: str, row: Mapping[str, Any], last: str = STARTED) -> Ser
         failback=_flag(row.get("failback", 1)),
         node=str(row.get("node", "")),
         ignored=asked == IGNORED,
-        live_migration=service_id.startswith("vm:"),
+        live_migration=not service_id.startswith("ct:"),
     )
 
 

@@ -116,9 +116,10 @@ class Words:
         old = self.services[service_id]
         service = wanted.services.get(service_id)
         start = service is not None and service.state == STARTED
-        can_migrate = service is not None and service.live_migration
+        can_migrate = service_id.startswith("vm:")
         new = self._word(service_id, old, after, start, can_migrate)
         begins = after.state in (ServiceState.REQUEST_START, ServiceState.STARTED)
+        old = self.services[service_id]
         if old == "recovery" and begins:
             self._moved(service_id, after.node)
         if old == "stopped" and new == "started":
@@ -151,8 +152,7 @@ class Words:
             self._line(service_id, old, "fence", "")
             self.services[service_id] = "fence"
         if state in MOVING:
-            live = state is ServiceState.MIGRATE or can_migrate
-            return self.asked.get(service_id, "migrate" if live else "relocate")
+            return self.asked.get(service_id, "migrate" if can_migrate else "relocate")
         return state.value
 
     def _detail(self, service_id: str, old: str, new: str, status: ServiceStatus) -> str:

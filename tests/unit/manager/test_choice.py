@@ -116,6 +116,19 @@ def test_the_best_node_is_chosen(services, changes, node) -> None:
             {},
             {"node_rules": where({"n2": 1}, "db", strict=True), "service_rules": pair("together")},
             (),
+            "rule 'where' does not allow it",
+        ),
+        (
+            {},
+            {},
+            {
+                "node_rules": {
+                    **where({"n1": 1, "n2": 1}, strict=True),
+                    "its": NodeRule("its", ("db",), {"n2": 1}, strict=True),
+                },
+                "service_rules": pair("together"),
+            },
+            (),
             "partner 'db'",
         ),
         ({}, {}, {}, ("n1",), "its start failed there"),

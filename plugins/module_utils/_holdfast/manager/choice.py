@@ -52,7 +52,7 @@ def choose(
     which its start failed are not avoided.
     """
     status = state.services[service_id]
-    rule = seen.wanted.node_rule_of(service_id)
+    rule = seen.wanted.node_rule_for(service_id)
     apart = _apart_nodes(service_id, state, seen)
     strict = _strict_rules_of_partners(service_id, seen)
     failed = () if again else status.failed_nodes
@@ -89,10 +89,10 @@ def better_place(
     """
     status = state.services[service_id]
     current = status.node
-    rule = seen.wanted.node_rule_of(service_id)
+    rule = seen.wanted.node_rule_for(service_id)
     why = _why_leave(service_id, current, rule, state, seen)
     if why:
-        choice = choose(service_id, state, seen, load)
+        choice = choose(service_id, state, seen, load, stay=current)
         if choice.node == current:
             return None
         if not choice.node:
@@ -164,9 +164,9 @@ def _why_leave(
     apart = _apart_nodes(service_id, state, seen, leaving=False)
     if current in apart:
         return f"kept apart from {apart[current]!r}"
-    most = _partners_node(service_id, state, seen)
-    if most is not None and most[0] != current:
-        return f"kept together with {most[1]!r}"
+    together = _partners_nodes(service_id, state, seen)
+    if together and current != next(iter(together)):
+        return f"kept together with {next(iter(together.values()))!r}"
     return ""
 
 
@@ -181,30 +181,38 @@ def _returns_to(status: ServiceStatus, state: ClusterState, seen: Seen) -> str:
 def _keep_together(
     service_id: str, state: ClusterState, seen: Seen, fit: list[str], rejected: dict[str, str]
 ) -> list[str]:
-    """Return of the nodes that fit the one where its partners are, if there is one.
+    """Return of the nodes that fit the one where most of its partners are.
 
-    Where the start failed on the partners' node the service goes elsewhere, and they
-    follow it.
+    Where it may not run where any of them is, it goes elsewhere, and they follow it; but a
+    partner's node that is only not well at the moment is waited for.
     """
-    most = _partners_node(service_id, state, seen)
-    if most is None or rejected.get(most[0]) == FAILED_THERE:
-        return fit
+    nodes = _partners_nodes(service_id, state, seen)
+    rule = seen.wanted.common_rule(service_id)
+    if rule is not None and nodes:
+        # All of them follow this rule, so that what it prefers comes first.
+        top = max((_priority(rule, node) for node in fit), default=-1)
+        nodes = {node: one for node, one in nodes.items() if _priority(rule, node) >= top}
+        if not nodes:
+            return fit
+    there = next((node for node in nodes if node in fit), "")
+    if not there:
+        if not any(unusable(node, state, seen) for node in nodes):
+            return fit
+        there = next(iter(nodes))
     for node in fit:
-        if node != most[0]:
-            rejected[node] = f"kept together with {most[1]!r}, which is elsewhere"
-    return [node for node in fit if node == most[0]]
+        if node != there:
+            rejected[node] = f"kept together with {nodes[there]!r}, which is elsewhere"
+    return [node for node in fit if node == there]
 
 
-def _partners_node(service_id: str, state: ClusterState, seen: Seen) -> tuple[str, str] | None:
-    """Return the node with the most partners to be together with, and one of them.
+def _partners_nodes(service_id: str, state: ClusterState, seen: Seen) -> dict[str, str]:
+    """Return the nodes of partners to be together with, the most first, with one of each.
 
     A partner counts where it will be, and not at all on a node that is being drained: it
-    will follow.  Of several nodes with as many the first by name counts, so that all
+    will follow.  Of several nodes with as many the first by name comes first, so that all
     partners come to the same answer.
     """
     partners = seen.wanted.partners(service_id, "together")
-    if not partners:
-        return None
     counts: dict[str, int] = {}
     named: dict[str, str] = {}
     for partner in sorted(partners):
@@ -212,10 +220,7 @@ def _partners_node(service_id: str, state: ClusterState, seen: Seen) -> tuple[st
         if node and not drained(node, state, seen):
             counts[node] = counts.get(node, 0) + 1
             named.setdefault(node, partner)
-    if not counts:
-        return None
-    node = min(counts, key=lambda one: (-counts[one], one))
-    return node, named[node]
+    return {node: named[node] for node in sorted(counts, key=lambda one: (-counts[one], one))}
 
 
 def _will_be(status: ServiceStatus | None) -> str:

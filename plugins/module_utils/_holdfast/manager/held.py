@@ -172,12 +172,13 @@ def _all_disarmed(round_: Round) -> bool:
 def _look_for_all(round_: Round) -> None:
     for service_id, status in sorted(round_.state.services.items()):
         if status.state in HELD:
-            probing = ServiceStatus(
-                ServiceState.PROBE,
+            probing = replace(
+                status,
+                state=ServiceState.PROBE,
                 reason="asking where it runs after the cluster was disarmed",
+                node="",
+                target="",
+                uid="",
                 last_node=status.node or status.last_node,
-                before=status.before,
-                request=status.request,
-                digest=status.digest,
             )
             round_.set_service(service_id, probing)

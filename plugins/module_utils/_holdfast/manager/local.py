@@ -189,10 +189,12 @@ def _obey(
         started = LocalService(wanted, LocalState.STARTING, status.uid, round_.wall)
         round_.put(started)
         round_.begin(Job(JobKind.START, wanted, status.uid, other=status.from_node))
-    elif status.state is ServiceState.MIGRATE and local is not None:
+    elif status.state is ServiceState.MIGRATE and (local is not None or wanted is not None):
+        definition = local.definition if local is not None else wanted
         round_.accept(status.uid, service_id)
-        round_.put(replace(local, state=LocalState.MIGRATING, uid=status.uid))
-        round_.begin(Job(JobKind.MIGRATE, local.definition, status.uid, other=status.target))
+        leaving = LocalService(definition, LocalState.MIGRATING, status.uid, round_.wall)
+        round_.put(leaving)
+        round_.begin(Job(JobKind.MIGRATE, definition, status.uid, other=status.target))
     elif status.state in (*STOP_STATES, ServiceState.MIGRATE):
         _obey_stop(round_, service_id, status, local, wanted)
     elif status.state is ServiceState.STARTED:

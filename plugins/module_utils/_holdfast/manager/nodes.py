@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Optional
 
 from .report import Mode
 from .round import FenceOrder, Round
@@ -55,18 +56,21 @@ def switch_on_again(round_: Round) -> None:
         _switch_on(round_, name, status)
 
 
-def declare_dead(round_: Round, name: str, proof: str) -> None:
+def declare_dead(
+    round_: Round, name: str, proof: str, services: Optional[list[str]] = None
+) -> None:
     """Record the proof that a node is dead, and free its services for recovery.
 
     Starts that failed elsewhere before are forgotten: to try there again is better
-    than to stay down.
+    than to stay down.  *services* are those to recover if they are not all.
     """
     seen = round_.seen
     status = round_.node(name)
     if _fence_may_arrive(round_, status):
         # A fence that could not be proved may have switched it off all the same.
         status = replace(status, fenced=_with_fence(status, status.fence_sent))
-    services = round_.state.services_on(name)
+    if services is None:
+        services = round_.state.services_on(name)
     failover = round_.state.open_failover(name) or _begin_failover(round_, name, proof)
     round_.state = round_.state.with_failover(
         replace(
@@ -265,10 +269,16 @@ def _was_started_anew(status: NodeStatus, boot: str) -> bool:
 def _came_back_anew(round_: Round, name: str, status: NodeStatus, boot: str) -> None:
     """A node that was to be fenced writes from another start: what ran before is gone.
 
-    Its services are recovered before it is online again.
+    The services for which it was to be fenced are recovered before it is online again.
+    Any other that it had is started there again, once its LRM says that it does not run.
     """
     proof = "it was started anew, so what ran on it before is gone"
-    declare_dead(round_, name, proof)
+    held = [
+        one
+        for one in round_.state.services_on(name)
+        if round_.state.services[one].state is ServiceState.FENCE
+    ]
+    declare_dead(round_, name, proof, held)
     dead = round_.node(name)
     round_.set_node(name, replace(dead, boot=status.boot or boot))
 

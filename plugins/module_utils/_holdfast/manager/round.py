@@ -58,6 +58,7 @@ class Round:
     *board* is what the global block of the whiteboard shall say; None leaves it alone.
     *changes* are the steps of this round in their order, which its end no longer shows;
     *fresh* are the uids given in this round: no node has seen them, so they can be taken back.
+    *placed* says that a service was given back to its last node in this turn.
     """
 
     state: ClusterState
@@ -68,6 +69,7 @@ class Round:
     board: bool | None = None
     changes: list[Change] = field(default_factory=list)
     fresh: set[str] = field(default_factory=set)
+    placed: bool = False
     _services: dict[str, ServiceStatus] | None = None
     _load: Load | None = None
 

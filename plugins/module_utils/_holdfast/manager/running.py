@@ -299,10 +299,13 @@ def _keep_well(
 def _may_move(round_: Round, service_id: str, status: ServiceStatus) -> bool:
     """Return False for the many services of which nothing could ask that they move."""
     wanted = round_.seen.wanted
+    if round_.placed:
+        # Who has just come is to go, rather than who was there: it is looked at first.
+        return False
     return bool(
         status.maintenance_node
         or status.reason.startswith(choice.SHOULD_LEAVE)
-        or wanted.node_rule_of(service_id) is not None
+        or wanted.node_rule_for(service_id) is not None
         or wanted.partners(service_id, "apart")
         or wanted.partners(service_id, "together")
         or choice.drained(status.node, round_.state, round_.seen)

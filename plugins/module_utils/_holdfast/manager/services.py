@@ -36,7 +36,8 @@ def look_at_services(round_: Round) -> None:
     waiting = sorted({*round_.state.services, *round_.seen.wanted.services})
     for _turn in range(TURNS):
         before = len(round_.changes)
-        for service_id in waiting:
+        round_.placed = False
+        for service_id in _newcomers_first(round_, waiting):
             _look_at(round_, service_id)
         if len(round_.changes) == before:
             break
@@ -44,6 +45,15 @@ def look_at_services(round_: Round) -> None:
     probes = _probes(round_.state)
     if probes != round_.state.probes:
         round_.state = replace(round_.state, probes=probes)
+
+
+def _newcomers_first(round_: Round, waiting: list[str]) -> list[str]:
+    """Return the services with those first that were given to a node in this round."""
+    if not round_.fresh:
+        return waiting
+    services = round_.state.services
+    new = {key for key in waiting if key in services and services[key].uid in round_.fresh}
+    return [*(key for key in waiting if key in new), *(key for key in waiting if key not in new)]
 
 
 def _look_at(round_: Round, service_id: str) -> None:
@@ -297,6 +307,7 @@ def _inactive(
     recovering = status.state is ServiceState.RECOVERY
     if not recovering and _starts_where_it_was(round_, status):
         begin(round_, service_id, status, wanted, status.last_node, "it was there last")
+        round_.placed = True
         round_.say("start", "it was there last", service=service_id, node=status.last_node)
         return
     stay = status.node if recovering else status.last_node

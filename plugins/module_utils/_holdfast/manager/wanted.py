@@ -202,6 +202,13 @@ class Wanted:
         """Return the one node rule that names the service, or None."""
         return self._node_rules_by_service.get(service_id)
 
+    def node_rule_for(self, service_id: str) -> NodeRule | None:
+        """Return the node rule that counts for the service: its own, or its partners'.
+
+        Services that are kept together follow the one rule that names any of them.
+        """
+        return self._node_rules_for.get(service_id)
+
     def partners(self, service_id: str, affinity: str) -> frozenset[str]:
         """Return the services that rules keep ``apart`` from or ``together`` with this one.
 
@@ -216,6 +223,23 @@ class Wanted:
         for rule in self.node_rules.values():
             for service_id in rule.services:
                 found.setdefault(service_id, rule)
+        return found
+
+    def common_rule(self, service_id: str) -> NodeRule | None:
+        """Return the one node rule of the service and of all that it is kept together with."""
+        rule = self.node_rule_for(service_id)
+        partners = self.partners(service_id, "together")
+        same = rule is not None and all(self.node_rule_for(one) is rule for one in partners)
+        return rule if same else None
+
+    @cached_property
+    def _node_rules_for(self) -> Mapping[str, NodeRule]:
+        own = self._node_rules_by_service
+        found = dict(own)
+        for service_id, partners in self._affinities["together"].items():
+            rules = {own[one].name: own[one] for one in partners if one in own}
+            if service_id not in own and len(rules) == 1:
+                found[service_id] = next(iter(rules.values()))
         return found
 
     @cached_property
