@@ -328,7 +328,7 @@ def test_the_proof_of_a_node_that_wrote_after_the_fence_waits_until_it_is_quiet(
         return
     state = manager.written()
     assert (state.nodes["n3"].state is NodeState.OFF) == proved
-    assert (state.services["web"].state is ServiceState.STARTED) == (not proved)
+    assert (state.services["web"].underlying is ServiceState.STARTED) == (not proved)
     assert ("free", 3, 4, 77) in log if proved else "free" not in kinds(log)
     assert proved or "it went on writing" in state.nodes["n3"].reason
 

@@ -108,11 +108,27 @@ def worst(wanted, nodes):
             "0" * 16,
             (nodes[0],),
             (nodes[-1],),
+            last_node=nodes[-1],
+            maintenance_node=nodes[0],
+            request=WALL,
+            from_node=nodes[-1],
+            crashes=10,
+            not_before=WALL,
         )
         for place, key in enumerate(wanted.services)
     }
     dead = NodeStatus(
-        NodeState.OFF, WALL, REASON, "0" * 36, REASON, (WALL,) * 10, WALL, 10, WALL, "given up"
+        NodeState.OFF,
+        WALL,
+        REASON,
+        "0" * 36,
+        REASON,
+        (WALL,) * 10,
+        WALL,
+        10,
+        WALL,
+        "given up",
+        mode="maintenance",
     )
     state = ClusterState(
         9,
@@ -125,7 +141,7 @@ def worst(wanted, nodes):
         hold=Maintenance(REASON),
     )
     for number in range(EVENTS_KEPT):
-        state = state.with_event(Event(WALL + number, "started", nodes[0], "vm:1", REASON))
+        state = state.with_event(_choice(WALL + number, nodes[0]))
     ids = tuple(wanted.services)
     for turn in range(20):
         fell = ids if turn == 19 else ids[turn * 50 : turn * 50 + 100]
@@ -134,6 +150,11 @@ def worst(wanted, nodes):
         failover = Failover(nodes[turn % len(nodes)], REASON, *times, REASON, fell, back, WALL)
         state = state.with_failover(failover)
     return state
+
+
+def _choice(at, node):
+    """A choice among many nodes, each of them rejected with a reason."""
+    return Event(at, "started", node, "vm:1", REASON, ((node, REASON),) * 2)
 
 
 @pytest.fixture

@@ -189,19 +189,13 @@ def _obey(
         started = LocalService(wanted, LocalState.STARTING, status.uid, round_.wall)
         round_.put(started)
         round_.begin(Job(JobKind.START, wanted, status.uid, other=status.from_node))
-    elif status.state is ServiceState.MIGRATE and (local is not None or wanted is not None):
-        definition = local.definition if local is not None else wanted
-        round_.accept(status.uid, service_id)
-        leaving = LocalService(definition, LocalState.MIGRATING, status.uid, round_.wall)
-        round_.put(leaving)
-        round_.begin(Job(JobKind.MIGRATE, definition, status.uid, other=status.target))
     elif status.state in (*STOP_STATES, ServiceState.MIGRATE):
-        _obey_stop(round_, service_id, status, local, wanted)
+        _obey_leave(round_, service_id, status, local, wanted)
     elif status.state is ServiceState.STARTED:
         _adopt(round_, status, local, wanted)
 
 
-def _obey_stop(
+def _obey_leave(
     round_: LocalRound,
     service_id: str,
     status: ServiceStatus,
@@ -215,6 +209,10 @@ def _obey_stop(
         round_.resolve(status.uid, result)
         return
     round_.accept(status.uid, service_id)
+    if status.state is ServiceState.MIGRATE:
+        round_.put(LocalService(definition, LocalState.MIGRATING, status.uid, round_.wall))
+        round_.begin(Job(JobKind.MIGRATE, definition, status.uid, other=status.target))
+        return
     round_.put(LocalService(definition, LocalState.STOPPING, status.uid, round_.wall))
     round_.begin(Job(JobKind.STOP, definition, status.uid, timeout=status.stop_timeout))
 

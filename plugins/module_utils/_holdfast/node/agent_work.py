@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..errors import HoldfastError
@@ -62,10 +62,14 @@ class AgentWork:
         if job.kind is JobKind.MONITOR:
             return (Outcome.OK, *self._look(job.service, health=True))
         if job.kind is JobKind.STOP:
-            return self._stop(job.service)
+            return self._stop(job.service, job.timeout)
+        if job.kind is JobKind.MIGRATE:
+            return self._migrate_to(job.service, job.other)
         if job.kind is JobKind.RESTART:
             ended = self._stop(job.service)
             return ended if ended[0] is not Outcome.OK else self._start(job.service, tries=1)
+        if job.other and self._migrate_from(job.service, job.other):
+            return Outcome.OK, Sight.RUNNING, f"came from {job.other} while it ran"
         return self._start(job.service, tries=1 + job.service.max_restart)
 
     def _start(self, service: Service, tries: int) -> tuple[Outcome, Sight, str]:
@@ -90,6 +94,35 @@ class AgentWork:
         times = f" ({tries} tries)" if tries > 1 else ""
         return Outcome.FAILED, Sight.STOPPED, f"{failure}{times}"
 
+    def _migrate_to(self, service: Service, target: str) -> tuple[Outcome, Sight, str]:
+        """Let a service go to another node while it runs; or say that it runs here as before.
+
+        Only what has one resource can: of several, some would run here and some there.
+        What does not run here any more may run on the target, and is looked for there.
+        """
+        if len(service.resources) > 1:
+            return Outcome.FAILED, Sight.RUNNING, "it has several resources, which cannot migrate"
+        resource = service.resources[0]
+        meta = {"migrate_target": target, "migrate_source": self._configuration.node}
+        timeout = resource.start_timeout + resource.stop_timeout
+        result = self._call(service, resource, "migrate_to", timeout, meta=meta)
+        sight, text = self._look(service, health=False)
+        if sight is Sight.STOPPED:
+            return Outcome.OK, sight, f"went to {target}: {result}"
+        if sight is Sight.RUNNING:
+            return Outcome.FAILED, sight, f"{resource.name}: {result}"
+        return Outcome.BLOCKED, sight, f"{resource.name}: {result}; and now {text}"
+
+    def _migrate_from(self, service: Service, source: str) -> bool:
+        """Take in a service that comes while it runs; False if it is to be started instead."""
+        if self._forbidden() or len(service.resources) > 1:
+            return False
+        resource = service.resources[0]
+        meta = {"migrate_target": self._configuration.node, "migrate_source": source}
+        timeout = resource.start_timeout + resource.stop_timeout
+        result = self._call(service, resource, "migrate_from", timeout, meta=meta)
+        return result.succeeded and self._look(service, health=False)[0] is Sight.RUNNING
+
     def _missing_agents(self, service: Service) -> str:
         """Return why the first agent that is not here cannot be called, or nothing."""
         for resource in service.resources:
@@ -109,10 +142,14 @@ class AgentWork:
                 return f"{resource.name}: {result}"
         return ""
 
-    def _stop(self, service: Service) -> tuple[Outcome, Sight, str]:
-        """Stop all resources in reverse; an agent's word is checked by a probe."""
+    def _stop(self, service: Service, timeout: float | None = None) -> tuple[Outcome, Sight, str]:
+        """Stop all resources in reverse; an agent's word is checked by a probe.
+
+        *timeout* is that of the operator for each of them; 0 leaves it at their own.
+        """
         for resource in reversed(service.resources):
-            result = self._call(service, resource, "stop", resource.stop_timeout)
+            seconds = timeout or resource.stop_timeout
+            result = self._call(service, resource, "stop", seconds)
             if not result.succeeded:
                 return Outcome.BLOCKED, Sight.PARTLY, f"{resource.name}: {result}"
             left = self._call(service, resource, "monitor", resource.monitor_timeout)
@@ -149,6 +186,7 @@ class AgentWork:
         action: str,
         timeout: float,
         interval: float = 0.0,
+        meta: Mapping[str, str] | None = None,
     ) -> OcfResult:
         agent = parse_agent(resource.agent)
         return call(
@@ -159,6 +197,7 @@ class AgentWork:
             parameters=resource.parameters,
             timeout=timeout,
             interval=interval,
+            meta=meta,
             node_name=self._configuration.node,
             run_directory=str(self._configuration.run_directory),
             extra_environment=agent_extras(self._configuration),

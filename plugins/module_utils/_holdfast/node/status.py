@@ -33,6 +33,8 @@ _UNDER_WAY = {
     ServiceState.REQUEST_START.value: "being started",
     ServiceState.REQUEST_STOP.value: "being stopped",
     ServiceState.RELOCATE.value: "being moved",
+    ServiceState.MIGRATE.value: "being moved while it runs",
+    ServiceState.FREEZE.value: "left alone for the moment",
 }
 """States that pass by themselves: what is in one of them is no problem yet."""
 

@@ -47,6 +47,7 @@ _NODE_TONES = {
 }
 _SERVICE_TONES = {
     ServiceState.STARTED.value: Tone.GOOD,
+    ServiceState.FENCE.value: Tone.BAD,
     ServiceState.RECOVERY.value: Tone.BAD,
     ServiceState.ERROR.value: Tone.BAD,
 }

@@ -81,6 +81,12 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
         digest="0" * 16,
         failed_nodes=(longest,),
         no_failback=(longest,),
+        last_node=longest,
+        maintenance_node=longest,
+        request=WALL,
+        from_node=longest,
+        crashes=10,
+        not_before=WALL,
     )
     dead = NodeStatus(
         state=NodeState.OFF,
@@ -93,8 +99,11 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
         attempt=10,
         retry_after=WALL,
         power="given up",
+        mode="maintenance",
+        demanded=True,
     )
-    event = Event(WALL, "maintenance_ended", longest, "x" * 64, REASON)
+    others = ((longest, REASON),) * 2
+    event = Event(WALL, "maintenance_ended", longest, "x" * 64, REASON, others)
     failover = Failover(longest, REASON, *(WALL,) * 5, REASON, finished=WALL)
     ids = [len(payload({name: ""})) for name in wanted.services]
     service, node = _grows(services={"": moved}), _grows(nodes={"": dead})
