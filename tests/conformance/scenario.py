@@ -66,7 +66,8 @@ def read(folder: Path) -> Scenario:
         rebalance_on_start=_flag(scheduling.get("ha-rebalance-on-start", 0)),
         rebalance=_flag(scheduling.get("ha-auto-rebalance", 0)),
         threshold=float(scheduling.get("ha-auto-rebalance-threshold", 30)) / 100,
-        hold=int(scheduling.get("ha-auto-rebalance-hold-duration", Policy.hold)),
+        # The simulator's rounds are twice as long as those in which a hold is counted.
+        hold=2 * int(scheduling.get("ha-auto-rebalance-hold-duration", Policy.hold)),
         margin=float(scheduling.get("ha-auto-rebalance-margin", 10)) / 100,
     )
     rules = _sections(folder / "rules_config")

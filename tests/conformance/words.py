@@ -69,6 +69,8 @@ class Words:
     def _event(self, event: Event) -> None:
         if event.kind in ("armed", "disarmed"):
             self.world.say("ha", "cluster", event.kind)
+        elif event.kind == "balance":
+            self.world.say("balance", event.service, f">{event.node}")
         elif event.kind == "refused" and "apart" in event.text:
             how = self.asked.pop(event.service, "migrate")
             self.world.say("reject", event.service, f"{how}>{event.node} negative-affinity")

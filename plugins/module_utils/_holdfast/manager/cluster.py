@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from .hold import look_at_maintenance
 from .nodes import look_at_nodes, switch_on_again
+from .rebalance import rebalance
 from .round import Change, FenceOrder, Round
 from .seen import Seen, Timing
 from .services import look_at_services
@@ -83,6 +84,8 @@ def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
     look_at_nodes(round_)
     if not round_.seen.held:
         look_at_services(round_)
+        if not round_.state.disarm:
+            rebalance(round_)
         switch_on_again(round_)
     return Step(
         round_.state,

@@ -208,8 +208,8 @@ class ClusterState:
     says so: by node, "" for the cluster, with their beginning and expiry.
 
     *disarm* is empty, ``disarming`` or ``disarmed``; *disarm_mode* what happens to the
-    services meanwhile, see ``disarm.py``.  *uneven* counts the rounds in which the load
-    was uneven, see ``rebalance.py``.
+    services meanwhile, see ``disarm.py``.  *uneven* is since when the load is
+    uneven, 0 if it is not, see ``rebalance.py``.
     """
 
     epoch: int = 0
@@ -229,7 +229,7 @@ class ClusterState:
     ended: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     disarm: str = ""
     disarm_mode: str = ""
-    uneven: int = 0
+    uneven: float = 0.0
 
     def with_service(self, service_id: str, status: ServiceStatus) -> ClusterState:
         """Return this state with one service changed."""

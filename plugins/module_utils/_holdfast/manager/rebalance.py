@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Moves that even the load out: one at a time, and only if it was uneven for a while.
+
+A node's load is the mean of its shares of CPU and memory in use, or its number of services
+where nothing is measured; the imbalance is the coefficient of variation of all loads, as
+Proxmox VE's HA manager has it.  What is kept together moves as one.  Each move must take
+away a share of the imbalance that is worth it, so that balancing ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+
+from . import choice, running
+from .load import NOTHING
+from .round import Round
+from .state import MOVING, ServiceState
+from .wanted import STARTED
+
+ROUND_SECONDS = 10.0
+"""The hold is counted in rounds of this length, that of Proxmox VE's HA manager."""
+
+NODES_LOOKED_AT = 16
+"""Moves are sought from this many of the fullest nodes to as many of the emptiest."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """Services that go together to *target*, and the imbalance that this leaves."""
+
+    services: tuple[str, ...]
+    source: str
+    target: str
+    imbalance: float
+
+
+def imbalance(loads: Iterable[float]) -> float:
+    """Return the coefficient of variation of *loads*; 0 where there is no load."""
+    values = list(loads)
+    total = sum(values)
+    if not values or total <= 0:
+        return 0.0
+    mean = total / len(values)
+    return sqrt(sum((value - mean) ** 2 for value in values) / len(values)) / mean
+
+
+def rebalance(round_: Round) -> None:
+    """Begin the best move, if the load was uneven for long enough and nothing else moves."""
+    policy = round_.seen.wanted.policy
+    if not policy.rebalance:
+        return
+    loads = _loads(round_)
+    before = imbalance(loads.values())
+    if before <= policy.threshold:
+        if round_.state.uneven:
+            round_.state = replace(round_.state, uneven=0.0)
+        return
+    now = round_.seen.wall
+    since = round_.state.uneven
+    if not since or since > now:
+        round_.state = replace(round_.state, uneven=now)
+        since = now
+    if now - since < (policy.hold - 1) * ROUND_SECONDS or _anything_moves(round_):
+        return
+    best = _best_move(round_, loads)
+    if best is None or before - best.imbalance < policy.margin * before:
+        return
+    _begin(round_, best, before)
+
+
+def _begin(round_: Round, best: Move, before: float) -> None:
+    text = f"evens the load out: imbalance from {before:.2f} to {best.imbalance:.2f}"
+    for service_id in best.services:
+        status = round_.state.services[service_id]
+        wanted = round_.seen.wanted.services[service_id]
+        round_.say("balance", text, service=service_id, node=best.target)
+        running.move(round_, service_id, status, wanted, choice.Choice(best.target, text))
+    round_.state = replace(round_.state, uneven=0.0)
+
+
+def _loads(round_: Round) -> dict[str, float]:
+    """Return the load of each node that can carry services."""
+    load = round_.load
+    loads = {}
+    for node in round_.seen.nodes:
+        if choice.unusable(node, round_.state, round_.seen):
+            continue
+        if load.figures is None:
+            loads[node] = float(load.counts.get(node, 0))
+        else:
+            loads[node] = _share(load.used.get(node, NOTHING), load.figures.nodes.get(node))
+    return loads
+
+
+def _share(used: Sequence[float], room: Sequence[float] | None) -> float:
+    """Return the mean of the shares of CPU and memory that are in use."""
+    if room is None:
+        return 0.0
+    shares = [one / most if most > 0 else 0.0 for one, most in zip(used, room)]
+    return sum(shares) / len(shares)
+
+
+def _anything_moves(round_: Round) -> bool:
+    under_way = (ServiceState.RECOVERY, ServiceState.FENCE, ServiceState.REQUEST_START)
+    return any(
+        one.state in MOVING or one.state in under_way for one in round_.state.services.values()
+    )
+
+
+def _best_move(round_: Round, loads: dict[str, float]) -> Move | None:
+    """Return the move that leaves the least imbalance; by names where two are equal."""
+    order = sorted(loads, key=lambda node: (-loads[node], node))
+    sources = set(order[:NODES_LOOKED_AT])
+    targets = order[::-1][:NODES_LOOKED_AT]
+    total = sum(loads.values())
+    squares = sum(value * value for value in loads.values())
+    best: Move | None = None
+    for group in _groups(round_, sources):
+        source = round_.state.services[group[0]].node
+        for target in targets:
+            if target == source:
+                continue
+            off, on = _weight(round_, group, source), _weight(round_, group, target)
+            left, full = loads[source] - off, loads[target] + on
+            sum_ = total - off + on
+            square = squares - loads[source] ** 2 - loads[target] ** 2 + left**2 + full**2
+            value = _variation(sum_, square, len(loads))
+            if best is not None and value >= best.imbalance - 1e-12:
+                continue
+            if all(_may_go(round_, one, target) for one in group):
+                best = Move(group, source, target, value)
+    return best
+
+
+def _variation(total: float, squares: float, count: int) -> float:
+    """Return the coefficient of variation from a sum and a sum of squares."""
+    if total <= 0:
+        return 0.0
+    mean = total / count
+    return sqrt(max(squares / count - mean * mean, 0.0)) / mean
+
+
+def _groups(round_: Round, sources: set[str]) -> list[tuple[str, ...]]:
+    """Return the services on *sources* that could move, those kept together as one."""
+    groups: list[tuple[str, ...]] = []
+    for service_id, status in sorted(round_.state.services.items()):
+        if status.state is not ServiceState.STARTED or status.node not in sources:
+            continue
+        partners = round_.seen.wanted.partners(service_id, "together")
+        group = tuple(sorted({service_id, *partners}))
+        if group[0] != service_id or not all(_movable(round_, one, status.node) for one in group):
+            continue
+        groups.append(group)
+    return groups
+
+
+def _movable(round_: Round, service_id: str, node: str) -> bool:
+    status = round_.state.services.get(service_id)
+    wanted = round_.seen.wanted.services.get(service_id)
+    if status is None or wanted is None or wanted.state != STARTED:
+        return False
+    return status.state is ServiceState.STARTED and status.node == node
+
+
+def _weight(round_: Round, group: Sequence[str], node: str) -> float:
+    """Return what a group adds to the load of *node*."""
+    figures = round_.load.figures
+    if figures is None:
+        return float(len(group))
+    rows = [figures.services.get(one, NOTHING) for one in group]
+    used = (sum(row[0] for row in rows), sum(row[1] for row in rows))
+    return _share(used, figures.nodes.get(node))
+
+
+def _may_go(round_: Round, service_id: str, target: str) -> bool:
+    """Return whether the rules let a service go to *target* and stay there."""
+    status = round_.state.services[service_id]
+    if target in status.failed_nodes or target in status.no_failback:
+        return False
+    rule = round_.seen.wanted.node_rule_for(service_id)
+    if rule is not None and rule.nodes.get(target, -1) < rule.nodes.get(status.node, -1):
+        return False
+    return not choice.refusal(service_id, target, round_.state, round_.seen)

@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where our managers knowingly do something else than Proxmox VE's, each with its reason.
+
+The tests of the corpus take a scenario that is named here for right only as long as it
+really differs, so that this list never holds more than it must.
+"""
+
+from __future__ import annotations
+
+DEPARTURES = {
+    "crm-maintenance-request2": (
+        "A node that is off can be put into maintenance: it stays empty when it comes back."
+        " The peer refuses the command, and the node that was to be left alone gets services."
+    ),
+    "disarm-failing-service1": (
+        "A service whose stop failed stays in error, as it still runs; the stop is tried again."
+        " The peer calls it stopped once it is disabled, while it goes on running."
+    ),
+    "resource-failure4": (
+        "A service whose stop failed stays in error until it is stopped or removed."
+        " The peer calls it stopped once it is disabled, while it goes on running."
+    ),
+    "disarm-fence1": (
+        "A recovery that was under way when the cluster was disarmed is ended: the service runs"
+        " before it is frozen. The peer leaves it down until the cluster is armed again."
+    ),
+    "disarm-fence2": (
+        "A recovery that was under way when the cluster was disarmed is ended: the service runs"
+        " before it is frozen. The peer leaves it down until the cluster is armed again."
+    ),
+    "resource-affinity-strict-mixed2": (
+        "A service that is already leaving its node keeps no other from staying there, so one"
+        " service less has to move."
+    ),
+    "resource-affinity-strict-mixed4": (
+        "A service that is already leaving its node keeps no other from staying there, so three"
+        " services less have to move."
+    ),
+    "service-command7": (
+        "A migration that a node knows nothing of is ended by making sure that nothing of the"
+        " service runs there; then it starts on the target. The peer leaves it down in error."
+    ),
+    "shutdown-policy-migrate-fail1": (
+        "When a live migration failed once the service is stopped and started elsewhere, so that"
+        " a shutdown does not wait for it. The peer tries the same migration again and again."
+    ),
+    "shutdown-policy4": (
+        "A service that is to be started while its node is off starts on another node at once."
+        " The peer gives it to the node that is off, fences that, and recovers it from there."
+    ),
+}

@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Scenarios of Proxmox VE's HA simulator end, and go, as they do there.
+
+The corpus lies beside the checkout; without it these tests are skipped.  Guests' locks and
+the peer's own change of configuration formats (``locked-service``, ``group-migrate``) have no
+counterpart here: those scenarios only have to be safe.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ansible_collections.holdfast.ha.tests.conformance import scenario as scenarios
+from ansible_collections.holdfast.ha.tests.conformance import trace
+from ansible_collections.holdfast.ha.tests.conformance.departures import DEPARTURES
+from ansible_collections.holdfast.ha.tests.conformance.play import Play
+
+CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "proxmox-ha"
+DRIVER = Path(__file__).resolve().parent / "proxmox_ha"
+NAMES = sorted(path.name for path in CORPUS.iterdir()) if CORPUS.is_dir() else []
+OTHER = ("crs-", "group-migrate", "locked-service")
+"""Placement by load is compared by what it achieves; the others have no counterpart."""
+
+COMPARED = [name for name in NAMES if not name.startswith(OTHER)]
+BALANCED = [name for name in NAMES if name.startswith("crs-")]
+MOST_DEPARTURES = 12
+
+pytestmark = pytest.mark.skipif(not NAMES, reason="the corpus is not beside the checkout")
+
+
+def played(name: str) -> list[trace.Line]:
+    return Play(scenarios.read(CORPUS / name)).run()
+
+
+def expected(name: str) -> list[trace.Line]:
+    return trace.read(CORPUS / name / "expected.trace")
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_scenario_goes_and_ends_as_it_does_there_or_departs_by_name(name: str) -> None:
+    ours, theirs = played(name), expected(name)
+    if name in DEPARTURES:
+        assert trace.level1(ours) != trace.level1(theirs), "it departs no longer"
+        return
+    assert trace.level0(ours) == trace.level0(theirs)
+    assert trace.level1(ours) == trace.level1(theirs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_scenario_runs_a_service_twice_or_recovers_without_proof(name: str) -> None:
+    assert trace.double_runs(played(name)) == []
+
+
+@pytest.mark.parametrize("name", BALANCED)
+def test_the_load_is_at_the_end_not_more_uneven_than_there(name: str) -> None:
+    scenario = scenarios.read(CORPUS / name)
+    play = Play(scenario)
+    ours = trace.level0(play.run())
+    theirs = trace.level0(expected(name))
+    assert set(ours.places) == set(theirs.places)
+    assert unevenness(scenario, ours) <= unevenness(scenario, theirs) + 1e-9
+
+
+def unevenness(scenario: scenarios.Scenario, end: trace.End) -> float:
+    """Return the coefficient of variation of the nodes' loads at the end of a scenario."""
+    figures = scenarios.figures(scenario)
+    online = [node for node, state in end.nodes.items() if state == "online"]
+    loads = []
+    for node in online:
+        room = figures.nodes[node]
+        uses = [
+            figures.services.get(one, (0.0, 0.0))
+            for one, where in end.running.items()
+            if node in where
+        ]
+        shares = [sum(use[part] for use in uses) / room[part] for part in (0, 1)]
+        loads.append(statistics.fmean(shares))
+    mean = statistics.fmean(loads)
+    return statistics.pstdev(loads) / mean if mean else 0.0
+
+
+def test_departures_are_few_and_each_has_a_reason() -> None:
+    assert set(DEPARTURES) <= set(NAMES)
+    assert len(DEPARTURES) <= MOST_DEPARTURES
+    assert all(len(reason) > 60 for reason in DEPARTURES.values())
+
+
+def test_the_driver_prints_the_trace_of_a_scenario() -> None:
+    result = subprocess.run(  # noqa: S603
+        [sys.executable, str(DRIVER), str(CORPUS / "basic1")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": ""},
+    )
+    lines = [line.split(" ", 1)[1] for line in result.stdout.splitlines()]
+    assert "svc vm:103 started>fence" in lines
+    assert "move vm:103 node3>node2" in lines
