@@ -81,7 +81,7 @@ def unevenness(scenario: scenarios.Scenario, end: trace.End) -> float:
         ]
         shares = [sum(use[part] for use in uses) / room[part] for part in (0, 1)]
         loads.append(statistics.fmean(shares))
-    mean = statistics.fmean(loads)
+    mean = statistics.fmean(loads) if loads else 0.0
     return statistics.pstdev(loads) / mean if mean else 0.0
 
 

@@ -54,7 +54,9 @@ def level0(lines: list[Line]) -> End:
             end.manager = subject
         else:
             _follow_running(end, kind, subject, detail)
-    end.running = {key: where for key, where in end.running.items() if where and key in end.services}
+    end.running = {
+        key: where for key, where in end.running.items() if where and key in end.services
+    }
     return end
 
 

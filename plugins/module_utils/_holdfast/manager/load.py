@@ -52,35 +52,54 @@ class Load:
     ) -> list[str]:
         """Return *candidates* with the best first, for a service that is not to count itself.
 
-        By count it is the one with the fewest services; by load the one whose fullest
-        resource, CPU or memory, stays emptiest with the service on it.  Names decide where
-        that is equal.
+        By count it is the one with the fewest services; by load, of those that have room,
+        the one on which the service makes the loads of all nodes least uneven.  Names decide
+        where that is equal.
         """
         here = set(places(status))
         count = {node: self.counts.get(node, 0) - (node in here) for node in candidates}
         if self.figures is None:
             return sorted(count, key=lambda node: (count[node], node))
         own = self.figures.services.get(service_id, NOTHING)
-        share = {node: self._share(node, own, node in here) for node in count}
-        return sorted(count, key=lambda node: (share[node], count[node], node))
+        without = {node: self._shares(node, own, -1.0 if node in here else 0.0) for node in count}
+        filled = {node: self._shares(node, own, 0.0 if node in here else 1.0) for node in count}
+        loads = {node: sum(shares) / 2 for node, shares in without.items()}
+        total, squares = sum(loads.values()), sum(load * load for load in loads.values())
+
+        def cost(node: str) -> tuple[float, float, int, str]:
+            load, then = loads[node], sum(filled[node]) / 2
+            too_full = max(0.0, max(filled[node]) - 1.0)
+            whole = total - load + then
+            uneven = (squares - load * load + then * then) / (whole * whole) if whole else 0.0
+            return (round(too_full, 9), round(uneven, 12), count[node], node)
+
+        return sorted(count, key=cost)
+
+    def weight(self, service_id: str) -> float:
+        """Return how large a service is, as a share of all nodes together; 0 by count."""
+        if self.figures is None:
+            return 0.0
+        rooms = self.figures.nodes.values()
+        most = (sum(room[0] for room in rooms), sum(room[1] for room in rooms))
+        use = self.figures.services.get(service_id, NOTHING)
+        return sum(one / whole for one, whole in zip(use, most) if whole > 0)
 
     def count(self, node: str, status: ServiceStatus | None) -> int:
         """Return how many services the node has beside the one with *status*."""
         return self.counts.get(node, 0) - (node in places(status))
 
-    def _share(self, node: str, own: tuple[float, float], counted: bool) -> tuple[float, float]:
-        """Return the node's fuller and emptier share of CPU and memory with the service on it."""
+    def _shares(self, node: str, own: tuple[float, float], times: float) -> tuple[float, float]:
+        """Return the node's shares of CPU and memory in use, and *times* those of a service."""
         figures = self.figures
         room = figures.nodes.get(node) if figures is not None else None
         if room is None:
             return (1.0, 1.0)
         used = self.used.get(node, NOTHING)
-        more = NOTHING if counted else own
-        shares = sorted(
-            (there + added) / most if most > 0 else 1.0
-            for there, added, most in zip(used, more, room)
+        cpu, memory = (
+            (there + times * more) / most if most > 0 else 1.0
+            for there, more, most in zip(used, own, room)
         )
-        return (round(shares[1], 9), round(shares[0], 9))
+        return (cpu, memory)
 
 
 def places(status: ServiceStatus | None) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import choice, held, running
+from .policy import LOAD
 from .report import CommandResult, Outcome, Report
 from .requests import MOVE
 from .round import Round
@@ -31,9 +32,15 @@ ERROR_RETRY = 30.0
 
 
 def look_at_services(round_: Round) -> None:
-    """Move every service along as far as what was seen allows, in the order of their ids."""
+    """Move every service along as far as what was seen allows.
+
+    They come in the order of their ids, or with the largest first where nodes are compared
+    by their load: what is small still fits into what the large leave.
+    """
     held.look_at_disarm(round_)
     waiting = sorted({*round_.state.services, *round_.seen.wanted.services})
+    if round_.seen.wanted.policy.placement == LOAD:
+        waiting.sort(key=round_.load.weight, reverse=True)
     for _turn in range(TURNS):
         before = len(round_.changes)
         round_.placed = False
