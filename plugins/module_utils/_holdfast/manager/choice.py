@@ -9,7 +9,7 @@ tried (Proxmox VE's HA manager does it the other way round, and gives such servi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .load import Load
@@ -45,11 +45,12 @@ def choose(
     *,
     stay: str = "",
     again: bool = False,
+    among: Iterable[str] | None = None,
 ) -> Choice:
     """Return where the service is best started now.
 
     *stay* is taken if it is as preferred as any other node.  With *again* the nodes on
-    which its start failed are not avoided.
+    which its start failed are not avoided.  *among* are the only nodes to look at, if given.
     """
     status = state.services[service_id]
     rule = seen.wanted.node_rule_for(service_id)
@@ -58,7 +59,7 @@ def choose(
     failed = () if again else status.failed_nodes
     rejected: dict[str, str] = {}
     fit: list[str] = []
-    for node in sorted(seen.nodes):
+    for node in sorted(seen.nodes if among is None else seen.nodes.keys() & set(among)):
         reason = unusable(node, state, seen)
         if not reason and rule is not None and rule.strict and node not in rule.nodes:
             reason = f"rule {rule.name!r} does not allow it"
@@ -99,10 +100,14 @@ def better_place(
             return Choice("", f"{SHOULD_LEAVE}{current} ({why}), but {choice.reason}")
         return Choice(choice.node, f"{why}; {choice.reason}", choice.rejected)
     service = seen.wanted.services.get(service_id)
-    returns = _returns_to(status, state, seen)
-    if service is None or not service.failback or (rule is None and not returns):
+    if service is None or not service.failback:
         return None
-    choice = choose(service_id, state, seen, load, stay=returns or current)
+    returns = _returns_to(status, state, seen)
+    better = _preferred_to(current, rule, returns)
+    if not better:
+        return None
+    among = [*better, current]
+    choice = choose(service_id, state, seen, load, stay=returns or current, among=among)
     if not choice.node or choice.node == current or choice.node in status.no_failback:
         return None
     if choice.node == returns:
@@ -168,6 +173,15 @@ def _why_leave(
     if together and current != next(iter(together)):
         return f"kept together with {next(iter(together.values()))!r}"
     return ""
+
+
+def _preferred_to(current: str, rule: NodeRule | None, returns: str) -> list[str]:
+    """Return the nodes to which the service would rather go than stay, of equals only *returns*."""
+    own = _priority(rule, current)
+    better = [] if rule is None else [node for node in rule.nodes if rule.nodes[node] > own]
+    if returns and _priority(rule, returns) >= own:
+        better.append(returns)
+    return better
 
 
 def _returns_to(status: ServiceStatus, state: ClusterState, seen: Seen) -> str:

@@ -1,0 +1,137 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a round of the manager costs: a steady one, and one in which a node died.
+
+The cluster is made of values alone, as the daemon hands them in.  Each service is in the
+shape that real ones have: a tenth under a node rule, a tenth in pairs kept together or
+apart.  The goals are those of the steady round: 5 ms at 20 nodes and 500 services, 1 s at
+2000 and 20,000, and growth close to linear between them.
+
+Use: python3 tests/benchmark/manager.py [--rounds 20]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(CHECKOUT / ".collections"))
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (  # noqa: E402
+    cluster,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (  # noqa: E402
+    LocalService,
+    LocalState,
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (  # noqa: E402
+    Answer,
+    LeaseSight,
+    NodeSeen,
+    Seen,
+    Timing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (  # noqa: E402
+    ClusterState,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (  # noqa: E402
+    NodeRule,
+    Resource,
+    Service,
+    ServiceRule,
+    Wanted,
+)
+
+SIZES = ((20, 500), (200, 2000), (2000, 20_000))
+GOALS = {(20, 500): 0.005, (2000, 20_000): 1.0}
+
+
+def build(nodes: int, services: int) -> tuple[ClusterState, Seen]:
+    """Return a cluster in which all is well, and what its manager sees."""
+    names = [f"node{number:04}" for number in range(nodes)]
+    ids = [f"vm:{number:05}" for number in range(services)]
+    resource = Resource("r", "ocf:heartbeat:VirtualDomain", {"config": "/etc/x.xml"})
+    declared = {one: Service(one, (resource,)) for one in ids}
+    place = {one: names[number % nodes] for number, one in enumerate(ids)}
+    node_rules = {
+        f"rule{number}": NodeRule(f"rule{number}", (one,), {place[one]: 2, names[0]: 1})
+        for number, one in enumerate(ids[::10])
+    }
+    service_rules = {}
+    for number in range(1, services - nodes, max(20, nodes)):
+        rule = ServiceRule(f"pair{number}", (ids[number], ids[number + 1]), "apart")
+        service_rules[rule.name] = rule
+    wanted = Wanted(1, declared, node_rules, service_rules)
+    statuses = {
+        one: ServiceStatus(
+            ServiceState.STARTED, place[one], uid=f"1.{number}", digest=declared[one].digest()
+        )
+        for number, one in enumerate(ids)
+    }
+    here: dict[str, dict[str, LocalService]] = {name: {} for name in names}
+    for one in ids:
+        running = LocalService(declared[one], LocalState.RUNNING, statuses[one].uid, settled=True)
+        here[place[one]][one] = running
+    seen = {
+        name: NodeSeen(0.5, report=Report(name, f"{name}-boot", services=here[name]))
+        for name in names
+    }
+    online = {name: NodeStatus(NodeState.ONLINE, boot=f"{name}-boot") for name in names}
+    state = ClusterState(1, names[0], 1, 0, services, statuses, online)
+    return state, Seen(100.0, 1_800_000_000.0, wanted, nodes=seen)
+
+
+def best_of(rounds: int, state: ClusterState, seen: Seen) -> tuple[float, float]:
+    """Return the shortest and the median CPU time of a round, in seconds."""
+    took = []
+    for _round in range(rounds):
+        begun = time.process_time()
+        cluster.step(state, seen, Timing())
+        took.append(time.process_time() - begun)
+    return min(took), statistics.median(took)
+
+
+def without_a_node(seen: Seen) -> Seen:
+    """Return the same sight with the last node dead behind its watchdog."""
+    last = max(seen.nodes)
+    dead = NodeSeen(60.0, Answer.NO, LeaseSight.DEAD, seen.nodes[last].report)
+    nodes = {**seen.nodes, last: dead}
+    return Seen(seen.now, seen.wall, seen.wanted, nodes=nodes)
+
+
+def main() -> int:
+    """Measure all sizes; return 1 if a goal is missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--rounds", type=int, default=20)
+    rounds = parser.parse_args().rounds
+    missed = 0
+    sys.stdout.write("nodes services  steady best   median   each   node dead\n")
+    for nodes, services in SIZES:
+        state, seen = build(nodes, services)
+        state = cluster.step(state, seen, Timing()).state
+        if cluster.step(state, seen, Timing()).state != state:
+            raise SystemExit("the round is not steady")
+        best, median = best_of(rounds, state, seen)
+        dead, _median = best_of(3, state, without_a_node(seen))
+        goal = GOALS.get((nodes, services))
+        verdict = "" if goal is None else f"  goal {goal * 1000:.0f} ms"
+        if goal is not None and median > goal:
+            missed, verdict = 1, f"{verdict} MISSED"
+        sys.stdout.write(
+            f"{nodes:5} {services:8} {best * 1000:9.2f} ms {median * 1000:7.2f} ms"
+            f" {median / services * 1e6:5.1f} us {dead * 1000:8.2f} ms{verdict}\n"
+        )
+    return missed
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
