@@ -13,9 +13,17 @@ import random
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import (
+    SHUTDOWN_POLICIES,
+    Policy,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     report_document,
     report_from_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
+    MOVE,
+    Request,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     EVENTS_KEPT,
@@ -25,6 +33,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     state_from_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    DISARM_MODES,
     Maintenance,
     NodeRule,
     Resource,
@@ -72,6 +81,13 @@ def _declare_services(world: World) -> None:
     for number in range(chance.randint(1, 6)):
         _want(world, world.storage.wanted.with_service(_service(chance, f"s{number}")))
     ids = sorted(world.storage.wanted.services)
+    policy = Policy(
+        shutdown=chance.choice(SHUTDOWN_POLICIES),
+        rebalance_on_start=chance.random() < 0.2,
+        rebalance=chance.random() < 0.2,
+        hold=1,
+    )
+    _want(world, replace(world.storage.wanted, policy=policy))
     if chance.random() < 0.6:
         rule = NodeRule(
             "where",
@@ -94,6 +110,9 @@ def _service(chance: random.Random, service_id: str) -> Service:
         max_restart=chance.randint(0, 2),
         max_relocate=chance.randint(0, 2),
         failback=chance.random() < 0.5,
+        live_migration=chance.random() < 0.4,
+        after=("s0",) if service_id != "s0" and chance.random() < 0.1 else (),
+        fence_on_stop_failure=chance.random() < 0.2,
     )
 
 
@@ -254,7 +273,51 @@ def _drain(fleet: Cluster, node: str) -> None:
     _want(fleet.world, wanted)
 
 
+def _ask(fleet: Cluster, node: str) -> None:
+    """Ask for a move, or for a service to be ignored or no longer."""
+    world, chance, wanted = fleet.world, fleet.world.random, fleet.world.storage.wanted
+    service_id = chance.choice(sorted(wanted.services) or [""])
+    if not service_id:
+        return
+    if chance.random() < 0.3:
+        service = wanted.services[service_id]
+        world.say(f"{service_id} is to be ignored, or no longer")
+        wanted = wanted.with_service(replace(service, ignored=not service.ignored))
+    else:
+        world.say(f"{service_id} is asked to go to {node}")
+        wanted = wanted.with_request(service_id, Request(MOVE, world.now, node))
+    _want(world, wanted)
+
+
+def _disarm(fleet: Cluster, node: str) -> None:
+    """Disarm the cluster for a while."""
+    world = fleet.world
+    mode = world.random.choice(DISARM_MODES)
+    if world.storage.wanted.disarm:
+        return
+    world.say(f"the cluster is to be disarmed: {mode}")
+    _want(world, world.storage.wanted.with_disarm(mode))
+
+    def arm() -> None:
+        world.say("the cluster is to be armed")
+        _want(world, world.storage.wanted.with_disarm(""))
+
+    world.later(world.random.uniform(1.0, 20.0), arm)
+
+
+def _shut_down(fleet: Cluster, node: str) -> None:
+    """Let a node's operator shut it down; it is back a while later."""
+    daemon = fleet.daemons.get(("lrm", node))
+    if daemon is not None and daemon.alive:
+        daemon.shutdown = fleet.world.random.choice(["reboot", "poweroff"])
+        fleet.world.say(f"{node} is to be shut down: {daemon.shutdown}")
+
+
 FAULTS = (
+    _ask,
+    _ask,
+    _disarm,
+    _shut_down,
     _kill_lrm,
     _kill_crm,
     _kill_manager,
@@ -284,7 +347,10 @@ def _mend(fleet: Cluster) -> None:
     world.storage.held = ""
     # What was declared with an expiry ends by itself: every other one was by then.
     endless = {name: one for name, one in world.storage.wanted.maintenance.items() if one.until > 0}
-    wanted = replace(world.storage.wanted, maintenance=endless)
+    tracked = {
+        key: replace(one, ignored=False) for key, one in world.storage.wanted.services.items()
+    }
+    wanted = replace(world.storage.wanted, maintenance=endless, services=tracked, disarm="")
     _want(world, wanted)
     for name, machine in world.machines.items():
         machine.storage = machine.network = True

@@ -118,6 +118,7 @@ class LocalDaemon(Daemon):
         self.ended: list[JobEnd] = []
         self.busy: set[str] = set()
         self.wanted = None
+        self.shutdown = ""
         machine.writes_since = fleet.world.now
         super().__init__(fleet, machine)
 
@@ -150,6 +151,7 @@ class LocalDaemon(Daemon):
             lease_trouble=trouble,
             ended=tuple(self.pending),
             busy=frozenset(self.busy),
+            shutdown=self.shutdown,
         )
         step = local.step(self.report, self.memory, seen)
         if step.report.epoch < self.report.epoch:
@@ -164,6 +166,10 @@ class LocalDaemon(Daemon):
                 return
         self.report, self.memory = step.report, step.memory
         self.pending.clear()
+        if step.ends:
+            self.world.power_off(self.machine, f"it is shut down ({self.shutdown})")
+            self.world.power_on(self.machine)
+            return
         for job in step.jobs:
             if self.killed_between():
                 return

@@ -175,6 +175,9 @@ class World:
             self.violated("S6", f"{name} writes epoch {state.epoch} of {self._epochs[state.epoch]}")
         if before is not None and before.commands != state.commands and self._in_maintenance(state):
             self.violated("S10", f"{name} gives a command in global maintenance")
+        disarmed = before is not None and before.disarm == state.disarm == "disarmed"
+        if disarmed and before.commands != state.commands:
+            self.violated("S10", f"{name} gives a command while the cluster is disarmed")
         self.storage.states[name] = state
         known = set(before.events) if before is not None else set()
         for event in state.events:
@@ -199,6 +202,8 @@ class World:
             self.violated("S13", f"{by} fences {machine.name} without a recorded reason")
         if self.storage.held:
             self.violated("S10", f"{by} fences {machine.name} in global maintenance")
+        if decided and state is not None and state.disarm == "disarmed":
+            self.violated("S10", f"{by} fences {machine.name} while the cluster is disarmed")
         mode = self.trouble.fence if self.random.random() < 0.8 else "works"
         took = self.random.uniform(0.3, 3.0)
         self.say(f"{by} fences {machine.name} (the device {mode})")
@@ -227,6 +232,10 @@ class World:
             machine.starting.add(job.service.id)
             half = took / 2
             self.later(half, lambda: self._awake(machine, alive, lambda: self._half(machine, job)))
+        elif job.kind is JobKind.MIGRATE:
+            self.say(f"{machine.name} lets {job.service.id} go to {job.other} {job.uid}")
+            half = took / 2
+            self.later(half, lambda: self._awake(machine, alive, lambda: self._go(machine, job)))
         self.later(took, lambda: self._awake(machine, alive, end))
 
     def _awake(self, machine: Machine, alive: Callable[[], bool], act: Callable[[], None]) -> None:
@@ -237,6 +246,15 @@ class World:
             self.later(0.5, lambda: self._awake(machine, alive, act))
         else:
             act()
+
+    def _go(self, machine: Machine, job: Job) -> None:
+        """Let a service go over to another machine in an instant, if both let it."""
+        service_id, target = job.service.id, self.machines[job.other]
+        if machine.active.get(service_id) != "running" or not target.awake:
+            return
+        if self.random.random() >= self.trouble.start_fails:
+            del machine.active[service_id]
+            self._activate(target, job, "running")
 
     def _half(self, machine: Machine, job: Job) -> None:
         if job.service.id in machine.starting:
@@ -252,6 +270,12 @@ class World:
             if job.kind is JobKind.MONITOR and chance < self.trouble.monitor_fails:
                 sight = Sight.PARTLY
             return JobEnd(job, Outcome.OK, sight, f"looks {sight.value}", self.now, took)
+        if job.kind is JobKind.MIGRATE:
+            gone = service_id not in machine.active
+            outcome = Outcome.OK if gone else Outcome.FAILED
+            if machine.active.get(service_id) == "partly":
+                outcome = Outcome.BLOCKED
+            return JobEnd(job, outcome, Sight.PARTLY, "migrated", self.now, took)
         failed = self.trouble.start_fails if job.kind is not JobKind.STOP else 1.0
         if chance < failed:
             if self.random.random() < self.trouble.stop_fails:

@@ -57,6 +57,8 @@ def look_at_disarm(round_: Round) -> None:
 def is_held(round_: Round, status: ServiceStatus) -> bool:
     """Return whether a service that is not held is to be left alone from now on."""
     if round_.state.disarm:
+        if round_.state.disarm == DISARMED:
+            return True
         if status.state in MOVING or status.state is ServiceState.REQUEST_START:
             return _becomes_fenced(round_, status)
         return status.state is not ServiceState.RECOVERY

@@ -164,7 +164,7 @@ def fail(round_: Round, service_id: str, status: ServiceStatus, text: str, *, no
     wanted = round_.seen.wanted.services.get(service_id)
     if text != status.reason:
         round_.say("error", text, service=service_id, node=status.node)
-    if node and wanted is not None and wanted.fence_on_stop_failure:
+    if may_demand_fence(round_, node, wanted):
         _demand_fence(round_, service_id, status, text)
         return
     round_.set_service(
@@ -180,21 +180,29 @@ def fail(round_: Round, service_id: str, status: ServiceStatus, text: str, *, no
     )
 
 
+def may_demand_fence(round_: Round, node: str, wanted: Service | None) -> bool:
+    """Return whether a service that cannot be stopped on *node* can have it fenced now.
+
+    A manager never fences its own node: there it stays in error until another is manager.
+    """
+    if wanted is None or not wanted.fence_on_stop_failure or node == round_.state.manager:
+        return False
+    return node in round_.seen.nodes and round_.node(node).state is NodeState.ONLINE
+
+
 def _demand_fence(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
     """Let the node be fenced for a service that cannot be stopped there, as it asks for."""
     reason = f"{service_id!r} could not be stopped and asks for this: {text}"
-    node = round_.node(status.node)
-    if node.state is not NodeState.FENCE:
-        fenced = replace(
-            node,
-            state=NodeState.FENCE,
-            reason=reason,
-            attempt=0,
-            retry_after=0.0,
-            demanded=True,
-        )
-        round_.set_node(status.node, fenced)
-        round_.say("fence", reason, node=status.node)
+    fenced = replace(
+        round_.node(status.node),
+        state=NodeState.FENCE,
+        reason=reason,
+        attempt=0,
+        retry_after=0.0,
+        demanded=True,
+    )
+    round_.set_node(status.node, fenced)
+    round_.say("fence", reason, node=status.node)
     blocked = replace(
         status,
         state=ServiceState.FENCE,

@@ -307,9 +307,16 @@ def _inactive(
     if status.digest != wanted.digest() and (status.failed_nodes or status.no_failback):
         status = replace(status, failed_nodes=(), no_failback=(), crashes=0, not_before=0.0)
         round_.set_service(service_id, status)
-    reason = _wait_for(round_, status, wanted)
+    reason = _may_run_on_its_target(round_, status)
     if reason:
         _wait(round_, service_id, status, reason)
+        return
+    reason = _wait_for(round_, status, wanted)
+    if reason:
+        # It is known to run nowhere, so that its node's failover need not wait for it.
+        last = status.node or status.last_node
+        stopped = replace(status, state=ServiceState.STOPPED, node="", target="", last_node=last)
+        _wait(round_, service_id, stopped, reason)
         return
     recovering = status.state is ServiceState.RECOVERY
     if not recovering and _starts_where_it_was(round_, status):
@@ -389,13 +396,19 @@ def _wait_for(round_: Round, status: ServiceStatus, wanted: Service) -> str:
             continue
         if there is None or there.state is not ServiceState.STARTED:
             return f"waits for {other!r}, after which it is started"
-    if status.state is ServiceState.RECOVERY and status.target:
-        state = round_.node(status.target).state
-        if status.target in round_.seen.nodes and state is not NodeState.ONLINE:
-            return f"was migrating to {status.target}, which is {state.value} and may run it"
     if 0.0 < status.not_before - round_.seen.wall <= running.BACK_OFF_MOST:
         return f"failed {status.crashes} times in a row: waits before the next start"
     return ""
+
+
+def _may_run_on_its_target(round_: Round, status: ServiceStatus) -> str:
+    """Return why a service whose node died in a live migration has to wait, or nothing."""
+    if status.state is not ServiceState.RECOVERY or not status.target:
+        return ""
+    state = round_.node(status.target).state
+    if status.target not in round_.seen.nodes or state is NodeState.ONLINE:
+        return ""
+    return f"was migrating to {status.target}, which is {state.value} and may run it"
 
 
 def _wait(round_: Round, service_id: str, status: ServiceStatus, reason: str) -> None:
@@ -474,6 +487,9 @@ def _stop_ended(round_: Round, service_id: str, status: ServiceStatus) -> None:
 
 def _error(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
     """Out of an error: it is declared stopped, removed, or given another definition."""
+    if running.may_demand_fence(round_, status.node, wanted):
+        running.fail(round_, service_id, status, status.reason, node=status.node)
+        return
     mended = wanted is None or wanted.state != STARTED or wanted.digest() != status.digest
     if not mended:
         return
