@@ -91,6 +91,31 @@ options:
       - Whether the service moves to a node that its rule prefers as soon as that is there.
       - The default for a new service is V(true).
     type: bool
+  ignored:
+    description:
+      - Leave the service as it is. It is neither watched nor recovered until this is V(false) again.
+      - The default for a new service is V(false).
+    type: bool
+  live_migration:
+    description:
+      - Move the service while it runs, by the actions C(migrate_to) and C(migrate_from) of its
+        resource agent. It needs an agent that has them, and one resource only.
+      - A migration that fails leaves the service where it runs. The next move stops and starts it.
+      - The default for a new service is V(false).
+    type: bool
+  after:
+    description:
+      - Services that must run before this one is started.
+      - By default there are none.
+    type: list
+    elements: str
+  fence_on_stop_failure:
+    description:
+      - Fence the node on which the service cannot be stopped, so that it can run elsewhere.
+      - The manager does not fence its own node. There the service stays in error until another
+        node is the manager.
+      - The default for a new service is V(false).
+    type: bool
   wait:
     description:
       - Wait until the service is in the wanted state, and fail with its reason if it is not.
@@ -184,6 +209,10 @@ OPTIONS = NODE_OPTIONS.merge(
             "max_restart": {"type": "int"},
             "max_relocate": {"type": "int"},
             "failback": {"type": "bool"},
+            "ignored": {"type": "bool"},
+            "live_migration": {"type": "bool"},
+            "after": {"type": "list", "elements": "str"},
+            "fence_on_stop_failure": {"type": "bool"},
             "wait": {"type": "bool", "default": False},
             "timeout": {"type": "float", "default": 60},
         }

@@ -311,6 +311,8 @@ def _shut_down(fleet: Cluster, node: str) -> None:
     if daemon is not None and daemon.alive:
         daemon.shutdown = fleet.world.random.choice(["reboot", "poweroff"])
         fleet.world.say(f"{node} is to be shut down: {daemon.shutdown}")
+        boot = daemon.machine.boot
+        fleet.world.later(25.0, lambda: daemon.machine.boot == boot and _reset(fleet, node))
 
 
 FAULTS = (

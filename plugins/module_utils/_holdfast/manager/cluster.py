@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .held import look_at_disarm
 from .hold import look_at_maintenance
 from .nodes import look_at_nodes, switch_on_again
 from .rebalance import rebalance
@@ -81,6 +82,8 @@ def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
     round_ = Round(state, seen, timing)
     _note_configuration(round_)
     look_at_maintenance(round_)
+    if not round_.seen.held:
+        look_at_disarm(round_)
     look_at_nodes(round_)
     if not round_.seen.held:
         look_at_services(round_)

@@ -37,7 +37,6 @@ def look_at_services(round_: Round) -> None:
     They come in the order of their ids, or with the largest first where nodes are compared
     by their load: what is small still fits into what the large leave.
     """
-    held.look_at_disarm(round_)
     waiting = sorted({*round_.state.services, *round_.seen.wanted.services})
     if round_.seen.wanted.policy.placement == LOAD:
         waiting.sort(key=round_.load.weight, reverse=True)

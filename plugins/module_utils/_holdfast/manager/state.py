@@ -339,12 +339,20 @@ def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
         if value or (item.name == "stop_timeout" and value is not None):
             row[item.name] = list(value) if isinstance(value, tuple) else value
     row["state"] = status.state.value
+    if isinstance(status, ServiceStatus) and status.state in HELD:
+        # Versions that do not know these states see the one below, and leave it alone too.
+        row["held"] = status.state.value
+        row["state"] = row.pop("before", status.state.value)
     return row
 
 
 def _service_status(row: Mapping[str, Any]) -> ServiceStatus:
     values = known(ServiceStatus, row)
     values["state"] = ServiceState(values["state"])
+    if "held" in row:
+        held = ServiceState(row["held"])
+        values["before"] = values["state"].value if values["state"] is not held else ""
+        values["state"] = held
     values["failed_nodes"] = tuple(values.get("failed_nodes", ()))
     values["no_failback"] = tuple(values.get("no_failback", ()))
     return ServiceStatus(**values)

@@ -37,6 +37,13 @@ from .configuration import NodeConfiguration, from_document, load, to_document
 from .wanted_change import change_wanted
 
 
+SERVICE_KEYS = (
+    *("state", "resources", "max_restart", "max_relocate", "failback"),
+    *("ignored", "live_migration", "after", "fence_on_stop_failure"),
+)
+"""What can be said of a service; what is left out stays as it is declared."""
+
+
 def declare_service(options: Mapping[str, Any], check: bool) -> Result:
     """Declare a service as the module ``service`` was told to, or remove it."""
     configuration = load(Path(options["config"]))
@@ -105,7 +112,7 @@ def _merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any
     merged: dict[str, Any] = {"name": options["name"]}
     if present is not None:
         merged = service_document(present)
-    for key in ("state", "resources", "max_restart", "max_relocate", "failback"):
+    for key in SERVICE_KEYS:
         if options.get(key) is not None:
             merged[key] = options[key]
     return merged
