@@ -93,7 +93,7 @@ options:
     type: bool
   ignored:
     description:
-      - Leave the service as it is. It is neither watched nor recovered until this is V(false) again.
+      - Leave the service as it is. It is neither watched nor recovered until this is V(false).
       - The default for a new service is V(false).
     type: bool
   live_migration:

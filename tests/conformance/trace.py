@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 COUNTS = frozenset(
-    "svc node fence move run add del lrm giveup reject balance pick unlock ha off".split()
+    (
+        *("svc", "node", "fence", "move", "run", "add", "del", "lrm", "off", "ha"),
+        *("giveup", "reject", "balance", "pick", "unlock"),
+    )
 )
 """The kinds of lines that level 1 compares."""
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Services that are left alone for a while: their node is to be fenced, or away, or all is disarmed.
+"""Services that are left alone for a while: their node is fenced or away, or all is disarmed.
 
 ``fence`` and ``freeze`` lie over the state that a service was in.  When they end without
 its node's death, it is in that state again, with the same command, so that there is

@@ -106,10 +106,11 @@ class LocalService:
 class Report:
     """An LRM's record.
 
-    *mode* and *phase* are the LRM's own; *boot* changes when the node was started anew; *epoch* and *commands* are the
-    highest that were seen in the manager's record, older ones are refused;
-    *accepted* maps each command uid that was begun to its service; *found*
-    answers the manager's probes with whether the service runs here.
+    *mode* and *phase* are the LRM's own; *boot* changes when the node was started
+    anew; *epoch* and *commands* are the highest that were seen in the manager's
+    record, older ones are refused; *accepted* maps each command uid that was begun
+    to its service; *found* answers the manager's probes with whether the service
+    runs here.
     """
 
     node: str = ""

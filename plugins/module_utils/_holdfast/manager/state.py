@@ -204,11 +204,12 @@ class ClusterState:
 
     *hold* is the global maintenance in force and *hold_from_board* whether it is by word
     of the whiteboard alone; *board* is what its global block said when it last agreed
-    with that, and *board_pending* that it is being written and was not seen to agree yet.  *ended* names the maintenances that were ended before the configuration
-    says so: by node, "" for the cluster, with their beginning and expiry.
+    with that, and *board_pending* that it is being written and was not seen to agree yet.
+    *ended* names the maintenances that were ended before the configuration says so: by
+    node, "" for the cluster, with their beginning and expiry.
 
     *disarm* is empty, ``disarming`` or ``disarmed``; *disarm_mode* what happens to the
-    services meanwhile, see ``disarm.py``.  *uneven* is since when the load is
+    services meanwhile, see ``held.py``.  *uneven* is since when the load is
     uneven, 0 if it is not, see ``rebalance.py``.
     """
 

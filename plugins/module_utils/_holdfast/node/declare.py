@@ -36,7 +36,6 @@ from .await_manager import await_manager
 from .configuration import NodeConfiguration, from_document, load, to_document
 from .wanted_change import change_wanted
 
-
 SERVICE_KEYS = (
     *("state", "resources", "max_restart", "max_relocate", "failback"),
     *("ignored", "live_migration", "after", "fence_on_stop_failure"),

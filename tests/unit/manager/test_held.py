@@ -1,0 +1,202 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Services that are left alone: under a fence, while an LRM is away, while all is disarmed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    LocalState,
+    Mode,
+    Outcome,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
+    MOVE,
+    Request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    Answer,
+    LeaseSight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+    state_document,
+    state_from_document,
+)
+from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
+    NODES,
+    kinds,
+    node_seen,
+    report,
+    says,
+    seen,
+    service,
+    started,
+    state,
+    step,
+    wanted,
+)
+
+WEB = service()
+DEAD = node_seen("n1", heartbeat_age=99.0, answer=Answer.NO, lease=LeaseSight.DEAD)
+
+
+def in_mode(mode: Mode, node: str = "n1", local: LocalState | None = None) -> dict:
+    look = says(node, local=local) if local is not None else node_seen(node)
+    return {node: replace(look, report=replace(look.report, mode=mode))}
+
+
+def all_in(mode: Mode) -> dict:
+    return {
+        node: replace(node_seen(node), report=replace(report(node), mode=mode)) for node in NODES
+    }
+
+
+def web(taken):
+    return taken.state.services["web"]
+
+
+def test_a_service_is_left_alone_while_its_lrm_is_started_anew() -> None:
+    before = state({"web": started("n1")})
+    frozen = step(before, seen(wanted(WEB), in_mode(Mode.RESTART)))
+    assert (web(frozen).state, web(frozen).uid) == (ServiceState.FREEZE, "7.1")
+    back = step(frozen.state, seen(wanted(WEB), {"n1": says("n1", local=LocalState.RUNNING)}))
+    assert (web(back).state, web(back).uid) == (ServiceState.STARTED, "7.1")
+
+
+def test_a_frozen_service_of_a_node_that_was_rebooted_is_started_there_again() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    back = step(
+        state({"web": frozen}), seen(wanted(WEB), {"n1": says("n1", local=LocalState.STOPPED)})
+    )
+    assert (web(back).state, web(back).node) == (ServiceState.REQUEST_START, "n1")
+
+
+def test_a_node_with_frozen_services_only_is_not_fenced() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    silent = replace(DEAD, lease=LeaseSight.STALE)
+    taken = step(state({"web": frozen}), seen(wanted(WEB), {"n1": silent}))
+    assert not taken.fences
+    assert taken.state.nodes["n1"].state is NodeState.OFFLINE
+
+
+def test_what_stopped_on_a_node_that_shuts_down_waits_until_the_node_is_gone() -> None:
+    before = state({"web": started("n1")})
+    look = in_mode(Mode.SHUTDOWN, local=LocalState.STOPPED)
+    assert web(step(before, seen(wanted(WEB), look))) == started("n1")
+
+
+def test_nothing_is_started_on_a_node_that_shuts_down() -> None:
+    stopped = ServiceStatus(ServiceState.STOPPED)
+    taken = step(state({"web": stopped}), seen(wanted(WEB), in_mode(Mode.SHUTDOWN)))
+    assert web(taken).node == "n2"
+
+
+def test_disarming_freezes_first_and_ends_with_the_last_lrm() -> None:
+    asked = wanted(WEB, disarm="freeze")
+    first = step(state({"web": started("n1")}), seen(asked))
+    assert (web(first).state, first.state.disarm) == (ServiceState.FREEZE, "disarming")
+    looks = all_in(Mode.DISARM)
+    one_is_missing = {**looks, "n2": node_seen("n2")}
+    assert step(first.state, seen(asked, one_is_missing)).state.disarm == "disarming"
+    last = step(first.state, seen(asked, looks))
+    assert last.state.disarm == "disarmed"
+    assert "disarmed" in kinds(last.state)
+
+
+@pytest.mark.parametrize(
+    "under_way",
+    [
+        started("n1", state=ServiceState.RECOVERY, uid=""),
+        started("n1", state=ServiceState.RELOCATE, target="n2"),
+        started("n1", state=ServiceState.REQUEST_START),
+    ],
+)
+def test_what_is_under_way_is_ended_before_the_cluster_is_disarmed(under_way) -> None:
+    db = service("db")
+    before = state({"web": under_way, "db": started("n2", db)})
+    taken = step(before, seen(wanted(WEB, db, disarm="freeze"), all_in(Mode.DISARM)))
+    assert taken.state.disarm == "disarming"
+    assert taken.state.services["db"].state is ServiceState.STARTED
+
+
+def test_a_disarmed_cluster_neither_fences_nor_recovers() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    before = state({"web": frozen}, disarm="disarmed", disarm_mode="freeze")
+    taken = step(before, seen(wanted(WEB, disarm="freeze"), {"n1": DEAD}))
+    assert not taken.fences
+    assert web(taken) == frozen
+
+
+def test_a_service_that_was_moved_by_hand_while_disarmed_is_found() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    before = state({"web": frozen}, disarm="disarmed", disarm_mode="ignore")
+    armed = step(before, seen(wanted(WEB)))
+    assert web(armed).state is ServiceState.PROBE
+    found = {
+        node: node_seen(node, report=report(node, found={"web": node == "n3"})) for node in NODES
+    }
+    taken = step(armed.state, seen(wanted(WEB), found))
+    assert (web(taken).state, web(taken).node) == (ServiceState.STARTED, "n3")
+
+
+def test_a_request_that_comes_with_a_disarm_is_refused_and_not_done_later() -> None:
+    asked = wanted(WEB, disarm="freeze", requests={"web": Request(MOVE, 5.0, "n2")})
+    frozen = step(state({"web": started("n1")}), seen(asked))
+    assert "refused" in kinds(frozen.state)
+    armed = replace(asked, disarm="")
+    look = seen(armed, {"n1": says("n1", local=LocalState.RUNNING)})
+    taken = step(frozen.state, look, rounds=2)
+    assert (web(taken).state, web(taken).node) == (ServiceState.STARTED, "n1")
+
+
+def test_disarming_in_another_way_is_refused_until_the_cluster_is_armed() -> None:
+    disarmed = wanted(WEB).with_disarm("freeze")
+    assert disarmed.with_disarm("freeze") == disarmed
+    with pytest.raises(InputError, match="disarmed already"):
+        disarmed.with_disarm("ignore")
+    assert disarmed.with_disarm("").with_disarm("ignore").disarm == "ignore"
+
+
+def test_older_versions_see_the_state_under_a_fence() -> None:
+    fenced = started("n1", state=ServiceState.FENCE, before="relocate", target="n2")
+    before = state({"web": fenced}, {"n1": NodeStatus(NodeState.FENCE)})
+    row = state_document(before)["services"]["web"]
+    assert row["state"] == "relocate"
+    assert state_from_document(state_document(before)) == before
+
+
+def test_a_service_that_cannot_be_stopped_has_its_node_fenced_if_it_asks_for_that() -> None:
+    asks = service(fence_on_stop_failure=True)
+    stopping = started("n1", state=ServiceState.REQUEST_STOP)
+    look = seen(wanted(replace(asks, state="stopped")), {"n1": says("n1", Outcome.BLOCKED)})
+    taken = step(state({"web": stopping}), look, rounds=2)
+    assert taken.state.nodes["n1"].state is NodeState.FENCE
+    assert "could not be stopped" in taken.state.nodes["n1"].reason
+    assert web(taken).state is ServiceState.FENCE
+    first = step(state({"web": stopping}), look)
+    assert [order.node for order in first.fences or step(first.state, look).fences] == ["n1"]
+
+
+def test_without_that_it_is_in_error_and_its_node_is_left_alone() -> None:
+    stopping = started("n1", state=ServiceState.REQUEST_STOP)
+    look = seen(wanted(WEB), {"n1": says("n1", Outcome.BLOCKED)})
+    taken = step(state({"web": stopping}), look, rounds=2)
+    assert web(taken).state is ServiceState.ERROR
+    assert taken.state.nodes["n1"].state is NodeState.ONLINE
+
+
+def test_a_manager_does_not_have_its_own_node_fenced_for_a_service() -> None:
+    asks = service(fence_on_stop_failure=True)
+    stopping = started("n3", state=ServiceState.REQUEST_STOP)
+    look = seen(wanted(asks), {"n3": says("n3", Outcome.BLOCKED)})
+    taken = step(state({"web": stopping}), look, rounds=2)
+    assert (web(taken).state, taken.fences) == (ServiceState.ERROR, ())
+    other = replace(taken.state, manager="n1")
+    assert step(other, look, rounds=2).state.nodes["n3"].state is NodeState.FENCE

@@ -1,0 +1,229 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A service that runs: moved while it runs, as asked, back after a maintenance, slowed down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    LocalState,
+    Outcome,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
+    MOVE,
+    STOP,
+    Request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    Answer,
+    LeaseSight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    NodeRule,
+    ServiceRule,
+    wanted_document,
+    wanted_from_document,
+)
+from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
+    kinds,
+    node_seen,
+    says,
+    seen,
+    service,
+    started,
+    state,
+    step,
+    wanted,
+)
+
+WEB = service(live_migration=True)
+DB = service("db", live_migration=True)
+MIGRATING = started("n1", state=ServiceState.MIGRATE, target="n2")
+DRAINED = {"n1": Maintenance()}
+
+
+def web(taken):
+    return taken.state.services["web"]
+
+
+def test_a_drained_node_lets_its_service_go_while_it_runs() -> None:
+    taken = step(state({"web": started("n1")}), seen(wanted(WEB, maintenance=DRAINED)))
+    assert (web(taken).state, web(taken).target) == (ServiceState.MIGRATE, "n2")
+    assert web(taken).maintenance_node == "n1"
+
+
+def test_what_went_over_is_taken_in_on_its_target() -> None:
+    taken = step(state({"web": MIGRATING}), seen(wanted(WEB), {"n1": says("n1", Outcome.OK)}))
+    assert (web(taken).state, web(taken).node) == (ServiceState.REQUEST_START, "n2")
+    assert web(taken).from_node == "n1"
+
+
+def test_a_migration_that_failed_is_followed_by_a_stop_and_a_start() -> None:
+    look = seen(wanted(WEB, maintenance=DRAINED), {"n1": says("n1", Outcome.FAILED)})
+    taken = step(state({"web": MIGRATING}), look)
+    assert web(taken).state is ServiceState.RELOCATE
+    assert "migration_failed" in kinds(taken.state)
+
+
+def test_a_migration_that_nobody_needs_is_not_forced_after_it_failed() -> None:
+    look = seen(wanted(WEB), {"n1": says("n1", Outcome.FAILED)})
+    taken = step(state({"web": MIGRATING}), look)
+    assert (web(taken).state, web(taken).node) == (ServiceState.STARTED, "n1")
+
+
+@pytest.mark.parametrize("target", [NodeState.ONLINE, NodeState.SUSPECT])
+def test_what_was_migrating_from_a_dead_node_runs_on_its_target_or_nowhere(target) -> None:
+    nodes = {"n1": NodeStatus(NodeState.FENCE), "n2": NodeStatus(target, boot="n2-boot1")}
+    dead = node_seen("n1", heartbeat_age=99.0, answer=Answer.NO, lease=LeaseSight.DEAD)
+    silent = node_seen("n2", heartbeat_age=5.0)
+    looks = {"n1": dead} if target is NodeState.ONLINE else {"n1": dead, "n2": silent}
+    taken = step(state({"web": MIGRATING}, nodes), seen(wanted(WEB), looks))
+    if target is NodeState.ONLINE:
+        assert (web(taken).state, web(taken).node) == (ServiceState.REQUEST_START, "n2")
+    else:
+        assert web(taken).state is ServiceState.RECOVERY
+        assert "may run it" in web(taken).reason
+
+
+def test_a_service_returns_when_the_maintenance_of_its_node_is_over() -> None:
+    away = started("n2", maintenance_node="n1")
+    taken = step(state({"web": away}), seen(wanted(WEB)))
+    assert (web(taken).state, web(taken).target) == (ServiceState.MIGRATE, "n1")
+    stays = step(state({"web": away}), seen(wanted(replace(WEB, failback=False))))
+    assert web(stays).state is ServiceState.STARTED
+
+
+@pytest.mark.parametrize(
+    ("node", "changes", "why"),
+    [
+        ("n1", {}, "it is there already"),
+        ("n9", {}, "not a node of this cluster"),
+        ("n2", {"maintenance": {"n2": Maintenance()}}, "in maintenance"),
+        ("n2", {"service_rules": {"p": ServiceRule("p", ("db", "web"), "apart")}}, "apart"),
+    ],
+)
+def test_a_request_that_cannot_be_done_is_refused_once_with_its_reason(node, changes, why) -> None:
+    asked = wanted(WEB, DB, requests={"web": Request(MOVE, 5.0, node)}, **changes)
+    before = state({"web": started("n1"), "db": started("n2", DB)})
+    taken = step(before, seen(asked))
+    refused = [event.text for event in taken.state.events if event.kind == "refused"]
+    assert len(refused) == 1
+    assert why in refused[0]
+    assert web(taken).state is ServiceState.STARTED
+    assert step(taken.state, seen(asked)).state.events == taken.state.events
+
+
+def test_a_request_takes_along_what_is_kept_together() -> None:
+    together = {"p": ServiceRule("p", ("db", "web"), "together")}
+    asked = wanted(WEB, DB, requests={"web": Request(MOVE, 5.0, "n3")}, service_rules=together)
+    taken = step(state({"web": started("n1"), "db": started("n1", DB)}), seen(asked))
+    assert {one.target for one in taken.state.services.values()} == {"n3"}
+
+
+def test_a_stop_with_a_timeout_hands_it_to_the_node() -> None:
+    asked = wanted(replace(WEB, state="stopped"), requests={"web": Request(STOP, 5.0, timeout=7.0)})
+    taken = step(state({"web": started("n1")}), seen(asked))
+    assert (web(taken).state, web(taken).stop_timeout) == (ServiceState.REQUEST_STOP, 7.0)
+
+
+def test_what_fails_again_and_again_while_it_runs_waits_longer_and_longer() -> None:
+    often = service(max_relocate=99)
+    status, waits = started("n1", often), []
+    for _crash in range(9):
+        look = seen(wanted(often), {"n1": says("n1", local=LocalState.FAILED, one=often)})
+        taken = step(state({"web": replace(status, state=ServiceState.STARTED)}), look)
+        waits.append(max(web(taken).not_before - 1000.0, 0.0))
+        status = started("n1", often, crashes=web(taken).crashes)
+    assert waits == [0.0, 0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
+
+
+def test_what_waits_after_a_crash_is_started_when_its_time_has_come() -> None:
+    waiting = ServiceStatus(
+        ServiceState.STOPPED, last_node="n1", crashes=3, not_before=1010.0, digest=WEB.digest()
+    )
+    taken = step(state({"web": waiting}), seen(wanted(WEB)))
+    assert web(taken).state is ServiceState.STOPPED
+    later = replace(seen(wanted(WEB)), wall=1010.0)
+    assert web(step(taken.state, later)).state is ServiceState.REQUEST_START
+    # A wall clock that went back by hours holds nothing up for longer than the longest wait.
+    back = replace(seen(wanted(WEB)), wall=10.0)
+    assert web(step(taken.state, back)).state is ServiceState.REQUEST_START
+
+
+def test_a_service_starts_after_those_that_it_comes_after() -> None:
+    later = replace(WEB, after=("db",))
+    nowhere = ServiceStatus(ServiceState.STOPPED)
+    taken = step(state({"web": nowhere, "db": nowhere}), seen(wanted(later, DB)))
+    assert web(taken).state is ServiceState.STOPPED
+    assert "waits for 'db'" in web(taken).reason
+    runs = {**taken.state.services, "db": started("n1", DB)}
+    assert web(step(replace(taken.state, services=runs), seen(wanted(later, DB)))).uid
+
+
+def test_who_comes_gives_way_to_who_is_there() -> None:
+    apart = {"p": ServiceRule("p", ("db", "web"), "apart")}
+    before = {
+        "web": ServiceStatus(ServiceState.STOPPED, last_node="n1"),
+        "db": started("n1", DB),
+    }
+    taken = step(state(before), seen(wanted(WEB, DB, service_rules=apart)))
+    assert taken.state.services["db"] == started("n1", DB)
+    assert (web(taken).state, web(taken).target) == (ServiceState.RELOCATE, "n2")
+
+
+def test_a_stopped_service_starts_where_it_was_unless_it_is_to_be_rebalanced() -> None:
+    before = {
+        "web": ServiceStatus(ServiceState.STOPPED, last_node="n1"),
+        "db": started("n1", DB),
+    }
+    assert web(step(state(before), seen(wanted(WEB, DB)))).node == "n1"
+    even = wanted(WEB, DB, policy=Policy(rebalance_on_start=True))
+    assert web(step(state(before), seen(even))).node == "n2"
+
+
+def test_partners_follow_the_one_rule_that_names_any_of_them() -> None:
+    rules = {"where": NodeRule("where", ("db",), {"n3": 1})}
+    together = {"p": ServiceRule("p", ("db", "web"), "together")}
+    both = wanted(WEB, DB, node_rules=rules, service_rules=together)
+    before = state({"web": started("n1"), "db": started("n1", DB)})
+    taken = step(before, seen(both))
+    assert {one.target for one in taken.state.services.values()} == {"n3"}
+
+
+def test_an_ignored_service_is_left_as_it_is_and_found_again() -> None:
+    ignored = wanted(replace(WEB, ignored=True))
+    taken = step(state({"web": started("n1")}), seen(ignored))
+    assert "web" not in taken.state.services
+    again = step(taken.state, seen(wanted(WEB)))
+    assert web(again).state is ServiceState.PROBE
+
+
+def test_a_configuration_without_anything_new_is_written_as_older_versions_know_it() -> None:
+    document = wanted_document(wanted(service()))
+    assert set(document) == {"version", "services", "node_rules", "service_rules", "maintenance"}
+    assert "live_migration" not in document["services"][0]
+
+
+def test_all_that_is_new_is_read_back() -> None:
+    whole = wanted(
+        service(
+            node="n2", ignored=True, live_migration=True, after=("db",), fence_on_stop_failure=True
+        ),
+        DB,
+        requests={"web": Request(MOVE, 5.0, "n3"), "db": Request(STOP, 6.0, timeout=2.0)},
+        policy=Policy(shutdown="migrate", placement="load", rebalance=True, threshold=0.2),
+        disarm="ignore",
+    )
+    assert wanted_from_document(wanted_document(whole)) == whole
