@@ -1,0 +1,205 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an LRM says of its node, when it is bound to the watchdog, and when it may end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import local
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import (
+    Job,
+    JobEnd,
+    JobKind,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    LocalService,
+    LocalState,
+    Mode,
+    Outcome,
+    Phase,
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
+    service,
+    started,
+    state,
+    wanted,
+)
+
+WEB = service(live_migration=True)
+RUNS = LocalService(WEB, LocalState.RUNNING, "7.1")
+
+
+def look(state_, wanted_=None, **changes):
+    return local.LocalSeen(100.0, 1000.0, state_, wanted_ or wanted(WEB), **changes)
+
+
+def lrm(phase=Phase.ACTIVE, **changes):
+    return Report("n1", "n1-boot1", phase=phase, services={"web": RUNS}, **changes)
+
+
+def turn(report, seen, memory=None):
+    return local.step(report, memory or local.Memory(), seen)
+
+
+@pytest.mark.parametrize(
+    ("policy", "shutdown", "mode"),
+    [
+        ("conditional", "reboot", Mode.RESTART),
+        ("conditional", "poweroff", Mode.SHUTDOWN),
+        ("freeze", "poweroff", Mode.RESTART),
+        ("failover", "reboot", Mode.SHUTDOWN),
+        ("migrate", "reboot", Mode.MAINTENANCE),
+        ("migrate", "restart", Mode.RESTART),
+        ("failover", "restart", Mode.RESTART),
+        ("failover", "", Mode.ACTIVE),
+    ],
+)
+def test_what_a_shutdown_means_is_the_policy(policy, shutdown, mode) -> None:
+    asked = wanted(WEB, policy=Policy(shutdown=policy))
+    taken = turn(lrm(), look(state({"web": started("n1")}), asked, shutdown=shutdown))
+    assert taken.report.mode is mode
+
+
+def test_a_declared_maintenance_goes_before_the_policy() -> None:
+    asked = wanted(WEB, maintenance={"n1": Maintenance()})
+    taken = turn(lrm(), look(state({"web": started("n1")}), asked, shutdown="poweroff"))
+    assert taken.report.mode is Mode.MAINTENANCE
+
+
+def test_the_mode_is_published_before_the_services_are_stopped() -> None:
+    seen = look(state({"web": started("n1")}), shutdown="poweroff")
+    first = turn(lrm(), seen)
+    assert not [job for job in first.jobs if job.kind is JobKind.STOP]
+    second = turn(first.report, seen, first.memory)
+    assert [job.kind for job in second.jobs] == [JobKind.STOP]
+
+
+def test_a_restart_of_the_lrm_alone_leaves_the_services_running() -> None:
+    seen = look(state({"web": started("n1")}), shutdown="restart")
+    first = turn(lrm(), seen)
+    second = turn(first.report, seen, first.memory)
+    assert not [job for job in (*first.jobs, *second.jobs) if job.kind is JobKind.STOP]
+    assert not second.ends
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    idle = replace(seen, state=state({"web": frozen}))
+    assert turn(second.report, idle, second.memory).ends
+
+
+def test_an_lrm_whose_service_cannot_be_stopped_does_not_end() -> None:
+    seen = look(state({"web": started("n1")}), shutdown="poweroff")
+    blocked = replace(RUNS, state=LocalState.BLOCKED)
+    report = lrm(mode=Mode.SHUTDOWN)
+    assert not turn(replace(report, services={"web": blocked}), seen).ends
+    stopped = replace(RUNS, state=LocalState.STOPPED)
+    assert turn(replace(report, services={"web": stopped}), seen).ends
+
+
+@pytest.mark.parametrize(
+    ("status", "bound"),
+    [
+        (started("n1"), True),
+        (started("n2", state=ServiceState.MIGRATE, target="n1"), True),
+        (started("n1", state=ServiceState.REQUEST_STOP), True),
+        (started("n2"), False),
+        (started("n1", state=ServiceState.FREEZE, before="started"), False),
+        (started("n1", state=ServiceState.ERROR), False),
+        (ServiceStatus(ServiceState.STOPPED, last_node="n1"), False),
+    ],
+)
+def test_an_lrm_is_bound_by_what_is_active_or_comes(status, bound) -> None:
+    taken = turn(Report("n1", "n1-boot1"), look(state({"web": status})))
+    assert (taken.report.phase is Phase.ACTIVE) == bound
+
+
+def test_an_lrm_lets_go_when_it_had_nothing_for_long() -> None:
+    nothing = look(state({}))
+    first = turn(Report("n1", "n1-boot1", phase=Phase.ACTIVE), nothing)
+    assert first.report.phase is Phase.ACTIVE
+    later = replace(nothing, now=100.0 + local.IDLE_AFTER)
+    assert turn(first.report, later, first.memory).report.phase is Phase.WAIT
+
+
+@pytest.mark.parametrize("trouble", ["renewal_trouble", "lease_trouble"])
+def test_without_a_renewed_lease_nothing_is_started(trouble) -> None:
+    asked = started("n1", state=ServiceState.REQUEST_START)
+    report = Report("n1", "n1-boot1", phase=Phase.ACTIVE)
+    taken = turn(report, look(state({"web": asked}), **{trouble: "was not renewed"}))
+    assert taken.report.phase is Phase.LOST
+    assert not [job for job in taken.jobs if job.kind is JobKind.START]
+
+
+def test_a_late_renewal_alone_stops_nothing() -> None:
+    seen = look(state({"web": started("n1")}))
+    late = turn(lrm(), replace(seen, renewal_trouble="was not renewed"))
+    assert not [job for job in late.jobs if job.kind is JobKind.STOP]
+    lost = turn(lrm(), replace(seen, lease_trouble="was not renewed"))
+    assert [job.kind for job in lost.jobs] == [JobKind.STOP]
+
+
+def test_a_node_that_is_to_be_fenced_starts_nothing() -> None:
+    asked = started("n1", state=ServiceState.REQUEST_START)
+    fenced = state({"web": asked}, {"n1": NodeStatus(NodeState.FENCE)})
+    taken = turn(Report("n1", "n1-boot1", phase=Phase.ACTIVE), look(fenced))
+    assert taken.report.phase is Phase.LOST
+    assert not taken.jobs
+
+
+def test_a_disarmed_lrm_lets_go_of_the_watchdog_and_watches_nothing() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    disarming = state({"web": frozen}, disarm="disarming", disarm_mode="freeze")
+    first = turn(lrm(), look(disarming))
+    assert first.report.mode is Mode.DISARM
+    second = turn(first.report, look(disarming), first.memory)
+    assert second.report.phase is Phase.WAIT
+    assert not second.jobs
+
+
+def test_what_may_be_moved_by_hand_is_forgotten_while_disarmed() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    ignoring = state({"web": frozen}, disarm="disarmed", disarm_mode="ignore")
+    assert not turn(lrm(), look(ignoring)).report.services
+
+
+def test_an_ignored_service_is_watched_no_longer() -> None:
+    seen = look(state({}), wanted(replace(WEB, ignored=True)))
+    assert not turn(lrm(), seen).report.services
+
+
+def migration(outcome):
+    asked = started("n1", state=ServiceState.MIGRATE, target="n2", uid="7.2")
+    seen = look(state({"web": asked}))
+    begun = turn(lrm(), seen)
+    job = begun.jobs[0]
+    assert (job.kind, job.other) == (JobKind.MIGRATE, "n2")
+    assert "7.2" in begun.report.accepted
+    end = JobEnd(job, outcome, text="text")
+    return turn(begun.report, replace(seen, ended=(end,)), begun.memory).report
+
+
+def test_a_migration_is_answered_by_what_became_of_it() -> None:
+    gone = migration(Outcome.OK)
+    assert gone.results["7.2"].outcome is Outcome.OK
+    assert gone.services["web"].state is LocalState.STOPPED
+    stays = migration(Outcome.FAILED)
+    assert stays.results["7.2"].outcome is Outcome.FAILED
+    assert stays.services["web"].state is LocalState.RUNNING
+    assert migration(Outcome.BLOCKED).services["web"].state is LocalState.BLOCKED
+
+
+def test_a_service_that_comes_is_started_with_where_it_comes_from() -> None:
+    comes = started("n1", state=ServiceState.REQUEST_START, from_node="n2", uid="7.2")
+    taken = turn(Report("n1", "n1-boot1"), look(state({"web": comes})))
+    assert taken.jobs == (Job(JobKind.START, WEB, "7.2", other="n2"),)

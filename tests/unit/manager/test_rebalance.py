@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Evening the load out: when, by which move, and that it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.load import Load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rebalance import (
+    imbalance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import Figures
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    MOVING,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    NodeRule,
+    ServiceRule,
+)
+from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
+    NODES,
+    seen,
+    service,
+    started,
+    state,
+    step,
+    wanted,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+EVEN = Policy(rebalance=True, hold=3)
+IDS = tuple(f"s{number}" for number in range(6))
+SERVICES = {one: service(one) for one in IDS}
+
+
+def crowded(**changes):
+    """Return a cluster with all services on one node."""
+    return state({one: started("n1", SERVICES[one]) for one in IDS}, **changes)
+
+
+def even(policy=EVEN, **changes):
+    return wanted(*SERVICES.values(), policy=policy, **changes)
+
+
+def moving(taken):
+    return sorted(key for key, one in taken.state.services.items() if one.state in MOVING)
+
+
+def after_hold(asked, before=None, **changes):
+    look = seen(asked, **changes)
+    first = step(before or crowded(), look)
+    return step(first.state, replace(look, wall=look.wall + 20.0))
+
+
+def test_an_uneven_load_is_left_for_as_long_as_the_hold() -> None:
+    look = seen(even())
+    first = step(crowded(), look)
+    assert not moving(first)
+    assert not moving(step(first.state, replace(look, wall=look.wall + 19.9)))
+    assert len(moving(step(first.state, replace(look, wall=look.wall + 20.0)))) == 1
+
+
+def test_nothing_moves_unless_the_policy_asks_for_it() -> None:
+    assert not moving(after_hold(even(Policy())))
+
+
+def test_nothing_moves_while_something_else_is_under_way() -> None:
+    services = {**crowded().services, "s5": started("n2", SERVICES["s5"], target="n3")}
+    services["s5"] = replace(services["s5"], state=ServiceState.RELOCATE)
+    assert moving(after_hold(even(), state(services))) == ["s5"]
+
+
+def test_a_move_that_is_hardly_worth_it_is_not_made() -> None:
+    assert not moving(after_hold(even(replace(EVEN, margin=0.9))))
+
+
+def test_the_reason_tells_the_imbalance_before_and_after() -> None:
+    texts = [one.text for one in after_hold(even()).state.events if one.kind == "balance"]
+    assert texts == ["evens the load out: imbalance from 1.41 to 1.08"]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"node_rules": {"r": NodeRule("r", IDS, {"n1": 0}, strict=True)}},
+        {"node_rules": {"r": NodeRule("r", IDS, {"n1": 5, "n2": 1, "n3": 1})}},
+    ],
+)
+def test_rules_go_before_evenness(rules) -> None:
+    assert not moving(after_hold(even(**rules)))
+
+
+def test_what_is_kept_together_moves_as_one() -> None:
+    rule = {"p": ServiceRule("p", IDS[:3], "together")}
+    assert moving(after_hold(even(service_rules=rule))) == ["s0", "s1", "s2"]
+
+
+def test_balancing_ends_even() -> None:
+    look, now = seen(even()), crowded()
+    for turn in range(40):
+        now = step(now, replace(look, wall=look.wall + 100.0 * turn)).state
+        # Each move is done by the next round.
+        done = {
+            key: started(one.target, SERVICES[key]) if one.state in MOVING else one
+            for key, one in now.services.items()
+        }
+        now = replace(now, services=done)
+    places = [one.node for one in now.services.values()]
+    assert sorted(places.count(node) for node in NODES) == [2, 2, 2]
+    assert step(now, replace(look, wall=9e9)).state.services == now.services
+
+
+@given(st.lists(st.floats(0.0, 100.0), min_size=1, max_size=9))
+def test_imbalance_is_zero_only_for_even_loads(loads) -> None:
+    value = imbalance(loads)
+    assert value >= 0.0
+    assert imbalance([loads[0]] * len(loads)) == pytest.approx(0.0, abs=1e-9)
+    if max(loads) - min(loads) > 1.0:
+        assert value > 0.0
+
+
+def test_by_load_a_service_goes_where_it_keeps_the_loads_even_and_has_room() -> None:
+    figures = Figures(
+        nodes={"n1": (8.0, 64.0), "n2": (8.0, 64.0), "n3": (2.0, 16.0)},
+        services={"big": (4.0, 32.0), "web": (3.0, 8.0)},
+    )
+    look = replace(seen(wanted(policy=Policy(placement="load"))), figures=figures)
+    load = Load.of({"big": started("n1", service("big"))}, look)
+    assert load.ranked(NODES, "web", ServiceStatus(ServiceState.STOPPED)) == ["n2", "n1", "n3"]
