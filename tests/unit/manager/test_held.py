@@ -134,6 +134,17 @@ def test_a_disarmed_cluster_neither_fences_nor_recovers() -> None:
     assert web(taken) == frozen
 
 
+def test_a_node_that_dies_while_all_is_disarmed_has_its_services_back_once_it_is_armed() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    fenced = {"n1": NodeStatus(NodeState.FENCE, boot="n1-boot1")}
+    before = state({"web": frozen}, fenced, disarm="disarmed", disarm_mode="freeze")
+    dead = step(before, seen(wanted(WEB, disarm="freeze"), {"n1": DEAD}), rounds=3)
+    assert web(dead).state is ServiceState.RECOVERY
+    assert dead.state.commands == before.commands
+    armed = step(dead.state, seen(wanted(WEB), {"n1": DEAD}))
+    assert (web(armed).state, web(armed).node) == (ServiceState.REQUEST_START, "n2")
+
+
 def test_a_service_that_was_moved_by_hand_while_disarmed_is_found() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     before = state({"web": frozen}, disarm="disarmed", disarm_mode="ignore")

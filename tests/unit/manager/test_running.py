@@ -105,6 +105,13 @@ def test_a_service_returns_when_the_maintenance_of_its_node_is_over() -> None:
     assert web(stays).state is ServiceState.STARTED
 
 
+def test_it_does_not_return_to_a_node_that_its_rule_prefers_less() -> None:
+    rule = {"where": NodeRule("where", ("web",), {"n2": 2, "n1": 1})}
+    away = started("n2", maintenance_node="n1")
+    taken = step(state({"web": away}), seen(wanted(WEB, node_rules=rule)))
+    assert web(taken).state is ServiceState.STARTED
+
+
 @pytest.mark.parametrize(
     ("node", "changes", "why"),
     [

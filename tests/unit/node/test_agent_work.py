@@ -38,6 +38,8 @@ fi
 case $1 in
 start) : > "$state";;
 stop) [ -e "$here/sticks-$OCF_RESKEY_path" ] || rm -f "$state";;
+migrate_to) rm -f "$state"; echo "$OCF_RESKEY_CRM_meta_migrate_target" > "$here/target";;
+migrate_from) : > "$state"; echo "$OCF_RESKEY_CRM_meta_migrate_source" > "$here/source";;
 monitor) [ -e "$state" ] || exit 7;;
 esac
 exit 0
@@ -68,9 +70,9 @@ class Node:
         """Let an action of one resource end with this code for the next times."""
         (self.folder / f"wrong-{action}-{name}").write_text(f"{code} {times}\n")
 
-    def do(self, kind, service):
+    def do(self, kind, service, **changes):
         """Carry a job out; return its outcome, what was seen and the text."""
-        end = self.work.carry_out(Job(kind, service))
+        end = self.work.carry_out(Job(kind, service, **changes))
         assert end.job.service is service
         return end.outcome, end.sight, end.text
 
@@ -293,3 +295,56 @@ def test_agents_learn_whose_they_are_and_get_nothing_else_of_our_environment(nod
     assert variables["OCF_RESOURCE_INSTANCE"] == "web.a"
     assert variables["HA_RSCTMP"] == str(node.configuration.run_directory)
     assert "SECRET_OF_THE_SHELL" not in variables
+
+
+def test_a_service_that_migrates_is_looked_for_here_afterwards(node):
+    node.do(JobKind.START, node.service("a"))
+    node.calls()
+    outcome, sight, _text = node.do(JobKind.MIGRATE, node.service("a"), other="n2")
+    assert (outcome, sight, node.running()) == (Outcome.OK, Sight.STOPPED, [])
+    assert node.calls() == ["migrate_to a", "monitor a"]
+    assert (node.folder / "target").read_text() == "n2\n"
+
+
+def test_a_migration_that_fails_leaves_the_service_running(node):
+    node.do(JobKind.START, node.service("a"))
+    node.goes_wrong("migrate_to", "a", code=3)
+    outcome, sight, _text = node.do(JobKind.MIGRATE, node.service("a"), other="n2")
+    assert (outcome, sight, node.running()) == (Outcome.FAILED, Sight.RUNNING, ["a"])
+
+
+def test_what_is_gone_after_a_failed_migration_may_be_on_the_target(node):
+    node.goes_wrong("migrate_to", "a", code=1)
+    assert node.do(JobKind.MIGRATE, node.service("a"), other="n2")[0] is Outcome.OK
+
+
+def test_what_neither_runs_nor_is_gone_blocks_its_node(node):
+    node.do(JobKind.START, node.service("a"))
+    node.goes_wrong("monitor", "a", code=1)
+    assert node.do(JobKind.MIGRATE, node.service("a"), other="n2")[0] is Outcome.BLOCKED
+
+
+def test_a_service_of_several_resources_does_not_migrate(node):
+    outcome, _sight, text = node.do(JobKind.MIGRATE, node.service("a", "b"), other="n2")
+    assert (outcome, node.calls()) == (Outcome.FAILED, [])
+    assert "several resources" in text
+
+
+def test_what_comes_while_it_runs_is_taken_in(node):
+    outcome, _sight, text = node.do(JobKind.START, node.service("a"), other="n2")
+    assert (outcome, node.running()) == (Outcome.OK, ["a"])
+    assert node.calls() == ["migrate_from a", "monitor a"]
+    assert (node.folder / "source").read_text() == "n2\n"
+    assert "n2" in text
+
+
+def test_what_did_not_come_is_started(node):
+    node.goes_wrong("migrate_from", "a")
+    assert node.do(JobKind.START, node.service("a"), other="n2")[0] is Outcome.OK
+    assert node.calls() == ["migrate_from a", "start a"]
+
+
+def test_without_leave_nothing_is_taken_in(node):
+    node.forbidden = "the host lease is lost"
+    node.do(JobKind.START, node.service("a"), other="n2")
+    assert node.running() == []

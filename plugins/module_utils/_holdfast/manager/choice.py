@@ -176,12 +176,10 @@ def _why_leave(
 
 
 def _preferred_to(current: str, rule: NodeRule | None, returns: str) -> list[str]:
-    """Return the nodes to which the service would rather go than stay, of equals only *returns*."""
+    """Return the nodes to which the service might rather go than stay."""
     own = _priority(rule, current)
     better = [] if rule is None else [node for node in rule.nodes if rule.nodes[node] > own]
-    if returns and _priority(rule, returns) >= own:
-        better.append(returns)
-    return better
+    return [*better, returns] if returns else better
 
 
 def _returns_to(status: ServiceStatus, state: ClusterState, seen: Seen) -> str:

@@ -111,7 +111,7 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
         round_.set(lease_lost=False)
         if state is not None:
             _follow(round_, state, seen.wanted)
-        if said == round_.report.mode and local_phase.stops_all(said, seen.shutdown):
+        if local_phase.stops_all(said, seen.shutdown):
             _stop_everything(round_, "its node shuts down")
         elif round_.report.mode is not Mode.DISARM:
             _monitor(round_)
