@@ -216,7 +216,7 @@ class Play:
         """Keep in the configuration where each service is, as the peer does."""
         for service_id, place in self.words.places.items():
             row = self.scenario.services.get(service_id)
-            if row is not None and service_id in self.words.services and row["node"] != place:
+            if row is not None and service_id in self.words.services and row.get("node") != place:
                 row["node"] = place
                 self._change_service(service_id)
 
@@ -225,6 +225,8 @@ class Play:
         for command in commands:
             self.world.say("in", "-", command)
             words = command.split()
+            if len(words) < 2:
+                continue
             if words[0] == "delay":
                 delay = int(words[1])
             elif words[0] == "skip-round":
@@ -349,7 +351,11 @@ class Play:
         service = scenarios.service(service_id, self.scenario.services[service_id], last)
         if before is not None and not before.failback:
             service = replace(service, failback=False)
-        self.shared.wanted = self._newer(self.shared.wanted.with_service(service))
+        wanted = self.shared.wanted.with_service(service)
+        if before is None:
+            node_rules, service_rules = scenarios.rules(self.scenario, wanted.services)
+            wanted = replace(wanted, node_rules=node_rules, service_rules=service_rules)
+        self.shared.wanted = self._newer(wanted)
         if self.shared.figures is not None:
             self.shared.figures = scenarios.figures(self.scenario)
 

@@ -70,7 +70,7 @@ def read(folder: Path) -> Scenario:
         hold=2 * int(scheduling.get("ha-auto-rebalance-hold-duration", Policy.hold)),
         margin=float(scheduling.get("ha-auto-rebalance-margin", 10)) / 100,
     )
-    rules = _sections(folder / "rules_config")
+    sections = _sections(folder / "rules_config")
     return Scenario(
         nodes=tuple(sorted(hardware)),
         hardware=hardware,
@@ -81,7 +81,7 @@ def read(folder: Path) -> Scenario:
             for node in hardware
         },
         commands=_json(folder / "cmdlist", []),
-        rules=[*rules, *_sections(folder / "groups")],
+        rules=[*sections, *_sections(folder / "groups")],
         policy=policy,
         mode=mode,
         static=_json(folder / "static_service_stats", {}),
@@ -112,7 +112,7 @@ def service(service_id: str, row: Mapping[str, Any], last: str = STARTED) -> Ser
 def wanted(scenario: Scenario) -> Wanted:
     """Return the configuration that the scenario begins with."""
     services = {key: service(key, row) for key, row in scenario.services.items()}
-    node_rules, service_rules = _rules(scenario, services)
+    node_rules, service_rules = rules(scenario, services)
     return Wanted(
         version=1,
         services=_with_group_failback(scenario, services),
@@ -141,9 +141,10 @@ def figures(scenario: Scenario) -> Figures | None:
     return Figures(nodes, services)
 
 
-def _rules(
+def rules(
     scenario: Scenario, services: Mapping[str, Service]
 ) -> tuple[dict[str, NodeRule], dict[str, ServiceRule]]:
+    """Return the rules as far as they name services that there are."""
     node_rules: dict[str, NodeRule] = {}
     service_rules: dict[str, ServiceRule] = {}
     for kind, name, options in scenario.rules:

@@ -107,7 +107,7 @@ def _follow_running(end: End, kind: str, subject: str, detail: str) -> None:
         (end.running[subject].add if detail[0] == "+" else end.running[subject].discard)(detail[1:])
     elif kind == "xferd":
         end.running[subject].discard(words[1].split(">")[0])
-    elif kind == "off" or (kind == "in" and words[0] == "power" and words[2] == "off"):
+    elif kind == "off" or (kind == "in" and words[:1] == ["power"] and words[2:] == ["off"]):
         node = subject if kind == "off" else words[1]
         for where in end.running.values():
             where.discard(node)
