@@ -6,22 +6,21 @@ A command once given to a node ends in one of two ways only: the node's LRM
 publishes its result, or the node is proved dead.  No other event moves the
 service elsewhere; that is what keeps it from running twice.
 
-Here is what becomes of a service that runs nowhere, that is looked for, or whose
-command ended.  ``running.py`` has what becomes of one that runs, ``held.py`` of one
-that is left alone for a while.
+Here is what becomes of a service whose command ended, and of one in error.
+``inactive.py`` has what becomes of one that runs nowhere or is looked for,
+``running.py`` of one that runs, ``held.py`` of one that is left alone for a while.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from . import choice, held, running
+from . import choice, held, inactive, running
 from .policy import LOAD
 from .report import CommandResult, Outcome, Report
 from .requests import MOVE
 from .round import Round
-from .seen import LeaseSight, NodeSeen
-from .state import HELD, MOVING, ClusterState, NodeState, ServiceState, ServiceStatus
+from .state import HELD, MOVING, ClusterState, ServiceState, ServiceStatus
 from .wanted import STARTED, Service
 
 TURNS = 12
@@ -67,7 +66,7 @@ def _look_at(round_: Round, service_id: str) -> None:
     status = round_.state.services.get(service_id)
     if wanted is not None and wanted.ignored:
         if status is not None:
-            _forget(round_, service_id, "to be ignored: left as it is")
+            inactive.forget(round_, service_id, "to be ignored: left as it is")
         return
     if status is None:
         if not round_.state.disarm and wanted is not None:
@@ -87,9 +86,9 @@ def _look_at(round_: Round, service_id: str) -> None:
         _note_request(round_, service_id, status)
         return
     if status.state is ServiceState.PROBE:
-        _probe(round_, service_id, status, wanted)
+        inactive.look_for(round_, service_id, status, wanted)
     elif status.state in (ServiceState.STOPPED, ServiceState.RECOVERY):
-        _inactive(round_, service_id, status, wanted)
+        inactive.look_at_stopped(round_, service_id, status, wanted)
     elif status.state is ServiceState.ERROR:
         _error(round_, service_id, status, wanted)
     elif status.node not in round_.seen.nodes:
@@ -132,12 +131,12 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
     request = round_.seen.wanted.requests[service_id]
     if status.state in (ServiceState.REQUEST_START, ServiceState.PROBE):
         # Not yet: it is heard once the service runs.
+        wanted = round_.seen.wanted.services.get(service_id)
         if status.state is ServiceState.PROBE:
-            _probe(round_, service_id, status, round_.seen.wanted.services.get(service_id))
+            inactive.look_for(round_, service_id, status, wanted)
         elif held.online(round_, status.node):
             report = round_.seen.nodes[status.node].report
             if report is not None:
-                wanted = round_.seen.wanted.services.get(service_id)
                 _active(round_, service_id, status, wanted, report)
         return
     heard = replace(status, request=request.made)
@@ -231,191 +230,6 @@ def _interrupted(
     round_.command(service_id, anew, status.state)
 
 
-def _probe(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
-    """A newly declared service is taken up where it runs already, if it runs anywhere."""
-    if wanted is None:
-        _forget(round_, service_id)
-        return
-    found: list[str] = []
-    missing: list[str] = []
-    for name, seen in sorted(round_.seen.nodes.items()):
-        if _is_out_of_reach(round_, name, seen):
-            continue
-        answer = seen.report.found.get(service_id) if seen.report is not None else None
-        if answer is None:
-            missing.append(name)
-        elif answer:
-            found.append(name)
-    if missing or len(found) > 1:
-        reason = f"asking whether it runs on {', '.join(missing)}"
-        if len(found) > 1:
-            reason = f"it runs on {' and '.join(found)}: stop it on all but one by hand"
-        if reason != status.reason:
-            round_.set_service(service_id, replace(status, reason=reason))
-            round_.say("probe", reason, service=service_id)
-        return
-    home = status.last_node
-    if not found and home and not _answers(round_, home):
-        found = [home]
-    if found:
-        reason = "found running when it was declared"
-        if not _answers(round_, found[0]):
-            reason = f"declared on {found[0]}, which does not say whether it runs there"
-        adopted = replace(status, node=found[0], reason=reason, digest=wanted.digest(), before="")
-        round_.command(service_id, adopted, ServiceState.STARTED)
-        round_.say("adopted", reason, service=service_id, node=found[0])
-    elif home and wanted.state != STARTED and not status.before:
-        reason = f"declared stopped on {home}: stopped there, to leave nothing of it"
-        stopping = replace(status, node=home, reason=reason)
-        round_.command(service_id, stopping, ServiceState.REQUEST_STOP)
-    else:
-        reason = "declared; it runs nowhere"
-        stopped = replace(status, state=ServiceState.STOPPED, reason=reason, before="")
-        round_.set_service(service_id, stopped)
-
-
-def _answers(round_: Round, name: str) -> bool:
-    """Return whether a node's word on what runs there can be had, or is not needed any more."""
-    return round_.node(name).state in (NodeState.ONLINE, NodeState.OFF)
-
-
-def _is_out_of_reach(round_: Round, name: str, seen: NodeSeen) -> bool:
-    """Return whether a probe does without this node: it is dead, left, or silent for long."""
-    state = round_.node(name).state
-    if state is NodeState.OFF:
-        return True
-    if state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
-        return False
-    timing = round_.timing
-    if seen.heartbeat_age < timing.suspect_after:
-        return False
-    gone = seen.lease in (LeaseSight.FREE, LeaseSight.DEAD)
-    return gone or seen.heartbeat_age >= timing.suspect_after + timing.daemon_grace
-
-
-def _inactive(
-    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None
-) -> None:
-    """A service that surely runs nowhere: start it where it is best, if it is wanted."""
-    if wanted is None:
-        _forget(round_, service_id)
-        return
-    if wanted.state != STARTED:
-        _stay_stopped(round_, service_id, status)
-        return
-    if status.digest != wanted.digest() and (status.failed_nodes or status.no_failback):
-        status = replace(status, failed_nodes=(), no_failback=(), crashes=0, not_before=0.0)
-        round_.set_service(service_id, status)
-    reason = _may_run_on_its_target(round_, status)
-    if reason:
-        _wait(round_, service_id, status, reason)
-        return
-    reason = _wait_for(round_, status, wanted)
-    if reason:
-        # It is known to run nowhere, so that its node's failover need not wait for it.
-        last = status.node or status.last_node
-        stopped = replace(status, state=ServiceState.STOPPED, node="", target="", last_node=last)
-        _wait(round_, service_id, stopped, reason)
-        return
-    recovering = status.state is ServiceState.RECOVERY
-    if not recovering and _starts_where_it_was(round_, status):
-        begin(round_, service_id, status, wanted, status.last_node, "it was there last")
-        round_.placed = True
-        round_.say("start", "it was there last", service=service_id, node=status.last_node)
-        return
-    stay = status.node if recovering else status.last_node
-    if round_.seen.wanted.policy.rebalance_on_start and not recovering:
-        stay = ""
-    chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, stay=stay)
-    if not chosen.node and status.failed_nodes:
-        chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, again=True)
-    if recovering and status.target and chosen.node:
-        # It was migrating: what runs on its target already must be found there.
-        chosen = choice.Choice(status.target, "it was on its way there", chosen.rejected)
-    if not chosen.node:
-        _wait(round_, service_id, status, chosen.reason)
-        return
-    reason = chosen.reason
-    if recovering:
-        reason = f"recovered from {status.node}; {reason}"
-    begin(round_, service_id, status, wanted, chosen.node, reason)
-    round_.say("start", reason, service=service_id, node=chosen.node, rejected=chosen.rejected)
-
-
-def _starts_where_it_was(round_: Round, status: ServiceStatus) -> bool:
-    """Return whether a stopped service is given back to its last node, to be seen from there."""
-    node = status.last_node
-    if round_.seen.wanted.policy.rebalance_on_start or node in status.failed_nodes:
-        return False
-    if status.reason.startswith(choice.SHOULD_LEAVE) or not node:
-        return False
-    return held.online(round_, node) and round_.seen.nodes[node].report is not None
-
-
-def begin(
-    round_: Round, service_id: str, status: ServiceStatus, wanted: Service, node: str, reason: str
-) -> None:
-    """Tell a node to start a service that runs nowhere."""
-    placed = replace(
-        status,
-        node=node,
-        target="",
-        before="",
-        stop_timeout=None,
-        reason=reason,
-        digest=wanted.digest(),
-        last_node=node,
-        maintenance_node="" if node == status.maintenance_node else status.maintenance_node,
-    )
-    round_.command(service_id, placed, ServiceState.REQUEST_START)
-
-
-def _stay_stopped(round_: Round, service_id: str, status: ServiceStatus) -> None:
-    """Stopped, as wanted: remember only where it was last."""
-    kept = status.node or status.last_node
-    stopped = ServiceStatus(
-        ServiceState.STOPPED,
-        since=status.since,
-        reason=status.reason,
-        last_node=kept,
-        request=status.request,
-    )
-    if status != stopped:
-        reason = "stopped, as wanted"
-        round_.set_service(service_id, replace(stopped, reason=reason))
-        round_.say("stopped", reason, service=service_id)
-
-
-def _wait_for(round_: Round, status: ServiceStatus, wanted: Service) -> str:
-    """Return what a start has to wait for, or nothing."""
-    for other in wanted.after:
-        first = round_.seen.wanted.services.get(other)
-        there = round_.state.services.get(other)
-        if first is None or first.ignored:
-            continue
-        if there is None or there.state is not ServiceState.STARTED:
-            return f"waits for {other!r}, after which it is started"
-    if 0.0 < status.not_before - round_.seen.wall <= running.BACK_OFF_MOST:
-        return f"failed {status.crashes} times in a row: waits before the next start"
-    return ""
-
-
-def _may_run_on_its_target(round_: Round, status: ServiceStatus) -> str:
-    """Return why a service whose node died in a live migration has to wait, or nothing."""
-    if status.state is not ServiceState.RECOVERY or not status.target:
-        return ""
-    state = round_.node(status.target).state
-    if status.target not in round_.seen.nodes or state is NodeState.ONLINE:
-        return ""
-    return f"was migrating to {status.target}, which is {state.value} and may run it"
-
-
-def _wait(round_: Round, service_id: str, status: ServiceStatus, reason: str) -> None:
-    if reason != status.reason:
-        round_.set_service(service_id, replace(status, reason=reason))
-        round_.say("waiting", reason, service=service_id)
-
-
 def _start_ended(
     round_: Round, service_id: str, status: ServiceStatus, result: CommandResult
 ) -> None:
@@ -447,7 +261,7 @@ def _left(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
     if target and (live or not choice.unusable(target, round_.state, round_.seen)):
         # After a live migration it is there already, whatever the node looks like now.
         coming = replace(status, from_node=status.node if live else "")
-        begin(round_, service_id, coming, wanted, target, reason)
+        inactive.begin(round_, service_id, coming, wanted, target, reason)
         return
     round_.set_service(service_id, stopped)
 
@@ -522,13 +336,6 @@ def _stop_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
     elif result is not None and not 0.0 <= now - status.not_before < ERROR_RETRY:
         again = replace(status, not_before=now, reason=result.text)
         round_.command(service_id, again, ServiceState.ERROR)
-
-
-def _forget(
-    round_: Round, service_id: str, text: str = "no longer declared, and runs nowhere"
-) -> None:
-    round_.forget_service(service_id)
-    round_.say("forgotten", text, service=service_id)
 
 
 def _note_recovered(round_: Round, service_id: str, node: str, at: float) -> None:

@@ -1,0 +1,205 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A service that runs nowhere, or of which that is to be found out: looked for, placed, begun."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from . import choice, held, running
+from .round import Round
+from .seen import LeaseSight, NodeSeen
+from .state import NodeState, ServiceState, ServiceStatus
+from .wanted import STARTED, Service
+
+
+def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
+    """A newly declared service is taken up where it runs already, if it runs anywhere."""
+    if wanted is None:
+        forget(round_, service_id)
+        return
+    found: list[str] = []
+    missing: list[str] = []
+    for name, seen in sorted(round_.seen.nodes.items()):
+        if _is_out_of_reach(round_, name, seen):
+            continue
+        answer = seen.report.found.get(service_id) if seen.report is not None else None
+        if answer is None:
+            missing.append(name)
+        elif answer:
+            found.append(name)
+    if missing or len(found) > 1:
+        reason = f"asking whether it runs on {', '.join(missing)}"
+        if len(found) > 1:
+            reason = f"it runs on {' and '.join(found)}: stop it on all but one by hand"
+        if reason != status.reason:
+            round_.set_service(service_id, replace(status, reason=reason))
+            round_.say("probe", reason, service=service_id)
+        return
+    home = status.last_node
+    if not found and home and not _answers(round_, home):
+        found = [home]
+    if found:
+        reason = "found running when it was declared"
+        if not _answers(round_, found[0]):
+            reason = f"declared on {found[0]}, which does not say whether it runs there"
+        adopted = replace(status, node=found[0], reason=reason, digest=wanted.digest(), before="")
+        round_.command(service_id, adopted, ServiceState.STARTED)
+        round_.say("adopted", reason, service=service_id, node=found[0])
+    elif home and wanted.state != STARTED and not status.before:
+        reason = f"declared stopped on {home}: stopped there, to leave nothing of it"
+        stopping = replace(status, node=home, reason=reason)
+        round_.command(service_id, stopping, ServiceState.REQUEST_STOP)
+    else:
+        reason = "declared; it runs nowhere"
+        stopped = replace(status, state=ServiceState.STOPPED, reason=reason, before="")
+        round_.set_service(service_id, stopped)
+
+
+def _answers(round_: Round, name: str) -> bool:
+    """Return whether a node's word on what runs there can be had, or is not needed any more."""
+    return round_.node(name).state in (NodeState.ONLINE, NodeState.OFF)
+
+
+def _is_out_of_reach(round_: Round, name: str, seen: NodeSeen) -> bool:
+    """Return whether a probe does without this node: it is dead, left, or silent for long."""
+    state = round_.node(name).state
+    if state is NodeState.OFF:
+        return True
+    if state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
+        return False
+    timing = round_.timing
+    if seen.heartbeat_age < timing.suspect_after:
+        return False
+    gone = seen.lease in (LeaseSight.FREE, LeaseSight.DEAD)
+    return gone or seen.heartbeat_age >= timing.suspect_after + timing.daemon_grace
+
+
+def look_at_stopped(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None
+) -> None:
+    """A service that surely runs nowhere: start it where it is best, if it is wanted."""
+    if wanted is None:
+        forget(round_, service_id)
+        return
+    if wanted.state != STARTED:
+        _stay_stopped(round_, service_id, status)
+        return
+    if status.digest != wanted.digest() and (status.failed_nodes or status.no_failback):
+        status = replace(status, failed_nodes=(), no_failback=(), crashes=0, not_before=0.0)
+        round_.set_service(service_id, status)
+    reason = _may_run_on_its_target(round_, status)
+    if reason:
+        _wait(round_, service_id, status, reason)
+        return
+    reason = _wait_for(round_, status, wanted)
+    if reason:
+        # It is known to run nowhere, so that its node's failover need not wait for it.
+        last = status.node or status.last_node
+        stopped = replace(status, state=ServiceState.STOPPED, node="", target="", last_node=last)
+        _wait(round_, service_id, stopped, reason)
+        return
+    recovering = status.state is ServiceState.RECOVERY
+    if not recovering and _starts_where_it_was(round_, status):
+        begin(round_, service_id, status, wanted, status.last_node, "it was there last")
+        round_.placed = True
+        round_.say("start", "it was there last", service=service_id, node=status.last_node)
+        return
+    stay = status.node if recovering else status.last_node
+    if round_.seen.wanted.policy.rebalance_on_start and not recovering:
+        stay = ""
+    chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, stay=stay)
+    if not chosen.node and status.failed_nodes:
+        chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, again=True)
+    if recovering and status.target and chosen.node:
+        # It was migrating: what runs on its target already must be found there.
+        chosen = choice.Choice(status.target, "it was on its way there", chosen.rejected)
+    if not chosen.node:
+        _wait(round_, service_id, status, chosen.reason)
+        return
+    reason = chosen.reason
+    if recovering:
+        reason = f"recovered from {status.node}; {reason}"
+    begin(round_, service_id, status, wanted, chosen.node, reason)
+    round_.say("start", reason, service=service_id, node=chosen.node, rejected=chosen.rejected)
+
+
+def _starts_where_it_was(round_: Round, status: ServiceStatus) -> bool:
+    """Return whether a stopped service is given back to its last node, to be seen from there."""
+    node = status.last_node
+    if round_.seen.wanted.policy.rebalance_on_start or node in status.failed_nodes:
+        return False
+    if status.reason.startswith(choice.SHOULD_LEAVE) or not node:
+        return False
+    return held.online(round_, node) and round_.seen.nodes[node].report is not None
+
+
+def begin(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service, node: str, reason: str
+) -> None:
+    """Tell a node to start a service that runs nowhere."""
+    placed = replace(
+        status,
+        node=node,
+        target="",
+        before="",
+        stop_timeout=None,
+        reason=reason,
+        digest=wanted.digest(),
+        last_node=node,
+        maintenance_node="" if node == status.maintenance_node else status.maintenance_node,
+    )
+    round_.command(service_id, placed, ServiceState.REQUEST_START)
+
+
+def _stay_stopped(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """Stopped, as wanted: remember only where it was last."""
+    kept = status.node or status.last_node
+    stopped = ServiceStatus(
+        ServiceState.STOPPED,
+        since=status.since,
+        reason=status.reason,
+        last_node=kept,
+        request=status.request,
+    )
+    if status != stopped:
+        reason = "stopped, as wanted"
+        round_.set_service(service_id, replace(stopped, reason=reason))
+        round_.say("stopped", reason, service=service_id)
+
+
+def _wait_for(round_: Round, status: ServiceStatus, wanted: Service) -> str:
+    """Return what a start has to wait for, or nothing."""
+    for other in wanted.after:
+        first = round_.seen.wanted.services.get(other)
+        there = round_.state.services.get(other)
+        if first is None or first.ignored:
+            continue
+        if there is None or there.state is not ServiceState.STARTED:
+            return f"waits for {other!r}, after which it is started"
+    if 0.0 < status.not_before - round_.seen.wall <= running.BACK_OFF_MOST:
+        return f"failed {status.crashes} times in a row: waits before the next start"
+    return ""
+
+
+def _may_run_on_its_target(round_: Round, status: ServiceStatus) -> str:
+    """Return why a service whose node died in a live migration has to wait, or nothing."""
+    if status.state is not ServiceState.RECOVERY or not status.target:
+        return ""
+    state = round_.node(status.target).state
+    if status.target not in round_.seen.nodes or state is NodeState.ONLINE:
+        return ""
+    return f"was migrating to {status.target}, which is {state.value} and may run it"
+
+
+def _wait(round_: Round, service_id: str, status: ServiceStatus, reason: str) -> None:
+    if reason != status.reason:
+        round_.set_service(service_id, replace(status, reason=reason))
+        round_.say("waiting", reason, service=service_id)
+
+
+def forget(
+    round_: Round, service_id: str, text: str = "no longer declared, and runs nowhere"
+) -> None:
+    round_.forget_service(service_id)
+    round_.say("forgotten", text, service=service_id)
