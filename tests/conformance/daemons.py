@@ -180,7 +180,7 @@ class ClusterDaemon:
         fencing = {
             name
             for name, one in self.shared.state.nodes.items()
-            if one.state is NodeState.FENCE and one.fence_sent
+            if one.state is NodeState.FENCE and one.fence_sent and not self.world.member(name)
         }
         return Seen(
             now=float(now),

@@ -229,10 +229,13 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
     boot = seen.report.boot if seen.report is not None else status.boot
     mode = _mode(seen, status)
     if status.state is NodeState.FENCE:
+        if name in round_.seen.fencing:
+            # The fence may still switch it off; it is switched on again after its end.
+            return
         if _was_started_anew(status, boot):
             _came_back_anew(round_, name, status, boot)
             return
-        if name in round_.seen.fencing or status.demanded:
+        if status.demanded:
             return
         round_.say("fence_cancelled", "its heartbeat is back before it was fenced", node=name)
     elif status.state in (NodeState.SUSPECT, NodeState.OFFLINE):
