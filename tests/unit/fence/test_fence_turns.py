@@ -89,11 +89,15 @@ def test_another_request_is_carried_out_by_itself():
     assert sorted(calls) == ["quick", "slow"]
 
 
+def refuse():
+    raise FenceError("no.")
+
+
 def test_an_ended_request_is_carried_out_again_and_a_failed_one_fails():
     turns = Turns()
     assert [turns.joined("off", lambda one=one: one) for one in (1, 2)] == [1, 2]
     with pytest.raises(FenceError, match="no"):
-        turns.joined("off", lambda: (_ for _ in ()).throw(FenceError("no.")))
+        turns.joined("off", refuse)
     assert turns.joined("off", lambda: 3) == 3
 
 

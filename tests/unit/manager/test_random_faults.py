@@ -283,9 +283,7 @@ def _mend(fleet: Cluster) -> None:
     world.trouble = Trouble()
     world.storage.held = ""
     # What was declared with an expiry ends by itself: every other one was by then.
-    endless = {
-        name: one for name, one in world.storage.wanted.maintenance.items() if one.until > 0
-    }
+    endless = {name: one for name, one in world.storage.wanted.maintenance.items() if one.until > 0}
     wanted = replace(world.storage.wanted, maintenance=endless)
     _want(world, wanted)
     for name, machine in world.machines.items():

@@ -155,8 +155,9 @@ class ClusterState:
 
     *hold* is the global maintenance in force and *hold_from_board* whether it is by word
     of the whiteboard alone; *board* is what its global block said when it last agreed
-    with that, and *board_pending* that it is being written and was not seen to agree yet.  *ended* names the maintenances that were ended before the configuration
-    says so: by node, "" for the cluster, with their beginning and expiry.
+    with that, and *board_pending* that it is being written and was not seen to agree
+    yet.  *ended* names the maintenances that were ended before the configuration says
+    so: by node, "" for the cluster, with their beginning and expiry.
     """
 
     epoch: int = 0
