@@ -56,7 +56,7 @@ DEFAULT_COPY_BYTES: Mapping[Kind, int] = {
 }
 """Bytes of one copy, its header included, unless chosen at creation.
 
-That is room for some 6,000 services; the arithmetic is in docs/records.md.
+That is room for some 7,000 services; the arithmetic is in docs/records.md.
 """
 
 
