@@ -149,12 +149,12 @@ class Maker:
         else:
             memory = rng.choice([1, 2, 2, 4, 4, 8, 12]) * GIB
             vcpus = rng.choice([1, 1, 2, 4])
-            sizes = [rng.choice([10, 20, 40]) * GIB for _ in range(rng.choice([1, 1, 2]))]
+            sizes = [rng.choice([10, 20, 40]) * GIB for _one in range(rng.choice([1, 1, 2]))]
         if template == "diskless":
             sizes = []
-        spindles = [rng.choice([1, 2]) if self.exclusive else None for _ in sizes]
+        spindles = [rng.choice([1, 2]) if self.exclusive else None for _one in sizes]
         if self.exclusive and self.chance(0.05):
-            spindles = [None for _ in sizes]
+            spindles = [None for _one in sizes]
         tags = []
         if self.tagged and self.chance(0.5):
             tags.append(f"service:{rng.randrange(6)}")

@@ -14,6 +14,7 @@ import gc
 import sys
 
 from ..errors import ClusterDataError, HoldfastError
+from .cluster_source import STATIC_NODE_MEMORY, read_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from ..placement.model import Cluster
 
 ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
-
-STATIC_NODE_MEMORY = 4096
-"""MiB that a node needs for itself under KVM unless said otherwise (htools, CLI)."""
 
 NONE, NEEDED, MAYBE = 0, 1, 2
 OPTIONS = (
@@ -42,6 +40,7 @@ OPTIONS = (
     ("", "mond", MAYBE, "CHOICE", "accepted with 'no': monitoring daemons are not asked"),
     ("", "mond-xen", NONE, "", "accepted: monitoring daemons are not asked"),
     ("", "static-kvm-node-memory", NEEDED, "N", "MiB a KVM node needs itself; 0: as reported"),
+    ("", "better", NONE, "", "mend what hail errs in; the info tells what it would have said"),
     ("", "reasons", NEEDED, "FILE", "write why, as JSON, to FILE ('-': standard error)"),
     ("V", "version", NONE, "", "show the version"),
     ("h", "help", NONE, "", "show this help"),
@@ -199,13 +198,14 @@ def _run(settings: Settings) -> int:
         settings.has("ignore-soft-errors"),
         not settings.has("no-capacity-checks"),
         None if restrict is None else restrict.split(","),
+        settings.has("better"),
     )
     _check_monitoring(settings)
     if not settings.files:
         raise ClusterDataError("This program needs an input file.")
     if len(settings.files) > 1:
         raise ClusterDataError("Only one argument is accepted (the input file)")
-    cluster, request, warnings = read_request(_read_file(settings.files[0]), memory)
+    cluster, request, warnings = read_request(read_source(settings.files[0]), memory)
     _warn(warnings)
     cluster = _other_cluster(settings, cluster)
     if len(settings.all("verbose")) > 1:
@@ -243,22 +243,6 @@ def _check_monitoring(settings: Settings) -> None:
         )
 
 
-def _read_file(name: str) -> str:
-    """Return the text of the file *name*, of standard input if it is ``-``."""
-    try:
-        if name == "-":
-            content = sys.stdin.buffer.read()
-        else:
-            with open(name, "rb") as file:  # noqa: PTH123 - pathlib takes longer than the answer
-                content = file.read()
-    except OSError as error:
-        raise ClusterDataError(f"{name} cannot be read: {error.strerror}") from None
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ClusterDataError(f"{name} is not UTF-8 text: {error.reason}") from None
-
-
 def _warn(warnings: list[str]) -> None:
     if warnings:
         lines = "".join([f"  - {warning}\n" for warning in warnings])
@@ -278,7 +262,7 @@ def _other_cluster(settings: Settings, cluster: Cluster) -> Cluster:
         else:
             from ..placement.text_format import read_text
 
-            found, warnings = read_text(_read_file(name or ""))
+            found, warnings = read_text(read_source(name or ""))
     except ClusterDataError as error:
         raise ClusterDataError(f"failed to load data, aborting: {error}") from None
     _warn(warnings)

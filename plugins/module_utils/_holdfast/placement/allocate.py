@@ -9,6 +9,8 @@ Of equal places the last one wins.
 
 from __future__ import annotations
 
+from math import isnan
+
 from .admission import (
     N1,
     policy_failure,
@@ -18,9 +20,9 @@ from .admission import (
 )
 from .model import NO_NODE
 from .pairs import choose_pair
-from .redundancy import Redundancy
+from .redundancy import redundancy_for
 from .score import Score
-from .solution import Solution, best_group, group_line
+from .solution import SAME, Solution, Unplaceable, best_group, group_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,16 +31,8 @@ if TYPE_CHECKING:
     from .model import Cluster, Group, Instance, Node
     from .options import Options
 
-SAME = 1e-7
-"""Scores that differ by less are computed once more in full, as htools does it: what a
-change makes of a deviation near zero is not more exact than that."""
-
 FEW = 16
 """Up to so many equally good nodes are compared that way; beyond, the last is taken."""
-
-
-class Unplaceable(Exception):
-    """There is no answer but this text; it becomes the answer that the request failed."""
 
 
 def candidates(nodes: Sequence[Node], group: int, restrict: Sequence[str] | None) -> list[Node]:
@@ -132,7 +126,11 @@ class Search:
         self.instance = instance
         self.options = options
         self.score = Score([cluster.nodes[index] for index in scope])
-        self.redundancy = Redundancy(cluster, scope, instance) if options.capacity_checks else None
+        self.redundancy = (
+            redundancy_for(cluster, scope, instance, options.better)
+            if options.capacity_checks
+            else None
+        )
 
 
 def _search(search: Search, group: Group, count: int) -> Solution:
@@ -178,7 +176,7 @@ def choose_single(search: Search, nodes: Sequence[Node]) -> Solution:
 def _order(place: tuple[float, int, Node, Instance]) -> tuple[float, int]:
     """Return what sorts places: the last of equals first, the first where there is no score."""
     score, order = place[:2]
-    return (score, order) if score == score else (float("inf"), -order)
+    return (score, order) if not isnan(score) else (float("inf"), -order)
 
 
 def _single_holds(search: Search, place: tuple[float, int, Node, Instance]) -> bool:
@@ -220,19 +218,25 @@ def place_all(
     """Place several instances, each beside the earlier ones; return the cluster after.
 
     Raises `Unplaceable` if no place can be looked for at all, or without a group if
-    there is none for one of them: htools then fails the whole request.
+    there is none for one of them: htools then fails the whole request.  With *options*
+    that better it, only that instance fails.
     """
     from .asked import find_by_name
 
     placed = []
     for instance, count, name in placements:
-        if name is None:
-            group, solution, lines = place_in_best_group(cluster, instance, count, options)
-            lines = [f"Selected group: {group.name}", *lines]
-        else:
-            group = cluster.groups[find_by_name(cluster, "group", name)]
-            solution = place_in_group(cluster, group, instance, count, options)
-            lines = [group_line(group, solution)]
+        try:
+            if name is None:
+                group, solution, lines = place_in_best_group(cluster, instance, count, options)
+                lines = [f"Selected group: {group.name}", *lines]
+            else:
+                group = cluster.groups[find_by_name(cluster, "group", name)]
+                solution = place_in_group(cluster, group, instance, count, options)
+                lines = [group_line(group, solution)]
+        except Unplaceable as error:
+            if not options.better:
+                raise
+            solution, lines = Solution(), [str(error)]
         placed.append((instance, solution, lines))
         if solution.metric is not None:
             cluster = solution.applied_to(cluster)
@@ -243,8 +247,8 @@ def place_secondary(cluster: Cluster, index: int, options: Options) -> tuple[Clu
     """Find a secondary for the instance *index*, which is to be ``drbd`` from then on.
 
     Returns the cluster without the instance on its primary, which was searched, and
-    the place.  As in htools, a drained node may be chosen, and for the N+1 check the
-    instance is still what it was.
+    the place.  As in htools, a drained node may be chosen (not with *options* that better
+    it), and for the N+1 check the instance is still what it was.
     """
     instance = cluster.instance(index)
     if instance.secondary >= 0:
@@ -253,6 +257,8 @@ def place_secondary(cluster: Cluster, index: int, options: Options) -> tuple[Clu
     bare = cluster.with_nodes({primary.index: without_primary(primary, instance)})
     mirrored = instance.as_drbd()
     others = [n for n in bare.nodes if n.group == primary.group and n.index != primary.index]
+    if options.better:
+        others = [node for node in others if not node.offline]
     scope = [node.index for node in bare.nodes]
     search = Search(bare, scope, mirrored, options)
     solution = choose_pair(search, [bare.nodes[primary.index]], others)

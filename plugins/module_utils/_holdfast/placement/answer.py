@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..errors import ClusterDataError
 from .json_text import encode
-from .solution import group_line
+from .solution import Unplaceable, group_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,16 +32,40 @@ class Answer:
         self.result = result
         self.cluster = cluster
 
+    def words(self) -> str:
+        """Return what is said of the request in a sentence."""
+        return ("Request successful: " if self.success else "Request failed: ") + self.info
+
+    def document(self) -> dict[str, Any]:
+        """Return the answer as plain data."""
+        return {"success": self.success, "info": self.words(), "result": self.result}
+
     def text(self) -> str:
         """Return the answer as one line of JSON."""
-        before = "Request successful: " if self.success else "Request failed: "
-        return encode({"success": self.success, "info": before + self.info, "result": self.result})
+        return encode(self.document())
 
 
 def answer(cluster: Cluster, request: Request, options: Options) -> Answer:
-    """Answer *request* about *cluster*."""
-    from .allocate import Unplaceable
+    """Answer *request* about *cluster*.
 
+    With *options* that better htools' answer, its own is told in the info where it is
+    another.
+    """
+    if not options.better:
+        return _answer(cluster, request, options)
+    from .options import Options as Plain
+
+    plain = Plain(options.ignore_soft_errors, options.capacity_checks, options.restrict)
+    theirs = _answer(cluster, request, plain)
+    ours = _answer(cluster, request, options)
+    if ours.document() != theirs.document():
+        ours.info += f"; hail would have said: {theirs.words()}"
+        if ours.success and theirs.success and ours.result != theirs.result:
+            ours.info += f" ({encode(theirs.result)})"
+    return ours
+
+
+def _answer(cluster: Cluster, request: Request, options: Options) -> Answer:
     try:
         found: Answer = _ANSWERS[request.kind](cluster, request, options)
     except (Unplaceable, ClusterDataError) as error:
@@ -82,7 +106,7 @@ def _allocate(cluster: Cluster, request: Request, options: Options) -> Answer:
         lines = [group_line(group, solution)]
     info = ", ".join(lines)
     if solution.metric is None:
-        raise allocate.Unplaceable(info)
+        raise Unplaceable(info)
     names = [node.name for node in solution.nodes]
     return Answer(True, info, names, solution.applied_to(cluster))
 
@@ -93,7 +117,10 @@ def _multi_allocate(cluster: Cluster, request: Request, options: Options) -> Ans
     placing: Any = allocate
     if dedicated(cluster, request):
         from . import dedicated as placing
-    wanted = [(each.instance, each.count, each.group) for each in request.placements]
+    wanted = [
+        (each.instance, each.count, (options.better and each.own_group) or each.group)
+        for each in request.placements
+    ]
     after, placed = placing.place_all(cluster, wanted, options)
     done = [
         [instance.name, [node.name for node in solution.nodes]]
@@ -138,7 +165,7 @@ def _evacuate(cluster: Cluster, request: Request, options: Options) -> Answer:
 
 
 def _allocate_secondary(cluster: Cluster, request: Request, options: Options) -> Answer:
-    from .allocate import Unplaceable, place_secondary
+    from .allocate import place_secondary
 
     (index,) = request.instances
     bare, solution = place_secondary(cluster, index, options)

@@ -22,14 +22,21 @@ EVACUATION_MODES = ("primary-only", "secondary-only", "all")
 
 
 class Placement:
-    """One instance to be placed: on how many nodes, and in which group if one is named."""
+    """One instance to be placed: on how many nodes, and in which group if one is named.
 
-    __slots__ = ("count", "group", "instance")
+    ``own_group`` is the group that the instance itself names in a request for several,
+    which htools does not read.
+    """
 
-    def __init__(self, instance: Instance, count: int, group: str | None) -> None:
+    __slots__ = ("count", "group", "instance", "own_group")
+
+    def __init__(
+        self, instance: Instance, count: int, group: str | None, own_group: str | None = None
+    ) -> None:
         self.instance = instance
         self.count = count
         self.group = group
+        self.own_group = own_group
 
 
 class Request:
@@ -97,7 +104,9 @@ def _read_multi_allocate(
         group = fields.optional("", asked, "group_name", fields.text)
         count = fields.required(owner, data, "required_nodes", fields.whole)
         instance = with_tags(read_instance(name, data), rules)
-        request.placements.append(Placement(instance, count, group))
+        own = data.get("group_name")
+        own_group = own if isinstance(own, str) else None
+        request.placements.append(Placement(instance, count, group, own_group))
 
 
 def _read_relocate(

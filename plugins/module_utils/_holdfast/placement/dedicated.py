@@ -18,9 +18,9 @@ from .admission import (
     with_primary,
     with_secondary,
 )
-from .allocate import Unplaceable, candidates, has_networks
+from .allocate import candidates, has_networks
 from .model import NO_NODE, UNALLOCABLE
-from .solution import Solution, best_group, group_line
+from .solution import Solution, Unplaceable, best_group, group_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

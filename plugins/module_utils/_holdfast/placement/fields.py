@@ -51,16 +51,16 @@ def optional(owner: str, record: Record, key: str, read: Callable[[Any], Value])
 
 def whole(value: Any) -> int:
     """Take a number for a whole one."""
-    if type(value) is int:
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if type(value) is float and abs(value) < 1e300:
+    if isinstance(value, float) and abs(value) < 1e300:
         return round(value)
     raise ClusterDataError("Unable to read Int")
 
 
 def number(value: Any) -> float:
     """Take a number."""
-    if type(value) is int or type(value) is float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
             return float(value)
         except OverflowError:

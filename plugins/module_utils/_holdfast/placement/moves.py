@@ -22,8 +22,11 @@ from .admission import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
-    from .model import Instance, Node
+    from .model import Cluster, Instance, Node
+
+    Opcode = dict[str, Any]
 
 
 class Moved:
@@ -34,6 +37,17 @@ class Moved:
     def __init__(self, nodes: dict[int, Node], instance: Instance) -> None:
         self.nodes = nodes
         self.instance = instance
+
+
+class Found:
+    """A way to move one instance: the cluster after it, and the opcodes that do it."""
+
+    __slots__ = ("cluster", "instance", "opcodes")
+
+    def __init__(self, cluster: Cluster, instance: Instance, opcodes: list[Opcode]) -> None:
+        self.cluster = cluster
+        self.instance = instance
+        self.opcodes = opcodes
 
 
 def common_locations(first: Node, second: Node) -> int:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from .admission import divide
 from .show import show_number
 from .solution import fixed
@@ -37,7 +39,7 @@ def _peers(node: Node) -> str:
 
 
 def _rounded(value: float, width: int, places: int) -> str:
-    if value != value or value in (float("inf"), float("-inf")):
+    if not isfinite(value):
         return show_number(value).rjust(width)
     return fixed(value, places).rjust(width)
 

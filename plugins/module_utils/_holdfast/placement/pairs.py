@@ -75,7 +75,9 @@ def choose_plainly(
         for secondary in secondaries:
             if secondary.index == primary.index:
                 continue
-            why = failure or secondary_failure(secondary, instance, primary.index, False)
+            why = failure or secondary_failure(
+                secondary, instance, primary.index, search.options.force_secondary
+            )
             if why is not None:
                 solution.fail(why)
                 continue
@@ -187,7 +189,9 @@ class _Pairs:
         primaries = {node.index for node in self._primaries}
         possible = []
         for node in self._nodes:
-            failure, barred = as_secondary(node, self._search.instance, primaries, False)
+            failure, barred = as_secondary(
+                node, self._search.instance, primaries, self._search.options.force_secondary
+            )
             others = len(primaries) - (node.index in primaries)
             self._solution.fail(MEMORY, len(barred))
             if failure is not None:

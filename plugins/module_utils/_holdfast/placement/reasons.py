@@ -67,9 +67,8 @@ def _placements(cluster: Cluster, request: Request, options: Options, result: An
     for placement in request.placements:
         names = chosen.get(placement.instance.name, [])
         places = [cluster.numbers[name] for name in names]
-        entry = _explain_new(
-            cluster, placement.instance, placement.count, placement.group, options, places
-        )
+        group = (options.better and placement.own_group) or placement.group
+        entry = _explain_new(cluster, placement.instance, placement.count, group, options, places)
         explained.append(entry)
         if places:
             cluster = _placed(cluster, placement.instance, places)
@@ -162,9 +161,9 @@ def _rejections(node: Node, instance: Instance, count: int, options: Options) ->
     if failure is not None:
         found.append({"node": node.name, "role": "primary", "failure": failure, "limits": broken})
     if count == 2:
-        failure = secondary_failure(node, instance, -1, False)
+        failure = secondary_failure(node, instance, -1, options.force_secondary)
         if failure is not None:
-            broken = secondary_limits(node, instance, False)
+            broken = secondary_limits(node, instance, options.force_secondary)
             found.append(
                 {"node": node.name, "role": "secondary", "failure": failure, "limits": broken}
             )
@@ -220,7 +219,7 @@ def _decided(
 
 def _rejected_as(node: Node, instance: Instance, role: str, options: Options) -> bool:
     if role == "secondary":
-        return secondary_failure(node, instance, -1, False) is not None
+        return secondary_failure(node, instance, -1, options.force_secondary) is not None
     if policy_failure(instance, node.policy, node.exclusive) is not None:
         return True
     return primary_failure(node, instance, options.ignore_soft_errors) is not None

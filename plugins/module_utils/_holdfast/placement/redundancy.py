@@ -20,7 +20,7 @@ candidate can change the outcome:
 from __future__ import annotations
 
 from .admission import policy_failure, primary_failure, with_primary
-from .model import RESTARTED_TEMPLATES
+from .model import RESTARTED_TEMPLATES, STATE_DOWN, Instance
 from .moves import Moved, failover, failover_to
 from .score import Score
 
@@ -28,34 +28,42 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .model import Cluster, Instance, Node
+    from .model import Cluster, Node
 
 
 def can_evacuate(cluster: Cluster, lost: Node, scope: list[int]) -> bool:
     """Return whether all that runs on *lost* can run elsewhere; *scope* is what is scored."""
+    return first_stuck(cluster, lost, scope) is None
+
+
+def first_stuck(cluster: Cluster, lost: Node, scope: list[int]) -> Instance | None:
+    """Return the first instance for which there is no place if *lost* is, None if all find one."""
     nodes = list(cluster.nodes)
     primaries = [cluster.instance(index) for index in lost.primaries]
     for instance in primaries:
         if instance.template == "drbd":
             if instance.secondary < 0:
-                return False
+                return instance
             moved = failover(nodes, instance, True)
             if isinstance(moved, str):
-                return False
+                return instance
             _take(nodes, moved.nodes)
     others = [instance for instance in primaries if instance.template != "drbd"]
     if not others:
-        return True
+        return None
     targets = [index for index in scope if nodes[index].group == lost.group and index != lost.index]
     group = [index for index in scope if nodes[index].group == lost.group]
     for instance in others:
         if instance.template in RESTARTED_TEMPLATES and not _evacuate(
             nodes, instance, targets, group
         ):
-            return False
+            return instance
     rest = [instance for instance in others if instance.template not in RESTARTED_TEMPLATES]
     rest.sort(key=lambda instance: -instance.memory)
-    return all(_create_again(nodes, instance, targets, scope) for instance in rest)
+    for instance in rest:
+        if not _create_again(nodes, instance, targets, scope):
+            return instance
+    return None
 
 
 def _evacuate(nodes: list[Node], instance: Instance, targets: list[int], group: list[int]) -> bool:
@@ -112,13 +120,21 @@ class Redundancy:
 
     *scope* are the nodes that are looked at: those of a group, or all.  An instance that
     has a number is there already: as in htools the check then takes its old nodes for
-    those that it fails over between, and its old template.
+    those that it fails over between, and its old template.  Of the nodes *tolerated*
+    it does not matter whether they can be lost.
     """
 
-    def __init__(self, cluster: Cluster, scope: list[int], instance: Instance) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        scope: list[int],
+        instance: Instance,
+        tolerated: frozenset[int] = frozenset(),
+    ) -> None:
         self._cluster = cluster
         self._scope = scope
         self._instance = instance
+        self._looked_at = frozenset(scope) - tolerated
         # An instance that is there is checked as it was before, whatever it becomes.
         self._checked = cluster.instance(instance.index) if instance.index >= 0 else instance
         self._memory = instance.running_memory
@@ -127,14 +143,16 @@ class Redundancy:
         self._by_arithmetic = _ordinary(cluster, nodes, instance)
         self._forbidden: dict[frozenset[str], set[int]] = {}
         self._bound = any(node.migration for node in nodes)
-        self._unsure = scope if not self._by_arithmetic else self._not_safe(nodes)
+        unsure = scope if not self._by_arithmetic else self._not_safe(nodes)
+        self._unsure = [index for index in unsure if index not in tolerated]
+        self._tolerated = tolerated
         self.hopeless = self._by_arithmetic and self._fails_already(nodes)
         """No placement at all passes: a failover fails before anything is placed."""
 
     def _fails_already(self, nodes: list[Node]) -> bool:
         all_nodes = self._cluster.nodes
-        full = {n.index for n in nodes if n.free_disk <= 0 and not n.offline}
-        inside = set(self._scope)
+        full = {n.index for n in nodes if n.free_disk <= 0 and not n.offline} - self._tolerated
+        inside = self._looked_at
         for node in nodes:
             if not node.peers:
                 continue
@@ -147,7 +165,8 @@ class Redundancy:
                 return True
             if self._bound:
                 for peer in node.peers:
-                    if not all_nodes[peer].migration <= node.accepts:
+                    allowed = all_nodes[peer].migration <= node.accepts
+                    if not allowed and peer not in self._tolerated:
                         return True
         return False
 
@@ -212,11 +231,15 @@ class Redundancy:
         left = node.unallocated - self._memory
         if left > node.reserved or not node.peers:
             return True
-        inside = set(self._scope)
         for peer, kept in node.peers.items():
-            if peer in inside and left - kept + node.idle_peers.get(peer, 0) <= 0:
+            if peer in self._looked_at and left - kept + node.idle_peers.get(peer, 0) <= 0:
                 return False
         return True
+
+    @property
+    def certain(self) -> bool:
+        """Whether every node may be lost as things are, as far as arithmetic tells."""
+        return not self.hopeless and not self._unsure
 
     @property
     def decided(self) -> bool:
@@ -261,6 +284,32 @@ class Redundancy:
         known = None if instance.index >= 0 else instance
         after = self._cluster.with_nodes(changed, known)
         return all(can_evacuate(after, after.nodes[index], self._scope) for index in self._unsure)
+
+
+def redundancy_for(
+    cluster: Cluster, scope: list[int], instance: Instance, tolerant: bool
+) -> Redundancy:
+    """Return the check for *instance*; if *tolerant* only of nodes that can be lost now.
+
+    htools refuses every placement for a node that could not be lost before it either.
+    """
+    strict = Redundancy(cluster, scope, instance)
+    if not tolerant or strict.certain:
+        return strict
+    return Redundancy(cluster, scope, instance, frozenset(not_redundant(cluster, scope)))
+
+
+def all_redundant(cluster: Cluster, scope: list[int]) -> bool:
+    """Return whether each node of *scope* may be lost; by arithmetic if that is enough."""
+    nothing = Instance("", 0, 0, [], None, 0, STATE_DOWN, [], "diskless", 0, [], False)
+    if Redundancy(cluster, scope, nothing).certain:
+        return True
+    return all(can_evacuate(cluster, cluster.nodes[index], scope) for index in scope)
+
+
+def not_redundant(cluster: Cluster, scope: list[int]) -> list[int]:
+    """Return the nodes of *scope* whose instances could not all run elsewhere."""
+    return [index for index in scope if not can_evacuate(cluster, cluster.nodes[index], scope)]
 
 
 def _ordinary(cluster: Cluster, nodes: Iterable[Node], instance: Instance) -> bool:

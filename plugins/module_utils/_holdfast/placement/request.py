@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     Record = dict[str, Any]
 
 HYPERVISORS = ("kvm", "xen-pvm", "chroot", "xen-hvm", "lxc", "fake")
+OWNER = "invalid iallocator message"
 TEXT_OR_NOTHING = frozenset({str, type(None)})
 TEMPLATES = frozenset(DISK_TEMPLATES)
 
@@ -47,11 +48,27 @@ def read_request(text: str, static_node_memory: int) -> tuple[Cluster, Request, 
     memory where that is KVM, unless it is 0.  Raises `ClusterDataError` with the text
     of htools if anything needed is missing or of the wrong type.
     """
-    owner = "invalid iallocator message"
+    message = _message(text)
+    asked = fields.required(OWNER, message, "request", fields.record)
+    cluster, rules, warnings = _read_cluster(message, static_node_memory)
+    return cluster, read_asked(asked, cluster, rules), warnings
+
+
+def read_described_cluster(text: str, static_node_memory: int) -> tuple[Cluster, list[str]]:
+    """Return the cluster in the JSON *text*, whatever is asked there, and what looks wrong."""
+    cluster, _rules, warnings = _read_cluster(_message(text), static_node_memory)
+    return cluster, warnings
+
+
+def _message(text: str) -> Record:
     message = parse(text, "Parsing input IAllocator message")
     if not isinstance(message, dict):
         raise ClusterDataError("Parsing input IAllocator message: Unable to read JSObject")
-    asked = fields.required(owner, message, "request", fields.record)
+    return message
+
+
+def _read_cluster(message: Record, static_node_memory: int) -> tuple[Cluster, TagRules, list[str]]:
+    owner = OWNER
     groups = _read_groups(fields.required(owner, message, "nodegroups", fields.record))
     nodes = fields.required(owner, message, "nodes", fields.record)
     assembly = Assembly(groups)
@@ -75,7 +92,7 @@ def read_request(text: str, static_node_memory: int) -> tuple[Cluster, Request, 
     if hypervisors[:1] == ["kvm"] and static_node_memory:
         assembly.set_node_memory(static_node_memory)
     warnings = assembly.finish()
-    return assembly.cluster, read_asked(asked, assembly.cluster, rules), warnings
+    return assembly.cluster, rules, warnings
 
 
 _hypervisor = fields.one_of("Hypervisor", HYPERVISORS)
@@ -163,16 +180,16 @@ def _quick_node(data: Any, groups: dict[str, int]) -> tuple[Any, ...]:
     tags = data.get("tags")
     if (
         data.get("vm_capable", True) is not True
-        or not type(offline) is type(drained) is type(exclusive) is bool
-        or type(tags) is not list
+        or not offline.__class__ is drained.__class__ is exclusive.__class__ is bool
+        or tags.__class__ is not list
     ):
         raise ValueError
     for tag in tags:
-        if type(tag) is not str:
+        if tag.__class__ is not str:
             raise ValueError
     if offline:
         total = 0 if exclusive else parameters["spindle_count"]
-        if type(total) is not int:
+        if total.__class__ is not int:
             raise ValueError
         return (group, tags, True, exclusive, 0.0, 0, 0, 0.0, 0, 0.0, 0, total, 0)
     total_spindles = data["total_spindles"] if exclusive else parameters["spindle_count"]
@@ -182,14 +199,14 @@ def _quick_node(data: Any, groups: dict[str, int]) -> tuple[Any, ...]:
     memory, disk, cpus = data["total_memory"], data["total_disk"], data["total_cpus"]
     if not (
         type(total_spindles)
-        is type(free_spindles)
-        is type(node_memory)
-        is type(free_memory)
-        is type(free_disk)
-        is type(node_cpus)
-        is type(memory)
-        is type(disk)
-        is type(cpus)
+        is free_spindles.__class__
+        is node_memory.__class__
+        is free_memory.__class__
+        is free_disk.__class__
+        is node_cpus.__class__
+        is memory.__class__
+        is disk.__class__
+        is cpus.__class__
         is int
     ):
         raise ValueError
@@ -299,17 +316,19 @@ def _quick_instance(data: Any, numbers: dict[str, int]) -> tuple[Any, ...]:
     use, tags, template = data["spindle_use"], data["tags"], data["disk_template"]
     nodes, disks, nics = data["nodes"], data["disks"], data["nics"]
     if (
-        not type(memory) is type(disk) is type(vcpus) is type(use) is int
-        or not type(tags) is type(nodes) is type(disks) is type(nics) is list
+        not memory.__class__ is disk.__class__ is vcpus.__class__ is use.__class__ is int
+        or not tags.__class__ is nodes.__class__ is disks.__class__ is nics.__class__ is list
         or template not in TEMPLATES
     ):
         raise ValueError
     for tag in tags:
-        if type(tag) is not str:
+        if tag.__class__ is not str:
             raise ValueError
     for volume in disks:
         spindles = volume.get("spindles")
-        if type(volume["size"]) is not int or (spindles is not None and type(spindles) is not int):
+        if volume["size"].__class__ is not int or (
+            spindles is not None and spindles.__class__ is not int
+        ):
             raise ValueError
     for nic in nics:
         if not TEXT_OR_NOTHING.issuperset(map(type, nic.values())):

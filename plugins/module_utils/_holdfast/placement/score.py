@@ -171,6 +171,21 @@ class Score:
         """Return the score after each of *changes*, a node before and after."""
         return self._weigh(*self._changed(changes))
 
+    def moved(self, before: Node, after: Node, group: int) -> Score:
+        """Return the score once *before* became *after*, if that is a node of *group*."""
+        twin = Score(())
+        twin.count, twin.rows, twin.pairs = self.count, self.rows, self.pairs
+        changes = [(before, after)] if before.group == group else []
+        changed = self._changed(changes)
+        twin.variances, twin.totals, twin.offline, twin.offline_primary, _excess = changed
+        twin.sums = list(self.sums)
+        if changes and not before.offline:
+            new = spread_values(after)
+            old = spread_values(before)
+            twin.sums = [total + y - x for total, x, y in zip(self.sums, old, new)]
+            twin.rows = {**self.rows, after.index: new}
+        return twin
+
     def terms(self, changes: Sequence[tuple[Node, Node]] = ()) -> dict[str, float]:
         """Return each weighted term by its name, as it is after *changes*."""
         parts = self._parts(*self._changed(changes))

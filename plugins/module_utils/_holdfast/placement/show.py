@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from .fields import quoted, quoted_list
 
 TYPE_CHECKING = False
@@ -40,7 +42,7 @@ def show_group(group: Group) -> str:
 
 def show_number(value: float) -> str:
     """Return *value* as a Haskell program shows a floating point number."""
-    if value != value:
+    if isnan(value):
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"

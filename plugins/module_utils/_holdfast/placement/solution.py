@@ -4,14 +4,27 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from .admission import FAILURES
 from .model import UNALLOCABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Union
+
     from .model import Cluster, Group, Instance, Node
 
-    Metric = float | tuple[list[int], int]
+    Metric = Union[float, tuple[list[int], int]]
+
+
+SAME = 1e-7
+"""Scores that differ by less are computed once more in full, as htools does it: what a
+change makes of a deviation near zero is not more exact than that."""
+
+
+class Unplaceable(Exception):
+    """There is no answer but this text; it becomes the answer that the request failed."""
 
 
 class Solution:
@@ -70,7 +83,7 @@ def show_metric(metric: Metric) -> str:
     if isinstance(metric, tuple):
         lost, free = metric
         return f"([{','.join([str(each) for each in lost])}],{free})"
-    if metric != metric:
+    if isnan(metric):
         return "NaN"
     if metric in (float("inf"), float("-inf")):
         return "Infinity" if metric > 0 else "-Infinity"
