@@ -174,7 +174,7 @@ def _interfaces_of(name: str, data: Mapping[str, Any], new: bool) -> list[Interf
 def _by_name(networks: Sequence[Network]) -> dict[str, Network]:
     known: dict[str, Network] = {}
     for network in networks:
-        for name in {network.name, network.uuid}:
+        for name in (network.name, network.uuid):
             if known.setdefault(name, network) is not network:
                 raise InputError("networks", name, "each name and uuid for one network only")
     return known

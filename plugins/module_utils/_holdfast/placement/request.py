@@ -180,7 +180,7 @@ def _quick_node(data: Any, groups: dict[str, int]) -> tuple[Any, ...]:
     tags = data.get("tags")
     if (
         data.get("vm_capable", True) is not True
-        or not offline.__class__ is drained.__class__ is exclusive.__class__ is bool
+        or not (offline.__class__ is drained.__class__ is exclusive.__class__ is bool)
         or tags.__class__ is not list
     ):
         raise ValueError
@@ -198,7 +198,7 @@ def _quick_node(data: Any, groups: dict[str, int]) -> tuple[Any, ...]:
     free_disk, node_cpus = data["free_disk"], data["reserved_cpus"]
     memory, disk, cpus = data["total_memory"], data["total_disk"], data["total_cpus"]
     if not (
-        type(total_spindles)
+        total_spindles.__class__
         is free_spindles.__class__
         is node_memory.__class__
         is free_memory.__class__
@@ -316,8 +316,8 @@ def _quick_instance(data: Any, numbers: dict[str, int]) -> tuple[Any, ...]:
     use, tags, template = data["spindle_use"], data["tags"], data["disk_template"]
     nodes, disks, nics = data["nodes"], data["disks"], data["nics"]
     if (
-        not memory.__class__ is disk.__class__ is vcpus.__class__ is use.__class__ is int
-        or not tags.__class__ is nodes.__class__ is disks.__class__ is nics.__class__ is list
+        not (memory.__class__ is disk.__class__ is vcpus.__class__ is use.__class__ is int)
+        or not (tags.__class__ is nodes.__class__ is disks.__class__ is nics.__class__ is list)
         or template not in TEMPLATES
     ):
         raise ValueError
