@@ -16,6 +16,8 @@ description:
   - Switches machines with any installed fence agent, and asks the device for their state
     afterwards in a call of its own. Only that answer counts, not what the agent said of its
     success. Without it the task fails.
+  - A plug that is off has to be in the list of its device too, since some agents say that of
+    plugs that do not exist. Of agents that are known to fail for such plugs it is not asked.
   - The machines are nodes of a fence configuration file, with all their devices and levels, or
     plugs of one agent whose parameters are given in the task.
   - Many machines are treated at the same time, each device with one of them at a time. One that
@@ -100,7 +102,7 @@ options:
       - monitor
       - validate-all
 notes:
-  - In check mode nothing is switched; devices are only asked for their status.
+  - In check mode nothing is switched; devices are only asked for their status and their list.
   - The evidence V(assumed) of agents such as C(fence_sbd) or C(fence_scsi) rests on a watchdog on
     the machine, or on its being cut off from storage or network. It may still run.
   - A random or fixed delay of a node in O(config) passes before it is switched off here too.

@@ -33,7 +33,8 @@ options:
         owner can read, and C(password_script) a program there that prints it.
       - C(timeout) is the seconds after which switching and its proof have failed together, 20
         unless given, and C(retries) how often a command that failed is tried again, once unless
-        given. After a timeout nothing is tried again.
+        given. After a timeout nothing is tried again. A fence that the cluster sends ends after
+        ten minutes, whatever its devices have.
       - C(actions) has a C(timeout) and C(retries) of its own for single actions, such as
         C(status).
       - C(host_map) is for a device with many plugs. It tells the plug of each node, or a list of

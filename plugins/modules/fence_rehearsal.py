@@ -95,7 +95,8 @@ options:
   address:
     description:
       - Where the node of O(consent) answers on the network. It has to fall silent while its plug
-        is off and to answer again afterwards. Only this shows that the plug is its own for sure.
+        is off and to answer again afterwards. Only this shows that the plug is its own for sure;
+        without it a remark says so, in the result and in the report.
     type: str
   port:
     description:
@@ -165,6 +166,7 @@ nodes:
           manner: asked
           verdict: works
           problems: []
+          remarks: []
 report:
   description: The file with all rehearsals of all nodes; the text beside it has C(.txt) added.
   returned: success

@@ -129,17 +129,21 @@ def compare(agent: Agent, rounds: int) -> bool:
     return met
 
 
+def repeat(call: Callable[[], None], rounds: int, times: list[float]) -> None:
+    """Make a call so many times and note the seconds that each took."""
+    for _round in range(rounds):
+        times.append(seconds(call))
+
+
 def together(agent: Agent, threads: int, rounds: int) -> None:
     """Show what a call takes while other threads make the same."""
     print(f"{agent.name}, by {threads} threads at once")
     for name, call in (("subprocess.run", agent.bare), ("our runner", agent.ours)):
         times: list[float] = []
-
-        def work(call: Callable[[], None] = call, times: list[float] = times) -> None:
-            for _round in range(rounds):
-                times.append(seconds(call))
-
-        workers = [threading.Thread(target=work) for _number in range(threads)]
+        workers = [
+            threading.Thread(target=repeat, args=(call, rounds, times))
+            for _number in range(threads)
+        ]
         for worker in workers:
             worker.start()
         for worker in workers:

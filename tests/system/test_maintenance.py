@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Global maintenance on real daemons: declared, set by hand, over by itself, and past its manager."""
+"""Global maintenance on real daemons: declared, set by hand, over by itself, and past a manager."""
 
 from __future__ import annotations
 

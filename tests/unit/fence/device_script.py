@@ -66,8 +66,9 @@ metadata) cat <<'XML'
 off) {off};;
 on) {on};;
 status) {status};;
-list) printf '1,web\\n2,\\n';;
+list) {listed};;
 monitor) exit {monitor};;
+validate-all) {validate};;
 esac
 """
 
@@ -76,6 +77,13 @@ ON = "echo on > $state"
 STATUS = (
     'case $(cat "$state" 2>/dev/null || echo on) in on) exit 0;; off) exit 2;; *) exit 1;; esac'
 )
+
+LISTED = "printf '1,web\\n2,\\n'"
+
+
+def listing(*plugs):
+    """Return what makes a fence agent list these plugs."""
+    return f"printf '%s,\\n' {' '.join(plugs)}"
 
 
 def device_metadata(name="fence_test", plugs=PLUGS, actions=ACTIONS, automatic_on=False):
@@ -90,7 +98,16 @@ def device_metadata(name="fence_test", plugs=PLUGS, actions=ACTIONS, automatic_o
 
 
 def write_device(
-    folder, name="fence_test", off=OFF, on=ON, status=STATUS, monitor=0, metadata=None, **described
+    folder,
+    name="fence_test",
+    off=OFF,
+    on=ON,
+    status=STATUS,
+    monitor=0,
+    validate=":",
+    listed=LISTED,
+    metadata=None,
+    **described,
 ):
     """Write a fence agent below *folder* and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,6 +119,8 @@ def write_device(
             on=on,
             status=status,
             monitor=monitor,
+            validate=validate,
+            listed=listed,
             metadata=metadata or device_metadata(name, **described),
         )
     )

@@ -27,6 +27,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.check 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.operate import operate
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove import (
     diagnose,
     power_off,
@@ -43,8 +44,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.turns 
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
     OFF,
     ON,
+    PLUGS,
     STATUS,
     calls,
+    listing,
     write_device,
 )
 
@@ -126,7 +129,8 @@ def test_a_device_that_is_slow_to_switch_is_asked_until_it_is_off(tmp_path, node
 def test_what_each_device_said_is_told_without_its_password(tmp_path, node):
     off = f'echo "hunter2 accepted"; {OFF}'
     result = power_off(node([(device(tmp_path, off=off), "1")]), "n1")
-    assert [(one.action, one.exit_status) for one in result.steps] == [("off", 0), ("status", 2)]
+    answers = [(one.action, one.exit_status) for one in result.steps]
+    assert answers == [("off", 0), ("status", 2), ("list", 0)]
     assert result.steps[0].text == "******** accepted"
     assert "hunter2" not in repr(result)
     assert result.confirmed_at is not None
@@ -144,7 +148,7 @@ def test_both_power_supplies_must_be_off(tmp_path, node):
 def test_all_of_a_level_is_switched_before_any_of_it_is_proved(tmp_path, node):
     agent = device(tmp_path)
     power_off(node([(agent, "1"), (agent, "2")]), "n1")
-    assert calls(tmp_path / "a") == ["off 1", "off 2", "status 1", "status 2"]
+    assert calls(tmp_path / "a") == ["off 1", "off 2", "status 1", "list ", "status 2", "list "]
 
 
 def test_a_level_that_hangs_ends_there_and_the_next_one_is_tried(tmp_path, node):
@@ -158,7 +162,7 @@ def test_a_level_that_hangs_ends_there_and_the_next_one_is_tried(tmp_path, node)
     assert result.confirmed
     assert "fence level 2" in result.reason
     assert calls(tmp_path / "b") == []
-    assert [one.level for one in result.steps] == [1, 2, 2]
+    assert [one.level for one in result.steps] == [1, 2, 2, 2]
 
 
 def test_an_agent_that_is_missing_fails_its_level_only(tmp_path, node):
@@ -264,7 +268,7 @@ def test_a_command_that_failed_is_sent_again_once_its_status_says_that_it_did_no
 def test_an_off_that_failed_but_worked_is_not_sent_again(tmp_path, node):
     configuration = node([(device(tmp_path, off=f"{OFF}; exit 1"), "1")], timeout=10.0)
     assert power_off(configuration, "n1", FenceTools(sleep=lambda _seconds: None)).confirmed
-    assert calls(tmp_path / "a") == ["off 1", "status 1", "status 1"]
+    assert calls(tmp_path / "a") == ["off 1", "status 1", "status 1", "list "]
 
 
 @pytest.mark.parametrize(
@@ -362,15 +366,20 @@ def test_two_requests_for_one_node_are_one_fence(tmp_path, node):
         lambda _name: power_off(configuration, "n1", FenceTools(turns=turns)),
     )
     assert all(result.confirmed for result in ends.done.values())
-    assert calls(tmp_path / "a") == ["off 1", "status 1"]
+    assert calls(tmp_path / "a") == ["off 1", "status 1", "list "]
 
 
 BUSY = "mkdir $here/busy || touch $here/together; sleep 0.05; rmdir $here/busy"
 
 
 def test_a_device_is_asked_one_thing_at_a_time_for_all_of_its_nodes(tmp_path):
-    agent = device(tmp_path, off=f"{BUSY}; {OFF}", status=f"{BUSY} 2>/dev/null; {STATUS}")
     plugs = [str(number) for number in range(6)]
+    agent = device(
+        tmp_path,
+        off=f"{BUSY}; {OFF}",
+        status=f"{BUSY} 2>/dev/null; {STATUS}",
+        listed=f"{BUSY}; {listing(*plugs)}",
+    )
     configuration = plugs_of_device(agent, {"ip": "x"}, plugs, 20.0)
     ends = together(plugs, lambda plug: power_off(configuration, plug))
     assert all(ends.done[plug].evidence == "device-verified" for plug in plugs)
@@ -384,6 +393,111 @@ def test_a_plug_that_does_not_exist_is_never_off(tmp_path, node):
     result = power_off(node([(agent, "9")], timeout=0.6), "n1")
     assert not result.confirmed
     assert "no outlet 9" in result.steps[-1].text
+
+
+def off_for_all(tmp_path, folder="a", **behaviour):
+    """Write an agent that takes whatever it was not told to switch on for off."""
+    return device(tmp_path, folder, status="exit 2", **behaviour)
+
+
+@pytest.mark.parametrize(
+    ("listed", "says"),
+    [
+        (listing("1", "2"), "the device has no such plug; it lists 1, 2"),
+        ("printf '1,web\\n'", "it lists 1 (web)"),
+        (":", "it lists none"),
+        ("echo 'NOTICE: List option is not working on this device yet'", "it lists none"),
+        ("exit 1", "does not say whether it has this plug"),
+        ("sleep 60", "does not say whether it has this plug"),
+        ("yes 1,web | head -c 3000000", "its list cannot be read"),
+    ],
+)
+def test_an_off_of_a_plug_that_the_device_does_not_list_proves_nothing(
+    tmp_path, node, listed, says
+):
+    configuration = node([(off_for_all(tmp_path, listed=listed), "9")], timeout=2.0)
+    result = power_off(configuration, "n1")
+    assert (result.confirmed, result.evidence, result.proof_at) == (False, "none", None)
+    assert "d1 plug 9: it says off, " in result.reason
+    assert says in result.reason
+    status = power_status(configuration, "n1")
+    assert (status.power, status.confirmed, status.proof_at) == ("unknown", False, None)
+    assert says in status.reason
+
+
+@pytest.mark.parametrize("plug", ["2", "web", "3"])
+def test_a_plug_is_listed_by_its_number_its_name_or_on_the_first_of_stacked_switches(
+    tmp_path, node, plug
+):
+    listed = "printf '1,other\\n2,web\\n1:3,\\n'"
+    assert power_off(node([(off_for_all(tmp_path, listed=listed), plug)]), "n1").confirmed
+
+
+def test_a_plug_that_was_seen_on_is_there_and_no_list_is_asked_for(tmp_path, node):
+    slow = f"echo x >> $here/asked; [ $(wc -l < $here/asked) -ge 3 ] && echo off > $state; {STATUS}"
+    agent = device(tmp_path, off=":", status=slow)
+    assert power_off(node([(agent, "1")], timeout=20.0), "n1").confirmed
+    assert "list " not in calls(tmp_path / "a")
+
+
+def test_the_list_of_a_device_is_asked_for_once_for_all_plugs_of_a_node(tmp_path, node):
+    document = {
+        "devices": {"d": {"agent": device(tmp_path), "parameters": {"ip": "x"}}},
+        "nodes": {"n1": {"levels": [[{"device": "d", "plug": one} for one in ("1", "2")]]}},
+    }
+    assert power_off(parse_fence_configuration(document), "n1").confirmed
+    assert calls(tmp_path / "a") == ["off 1", "off 2", "status 1", "list ", "status 2"]
+
+
+@pytest.mark.parametrize(
+    ("described", "plug"),
+    [
+        ({"name": "fence_wti"}, "9"),
+        ({"actions": ("on", "off", "status", "metadata")}, "9"),
+        ({"plugs": ""}, None),
+        ({"name": "fence_brocade"}, "9"),
+    ],
+    ids=["it refuses such plugs", "it has no list", "it has no plugs", "its off is no proof"],
+)
+def test_where_a_list_would_tell_nothing_new_none_is_asked_for(tmp_path, node, described, plug):
+    agent = off_for_all(tmp_path, listed=":", **described)
+    assert power_off(node([(agent, plug)]), "n1").confirmed
+    assert "list " not in calls(tmp_path / "a")
+
+
+@pytest.mark.parametrize(("value", "believed"), [(True, False), ("1", False), (False, True)])
+def test_an_agent_that_is_told_to_take_a_missing_plug_for_off_is_not_believed(
+    tmp_path, node, value, believed
+):
+    given = (
+        '<parameter name="missing_as_off" required="0"><getopt mixed="--m" />'
+        '<content type="boolean" /><shortdesc lang="en">x</shortdesc></parameter>'
+    )
+    agent = off_for_all(tmp_path, name="fence_virsh", plugs=PLUGS + given)
+    configuration = node([(agent, "9")])
+    parameters = {**configuration.devices["d1"].parameters, "missing_as_off": value}
+    changed = replace(configuration.devices["d1"], parameters=parameters)
+    configuration = replace(configuration, devices={"d1": changed})
+    assert power_off(configuration, "n1").confirmed is believed
+
+
+def test_the_last_answer_counts_and_not_the_question_that_was_cut_off(tmp_path, node):
+    status = "echo x >> $here/asked; [ $(wc -l < $here/asked) -ge 2 ] && sleep 60; exit 0"
+    agent = device(tmp_path, off=":", status=status)
+    result = power_off(node([(agent, "1")], timeout=3.0), "n1")
+    assert result.steps[-1].timed_out
+    assert "its status is on, not off" in result.reason
+
+
+def test_nothing_is_asked_any_more_once_the_time_for_all_of_it_is_over(tmp_path, node):
+    hangs, good = device(tmp_path, off="sleep 60"), device(tmp_path, "b")
+    configuration = node([(hangs, "1")], [(good, "1")], timeout=30.0)
+    began = time.monotonic()
+    result = power_off(configuration, "n1", within=1.0)
+    assert time.monotonic() - began < 15.0
+    assert not result.confirmed
+    assert "level 2: d2 plug 1: off failed: The time for all of it is over" in result.reason
+    assert calls(tmp_path / "b") == []
 
 
 def test_gigabytes_of_output_do_not_keep_a_fence_from_ending(tmp_path, node):
@@ -442,14 +556,14 @@ def test_a_node_that_does_not_come_on_is_said_so(tmp_path, node, on, status, rea
 def test_a_nodes_power_follows_from_all_of_its_plugs(tmp_path, node, states, power):
     levels = []
     for number, level in enumerate(states):
-        agent = device(tmp_path, f"l{number}")
+        agent = device(tmp_path, f"l{number}", listed=listing("0", "1"))
         levels.append([(agent, str(plug)) for plug in range(len(level))])
         for plug, state in enumerate(level):
             (tmp_path / f"l{number}" / f"state-{plug}").write_text(state)
     result = power_status(node(*levels), "n1")
     assert result.power == power
     assert result.confirmed == (power != "unknown")
-    assert {one.action for one in result.steps} == {"status"}
+    assert {one.action for one in result.steps} <= {"status", "list"}
 
 
 def test_a_plan_switches_only_what_is_not_as_wanted(tmp_path, node):
@@ -473,9 +587,10 @@ def test_a_reboot_whose_off_is_not_proved_does_not_switch_on(tmp_path, node):
 
 
 def test_a_single_device_is_a_configuration_of_its_own(tmp_path):
-    configuration, name = single_device(device(tmp_path), {"ip": "x"}, "7", 2.0)
+    agent = device(tmp_path, listed=listing("7"))
+    configuration, name = single_device(agent, {"ip": "x"}, "7", 2.0)
     assert power_off(configuration, name).confirmed
-    assert calls(tmp_path / "a") == ["off 7", "status 7"]
+    assert calls(tmp_path / "a") == ["off 7", "status 7", "list "]
 
 
 def test_devices_are_asked_once_each_and_a_failure_is_named(tmp_path, node):
@@ -487,6 +602,22 @@ def test_devices_are_asked_once_each_and_a_failure_is_named(tmp_path, node):
     ill = node([(device(tmp_path, "b", monitor=1), "1")])
     with pytest.raises(FenceError, match="d1 failed to answer monitor"):
         ask_devices(ill, "n1", "monitor")
+
+
+def test_a_device_is_told_a_plug_where_its_parameters_are_incomplete_without(tmp_path, node):
+    agent = device(tmp_path)
+    document = {
+        "devices": {"d": {"agent": agent, "parameters": {"ip": "x"}}},
+        "nodes": {
+            "n1": {"levels": [[{"device": "d", "plug": "1"}, {"device": "d", "plug": "2"}]]},
+            "n2": {"levels": [[{"device": "d", "plug": "3"}]]},
+        },
+    }
+    configuration = parse_fence_configuration(document)
+    ask_devices(configuration, "n2", "validate-all")
+    assert not operate(configuration, ["n1", "n2"], "validate-all", False).failure
+    ask_devices(configuration, "n1", "monitor")
+    assert calls(tmp_path / "a") == ["validate-all 3", "validate-all 1", "monitor "]
 
 
 def test_a_configuration_is_checked_against_its_agents_without_asking_a_device(tmp_path, node):

@@ -40,6 +40,13 @@ def test_a_device_that_is_never_let_go_of_is_a_failure_and_not_a_hang():
         pass
 
 
+def test_who_has_less_patience_waits_no_longer_than_that():
+    turns = Turns()
+    busy = pytest.raises(FenceError, match=r"busy with others for 0\.01 seconds")
+    with turns.turn("board", "bmc1"), busy, turns.turn("board", "bmc1", 0.01):
+        pass
+
+
 def meanwhile(turns, request, second_request):
     """Ask a second time while the first is under way; return what both got, and the calls."""
     under_way, go_on = threading.Event(), threading.Event()
@@ -89,11 +96,15 @@ def test_another_request_is_carried_out_by_itself():
     assert sorted(calls) == ["quick", "slow"]
 
 
+def refuse():
+    raise FenceError("no.")
+
+
 def test_an_ended_request_is_carried_out_again_and_a_failed_one_fails():
     turns = Turns()
     assert [turns.joined("off", lambda one=one: one) for one in (1, 2)] == [1, 2]
     with pytest.raises(FenceError, match="no"):
-        turns.joined("off", lambda: (_ for _ in ()).throw(FenceError("no.")))
+        turns.joined("off", refuse)
     assert turns.joined("off", lambda: 3) == 3
 
 

@@ -115,6 +115,32 @@ def test_two_nodes_on_one_plug_by_number_and_by_name_both_fail(second):
     assert "it is the plug of n2 too" in found["n1"].problems[0]
 
 
+def test_a_shared_plug_that_the_device_calls_like_the_other_node_is_one_problem_and_not_two():
+    wanted = configuration(n1=[[("outlets", "2")]], web=[[("outlets", "web")]])
+    found = verdicts(wanted, {("outlets", "2"): ON, ("outlets", "web"): ON}, **LISTED)
+    assert found["n1"].problems == ("n1: level 1, outlets plug 2: it is the plug of web too.",)
+
+
+@pytest.mark.parametrize("plugs", [LIST, None])
+def test_a_plug_that_is_on_but_not_listed_fails_where_its_off_would_not_be_believed(plugs):
+    wanted = configuration(n1=[[("outlets", "9")]])
+    outlets = device("outlets", plugs=plugs, has_to_list=True)
+    found = verdicts(wanted, {("outlets", "9"): ON}, ["n1"], outlets=outlets)["n1"]
+    assert found.verdict == "fails"
+    assert found.problems == (
+        "n1: level 1, outlets plug 9: an off would not be confirmed, as the device does not list"
+        " this plug.",
+    )
+    assert not any("does not list it" in one for one in found.remarks)
+    assert not found.steps[0].false_proof
+
+
+def test_a_plug_that_is_listed_is_well_where_it_has_to_be():
+    outlets = device("outlets", plugs=LIST, has_to_list=True)
+    found = verdicts(configuration(**ONE), {("outlets", "1"): ON}, ["n1"], outlets=outlets)["n1"]
+    assert (found.verdict, found.problems) == ("works", ())
+
+
 def test_a_plug_that_may_be_another_s_fails_the_node_even_if_another_level_is_well():
     wanted = configuration(n1=[[("board", None)], [("outlets", "1")]])
     found = verdicts(wanted, {("board", None): ON, ("outlets", "1"): OFF}, ["n1"])["n1"]
@@ -214,6 +240,37 @@ def test_an_outlet_of_the_first_of_stacked_switches_may_be_told_without_its_swit
     stacked = device("outlets", plugs=(ListedPlug("1:1"), ListedPlug("2:1")))
     found = verdicts(configuration(**ONE), {("outlets", "1"): OFF}, outlets=stacked)["n1"]
     assert (found.verdict, found.steps[0].shown) == ("works", ("listed",))
+
+
+def test_a_device_that_cannot_be_used_has_that_one_problem_and_no_remark():
+    unusable = device("outlets", kind=kinds.NONE, evidence=kinds.NONE, problem="no agent")
+    found = verdicts(configuration(20, {"delay": 30}, **ONE), {}, outlets=unusable)["n1"]
+    assert found.problems == ("n1: level 1, outlets plug 1: no agent.",)
+    assert found.remarks == ()
+
+
+def test_what_has_no_status_to_ask_for_is_not_told_to_be_shown_by_it():
+    gate = device("gate", kind=kinds.GATE, evidence=kinds.GATE)
+    wanted = configuration(n1=[[("gate", None), ("board", None)]])
+    found = verdicts(wanted, {("board", None): ON}, gate=gate)["n1"]
+    told = [one for one in found.remarks if "not known to be on" in one]
+    assert [one.startswith("n1: level 1, board: ") for one in told] == [True]
+
+
+@pytest.mark.parametrize(("timeout", "works"), [(30, True), (5, False)])
+def test_what_an_agent_waits_is_compared_with_the_time_that_an_off_has(timeout, works):
+    wanted = configuration(10, {"power_wait": 8}, **ONE)
+    off = replace(wanted.devices["outlets"], timeout=10.0, timeouts={"off": timeout})
+    wanted = replace(wanted, devices={**wanted.devices, "outlets": off})
+    found = verdicts(wanted, {("outlets", "1"): ON}, ["n1"])["n1"]
+    assert (found.verdict == "works") is works
+
+
+def test_the_seconds_of_a_plug_are_those_of_the_slowest_answer():
+    slow = replace(ON, seconds=12.0)
+    found = verdicts(configuration(**ONE), {("outlets", "1"): slow}, ["n1"])["n1"]
+    assert found.steps[0].seconds == 12.0
+    assert any("took 12.0 of its 20 seconds" in one for one in found.remarks)
 
 
 def test_a_slow_answer_is_remarked_before_it_is_too_slow():

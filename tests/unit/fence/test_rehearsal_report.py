@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
@@ -101,6 +102,41 @@ def test_a_switch_that_failed_is_no_proof_and_makes_the_verdict_fail():
     assert report["n1"].switched_at is None
     assert (report["n1"].verdict, report["n1"].rehearsals[0].manner) == ("fails", "switched")
     assert report["n1"].rehearsals[0].problems == ("n1: level 1 for real: it was not proved off.",)
+
+
+def test_a_node_of_gates_alone_was_not_switched_and_so_fails():
+    wanted = configuration()
+    report = with_switched(updated({}, wanted, [verdict()], NOW), wanted, "n1", [], NOW)
+    assert (report["n1"].verdict, report["n1"].switched_at) == ("fails", None)
+
+
+def test_a_plug_of_two_levels_is_one_plug():
+    wanted = configuration()
+    (level,) = wanted.levels["n1"]
+    wanted = replace(wanted, levels={"n1": (level, level)})
+    assert len(updated({}, wanted, [verdict()], NOW)["n1"].plugs) == 1
+
+
+def test_a_proof_by_another_agent_is_dropped():
+    wanted = configuration()
+    report = switched({}, wanted, NOW)
+    other = replace(wanted, devices={"n1": replace(wanted.devices["n1"], agent="fence_y")})
+    assert updated(report, other, [verdict()], NOW)["n1"].switched_at is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (119, "119 seconds"),
+        (90 * 60, "90 minutes"),
+        (3 * 3600, "3 hours"),
+        (47 * 3600, "47 hours"),
+        (2 * DAY, "2 days"),
+    ],
+)
+def test_an_age_is_told_in_the_unit_that_says_enough(seconds, told):
+    report = switched({}, configuration(), NOW)
+    assert f"last switched for real {told} ago" in report_text(report, NOW + seconds)
 
 
 def test_of_several_plugs_the_one_without_a_proof_counts():

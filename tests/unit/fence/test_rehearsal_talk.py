@@ -18,10 +18,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehear
     switch,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (
+    FenceDelay,
     FenceStep,
     parse_fence_configuration,
 )
-from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
+from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
+    ON,
+    calls,
+    listing,
+    write_device,
+)
 
 HARMLESS = {"validate-all", "monitor", "list", "status"}
 
@@ -72,6 +78,12 @@ def test_asking_is_harmless_and_each_device_is_asked_about_itself_once(tmp_path)
     }
 
 
+def test_a_node_that_is_named_twice_is_asked_about_once(tmp_path):
+    agent = write_device(tmp_path / "a")
+    ask(configuration({"d": agent}, n1=[[("d", "1")]]), ["n1", "n1"])
+    assert calls(tmp_path / "a").count("status 1") == 1
+
+
 def test_what_would_be_asked_is_what_is_asked_and_telling_it_asks_nothing(tmp_path):
     agent = write_device(tmp_path / "a")
     wanted = configuration({"d": agent, "gone": "/nowhere/x"}, n1=[[("d", "1")], [("gone", "1")]])
@@ -119,6 +131,29 @@ def test_a_device_that_hangs_is_asked_one_thing_only(tmp_path):
     assert {one.verdict for one in judge(wanted, found, ["n1", "n2"], [])} == {"fails"}
 
 
+def test_a_device_that_hangs_over_a_plug_is_asked_about_no_other(tmp_path):
+    agent = write_device(tmp_path / "a", status="sleep 600")
+    wanted = configuration({"d": agent}, timeout=1, n1=[[("d", "1")]], n2=[[("d", "2")]])
+    found = ask(wanted, ["n1", "n2"])
+    assert "no answer to status within 1" in found.devices["d"].problem
+    assert found.devices["d"].seconds >= 1.0
+    assert "status 2" not in calls(tmp_path / "a")
+
+
+def test_a_device_whose_agent_finds_its_parameters_wrong_is_asked_nothing_more(tmp_path):
+    agent = write_device(tmp_path / "a", validate="echo 'no such zone'; exit 1")
+    wanted = configuration({"d": agent}, n1=[[("d", "1")]])
+    found = ask(wanted, ["n1"])
+    assert found.devices["d"].problem == "validate-all failed: no such zone"
+    assert calls(tmp_path / "a") == ["validate-all 1"]
+
+
+def test_the_slowest_answer_of_a_device_is_told_and_not_the_last(tmp_path):
+    agent = write_device(tmp_path / "a", validate="sleep 0.7")
+    found = ask(configuration({"d": agent}, n1=[[("d", "1")]]), ["n1"])
+    assert found.devices["d"].seconds >= 0.7
+
+
 def test_a_device_with_a_bad_monitor_that_answers_for_its_plugs_works_with_a_remark(tmp_path):
     wanted = configuration({"d": write_device(tmp_path / "a", monitor=1)}, n1=[[("d", "1")]])
     (verdict,) = judge(wanted, ask(wanted, ["n1"]), ["n1"], ["n1"])
@@ -135,14 +170,53 @@ def test_a_plug_without_a_state_is_a_problem_of_its_own_alone(tmp_path):
     assert "status failed: no such outlet" in first.problems[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "listed", "verdict"),
+    [
+        ("fence_test", "exit 1", "fails"),
+        ("fence_test", ":", "fails"),
+        ("fence_test", listing("2"), "fails"),
+        ("fence_test", listing("1"), "works"),
+        ("fence_wti", "exit 1", "works"),
+    ],
+)
+def test_a_device_whose_list_a_fence_would_ask_for_has_to_name_the_plug(
+    tmp_path, name, listed, verdict
+):
+    agent = write_device(tmp_path / "a", name=name, listed=listed)
+    wanted = configuration({"d": agent}, n1=[[("d", "1")]])
+    (found,) = judge(wanted, ask(wanted, ["n1"]), ["n1"], ["n1"])
+    assert found.verdict == verdict, found.problems
+
+
+@pytest.mark.parametrize(
+    "listed", [":", "echo N/A", f"{listing('2')}; exit 1", "yes 2,web | head -c 3000000"]
+)
+def test_what_is_no_whole_list_says_of_no_plug_that_it_is_missing(tmp_path, listed):
+    agent = write_device(tmp_path / "a", name="fence_wti", listed=listed)
+    wanted = configuration({"d": agent}, n1=[[("d", "1")]])
+    (tmp_path / "a" / "state-1").write_text("off")
+    found = ask(wanted, ["n1"])
+    assert found.devices["d"].plugs is None
+    assert judge(wanted, found, ["n1"], [])[0].verdict == "works"
+
+
+def test_for_real_no_delay_of_the_node_passes(tmp_path):
+    wanted = configuration({"a": write_device(tmp_path / "a")}, n1=[[("a", "1")]])
+    wanted = replace(wanted, delays={"n1": FenceDelay(40.0, 5.0)})
+    pauses = []
+    (tried,) = switch(wanted, "n1", None, 1.0, FenceTools(sleep=pauses.append))
+    assert (tried.problem, pauses) == ("", [])
+
+
 def test_for_real_each_level_is_switched_off_and_on_and_proved(tmp_path):
     agents = {name: write_device(tmp_path / name) for name in "ab"}
     wanted = configuration(agents, n1=[[("a", "1")], [("b", "2")]])
     tried = switch(wanted, "n1", None, 1.0)
     assert [(one.number, one.problem) for one in tried] == [(1, ""), (2, "")]
     assert all(one.off_seconds > 0 and one.on_seconds > 0 for one in tried)
-    assert calls(tmp_path / "a") == ["off 1", "status 1", "on 1", "status 1"]
-    assert calls(tmp_path / "b") == ["off 2", "status 2", "on 2", "status 2"]
+    assert calls(tmp_path / "a") == ["off 1", "status 1", "list ", "on 1", "status 1"]
+    assert calls(tmp_path / "b") == ["off 2", "status 2", "list ", "on 2", "status 2"]
 
 
 def test_for_real_a_level_that_lies_ends_it_and_the_node_is_left_on(tmp_path):
@@ -164,6 +238,17 @@ def test_for_real_a_node_that_cannot_be_switched_on_again_is_said_to_be_off(tmp_
     assert "LEFT OFF" in tried.problem
     assert tried.off_seconds is not None
     assert tried.on_seconds is None
+
+
+def test_for_real_a_node_that_does_not_come_on_at_once_is_switched_on_by_all_of_its_levels(
+    tmp_path,
+):
+    on = f"echo x >> $here/tries; [ $(wc -l < $here/tries) -ge 2 ] && {ON} || exit 1"
+    agents = {"a": write_device(tmp_path / "a", on=on), "b": write_device(tmp_path / "b")}
+    wanted = configuration(agents, 2, n1=[[("a", "1")], [("b", "2")]])
+    (tried,) = switch(wanted, "n1", None, 1.0)
+    assert "it was not proved on again and is on by its other levels" in tried.problem
+    assert calls(tmp_path / "b") == ["on 2", "status 2"]
 
 
 class VirtualTime:
@@ -207,5 +292,6 @@ def test_a_gate_is_asked_for_no_state_and_not_switched(tmp_path):
     wanted = configuration({"a": gate}, n1=[[("a", "1")]])
     found = ask(wanted, ["n1"])
     assert FenceStep("a", "1") not in found.plugs
+    assert questions(wanted, ["n1"])["a"] == ("validate-all", "monitor", "list")
     assert switch(wanted, "n1", None, 1.0) == ()
     assert actions(tmp_path / "a") <= HARMLESS

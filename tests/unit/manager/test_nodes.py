@@ -10,6 +10,9 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
     step as plain_step,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.nodes import (
+    FENCE_ARRIVES,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
@@ -159,8 +162,8 @@ def test_a_run_out_host_lease_proves_a_death_even_while_a_fence_is_under_way() -
         (None, SILENT, NodeState.OFFLINE),
         (None, ASKED, NodeState.OFFLINE),
         (NodeStatus(NodeState.UNKNOWN), SILENT, NodeState.UNKNOWN),
-        (NodeStatus(NodeState.ONLINE, fence_sent=900.0), SILENT, NodeState.FENCE),
-        (NodeStatus(NodeState.ONLINE, fence_sent=800.0), SILENT, NodeState.OFFLINE),
+        (NodeStatus(NodeState.ONLINE, fence_sent=1001.0 - FENCE_ARRIVES), SILENT, NodeState.FENCE),
+        (NodeStatus(NodeState.ONLINE, fence_sent=999.0 - FENCE_ARRIVES), SILENT, NodeState.OFFLINE),
     ],
 )
 def test_an_idle_node_is_fenced_only_if_an_earlier_fence_may_have_hit_it(

@@ -11,6 +11,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
     OFF,
     calls,
+    listing,
     write_device,
 )
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_module, run_ok
@@ -74,7 +75,7 @@ def test_check_then_apply_then_again(tmp_path, agent):
     assert (only(done)["after"], only(done)["confirmed"]) == ("off", True)
     assert (only(done)["evidence"], only(done)["proof"]) == ("device-verified", True)
     assert done["diff"] == checked["diff"]
-    assert [one["action"] for one in only(done)["steps"]] == ["off", "status"]
+    assert [one["action"] for one in only(done)["steps"]] == ["off", "status", "list"]
     again = run_ok("fence", wanted)
     assert (again["changed"], only(again)["confirmed"], only(again)["proof"]) == (False, True, True)
     assert not run_ok("fence", wanted, check=True)["changed"]
@@ -103,8 +104,8 @@ def test_a_reboot_is_off_and_on_and_check_mode_only_asks(tmp_path, config):
     assert calls(tmp_path / "a") == ["status 1"]
     found = run_ok("fence", wanted)
     assert (found["changed"], only(found)["after"], only(found)["confirmed"]) == (True, "on", True)
-    assert calls(tmp_path / "a")[2:] == ["off 1", "status 1", "on 1", "status 1"]
-    assert len(only(found)["steps"]) == 4
+    assert calls(tmp_path / "a")[2:] == ["off 1", "status 1", "list ", "on 1", "status 1"]
+    assert len(only(found)["steps"]) == 5
 
 
 def test_many_nodes_are_switched_by_one_task(tmp_path, config):
@@ -114,13 +115,13 @@ def test_many_nodes_are_switched_by_one_task(tmp_path, config):
     done = run_ok("fence", wanted, diff=True)
     assert done["diff"] == checked["diff"]
     assert {name: one["proof"] for name, one in done["nodes"].items()} == {"n1": True, "n2": True}
-    assert sorted(calls(tmp_path / "a"))[:2] == ["off 1", "off 2"]
+    assert sorted(calls(tmp_path / "a"))[2:4] == ["off 1", "off 2"]
     assert not run_ok("fence", wanted)["changed"]
 
 
 def test_one_node_that_fails_stops_no_other_and_is_named(tmp_path, agent):
     stuck = f'[ "$plug" = 2 ] || {OFF}'
-    agent = write_device(tmp_path / "c", off=stuck)
+    agent = write_device(tmp_path / "c", off=stuck, listed=listing("1", "2", "3"))
     wanted = options(agent, plugs=["1", "2", "3"], state="off", timeout=1)
     del wanted["plug"]
     result = run_module("fence", wanted)

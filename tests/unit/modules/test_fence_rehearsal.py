@@ -9,6 +9,7 @@ import socket
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import rehearsal_talk
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import rehearse_fence
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_module, run_ok
 
@@ -105,6 +106,31 @@ def test_with_consent_one_node_is_switched_and_no_other(tmp_path, options):
     assert "n1 was never switched" in str(later["warnings"])
 
 
+@pytest.mark.parametrize("listens", [False, True])
+def test_switching_for_real_without_an_address_says_that_only_the_device_vouches(
+    tmp_path, options, monkeypatch, listens
+):
+    state = tmp_path / "a" / "state-2"
+
+    def connect(_where, timeout):
+        assert timeout == rehearse_fence.CONNECT
+        if state.exists() and state.read_text() == "off\n":
+            raise TimeoutError
+        return socket.socket()
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    wanted = {**options, "nodes": ["n2"], "consent": True, "with_services": True}
+    result = run_ok("fence_rehearsal", wanted | ({"address": "192.0.2.2"} if listens else {}))
+    said = "n2: no address was given at which it answers"
+    assert any(one.startswith(said) for one in result["nodes"]["n2"]["remarks"]) is not listens
+    kept = json.loads((tmp_path / "kept" / "report.json").read_text())["nodes"]["n2"]
+    assert any(one.startswith(said) for one in kept["rehearsals"][0]["remarks"]) is not listens
+    text = (tmp_path / "kept" / "report.json.txt").read_text()
+    assert (said in text) is not listens
+    later = run_ok("fence_rehearsal", {**options, "nodes": ["n2"]})
+    assert not any(one.startswith(said) for one in later["nodes"]["n2"]["remarks"])
+
+
 def test_a_node_that_would_not_be_fenced_is_not_switched_for_real(tmp_path, options):
     (tmp_path / "a" / "state-1").write_text("broken\n")
     wanted = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
@@ -143,9 +169,45 @@ def test_the_cluster_says_who_is_on_and_who_runs_services(tmp_path, options, nod
 
 
 @pytest.mark.parametrize(
+    ("online", "fails"), [((), ()), (("n2",), ("n2",)), (("n1", "n2"), ("n1", "n2"))]
+)
+def test_a_node_that_the_cluster_says_is_on_has_to_have_its_plug_on(
+    tmp_path, options, node_config, monkeypatch, online, fails
+):
+    nodes = {
+        name: {"state": "online" if name in online else "off", "services": ["web"]}
+        for name in ("n1", "n2")
+    }
+    monkeypatch.setattr(rehearse_fence, "read_status", lambda _node: {"nodes": nodes})
+    for plug in "12":
+        (tmp_path / "a" / f"state-{plug}").write_text("off\n")
+    result = run_module("fence_rehearsal", {**options, "node_config": node_config})
+    assert {name for name, one in result["nodes"].items() if one["verdict"] == "fails"} == {*fails}
+    wanted = {**options, "node_config": node_config, "nodes": ["n2"], "consent": True}
+    assert "n2 runs web" in run_failing("fence_rehearsal", wanted)
+    for name in fails:
+        assert f"{name}: level 1" in result["msg"]
+    assert "it says that it is off" not in str(result.get("warnings", ""))
+
+
+def test_this_machine_is_not_switched_by_its_short_name_either(options, monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "n1.example.org")
+    wanted = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
+    assert "the machine that this runs on" in run_failing("fence_rehearsal", wanted)
+
+
+def test_a_node_that_was_switched_is_a_change_though_its_verdict_is_the_same(options):
+    wanted = {**options, "nodes": ["n2"], "consent": True, "with_services": True}
+    assert [run_ok("fence_rehearsal", wanted)["changed"] for _time in range(2)] == [True, True]
+
+
+@pytest.mark.parametrize(
     ("given", "says"),
     [
         ({"consent": True, "nodes": ["n1"]}, "runs services is not known"),
+        ({"consent": True, "nodes": ["n9"]}, "n9 has no fence levels"),
+        ({"port": 0}, "a port number"),
+        ({"boot_timeout": 3601}, "a number of seconds"),
         ({"consent": True, "with_services": True}, "One node at a time"),
         ({"nodes": ["n9"]}, "n9 has no fence levels"),
         ({"nodes": []}, "No node is to be rehearsed"),

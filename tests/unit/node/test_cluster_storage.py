@@ -226,5 +226,5 @@ def test_a_slot_of_another_node_that_is_damaged_hides_no_configuration(storages,
 )
 def test_the_backend_of_the_configuration_is_the_one_that_is_used(tmp_path, backend, kind):
     leases = make_leases(replace(configuration(tmp_path), backend=backend))
-    assert type(leases) is kind
+    assert isinstance(leases, kind)
     leases.close()

@@ -621,5 +621,5 @@ def test_a_manager_keeps_its_lease_when_a_single_round_fails(manager):
 def test_who_is_ended_in_the_middle_of_a_round_gives_no_orders(manager):
     """With the binding sanlock ends the holder of a lease in a lost lockspace by SIGTERM."""
     manager.observer.nodes["n3"] = silent("n3")
-    manager.storage.on_write = lambda: manager.daemon._on_term()
+    manager.storage.on_write = manager.daemon._on_term
     assert kinds(manager.round()) == ["state"]

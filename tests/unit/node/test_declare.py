@@ -36,7 +36,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare
     declare_fence,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_maintenance import (  # noqa: E501
-    declare_global_maintenance,
     declare_maintenance,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import write_device

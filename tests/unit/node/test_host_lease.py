@@ -26,7 +26,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.host_le
     HostLease,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock, configuration
-from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import StorageStandIn, lease_view
+from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
+    StorageStandIn,
+    given,
+    lease_view,
+)
 
 NOBODY = LeaseError("nobody has joined")
 FAIL = 16.0
@@ -40,9 +44,7 @@ class JoiningStandIn:
         self.why = None
 
     def ended(self):
-        if isinstance(self.over, Exception):
-            raise self.over
-        return self.over
+        return given(self.over)
 
     def error(self):
         return self.why

@@ -91,10 +91,35 @@ def test_without_a_watchdog_on_all_nodes_no_host_lease_proves_a_death(tmp_path, 
 
 
 def test_an_old_block_alone_is_no_sign_of_life(watching):
-    for age in (0.0, 2.0, 10.0):
+    for age in (0.0, 2.0, 3.0, 3.0):
         seen = watching.after(age).nodes["n2"]
         assert not seen.beats
-    assert seen.heartbeat_age == 12.0
+    assert seen.heartbeat_age == 8.0
+
+
+def test_silence_counts_from_the_first_look_however_long_the_daemon_waited_for_it(watching):
+    found = watching.after(60.0)
+    assert {seen.heartbeat_age for seen in found.nodes.values()} == {0.0}
+    assert watching.after(2.5, 1, 3).nodes["n2"].heartbeat_age == 2.5
+
+
+def test_silence_while_nobody_looked_is_none_but_is_no_sign_of_life_either(watching):
+    watching.after(0.0)
+    watching.after(1.0, 1, 2, 3)
+    last_sign = watching.observer.changed_at("n2")
+    assert watching.after(3.0, 1).nodes["n2"].heartbeat_age == 3.0
+    assert watching.after(3.5, 1).nodes["n2"].heartbeat_age == 0.0
+    assert watching.after(2.0, 1).nodes["n2"].heartbeat_age == 2.0
+    assert watching.observer.changed_at("n2") == last_sign
+
+
+def test_a_read_that_took_as_long_as_a_death_is_no_silence(watching):
+    watching.after(0.0)
+    watching.after(1.0, 1, 2, 3)
+    watching.storage.board.on_read = lambda: watching.clock.go(20.0)
+    found = watching.after(0.5)
+    assert {seen.heartbeat_age for seen in found.nodes.values()} == {0.0}
+    assert "take 20.0 s" in found.trouble
 
 
 def test_the_first_change_is_a_sign_of_life_and_its_age_is_by_the_observers_clock(watching):

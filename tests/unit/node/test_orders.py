@@ -7,14 +7,26 @@ from __future__ import annotations
 import json
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import prove
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import prove, turns
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
+    TOOLS,
+    FenceTools,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.kinds import ASSUMED
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.nodes import (
+    FENCE_ARRIVES,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.orders import Orders
-from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
-from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
+from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
+    calls,
+    listing,
+    write_device,
+)
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock, configuration
 
 WAIT = 10.0
 
@@ -22,16 +34,16 @@ WAIT = 10.0
 class Given:
     """Orders of n1, and the devices that they go to."""
 
-    def __init__(self, folder, **device):
+    def __init__(self, folder, tools=TOOLS, **device):
         self.folder = folder
         self.wakes = threading.Semaphore(0)
-        self.orders = Orders(configuration(folder), self.wakes.release)
+        self.orders = Orders(configuration(folder), self.wakes.release, tools)
         self.fence_file = folder / "fence.json"
-        self.write(write_device(folder / "a", **device))
+        self.write(write_device(folder / "a", **{"listed": listing("n3"), **device}))
 
-    def write(self, agent):
+    def write(self, agent, **more):
         level = [{"device": "d", "plug": "n3"}]
-        device = {"agent": agent, "parameters": {"ip": "x"}, "timeout": 0.8}
+        device = {"agent": agent, "parameters": {"ip": "x"}, "timeout": 0.8, **more}
         document = {"devices": {"d": device}, "nodes": {"n3": {"levels": [level]}}}
         self.fence_file.write_text(json.dumps(document))
         self.fence_file.chmod(0o600)
@@ -61,10 +73,76 @@ def test_a_fence_that_proves_nothing_is_not_confirmed(tmp_path, device, part):
     assert part in end.report.text
 
 
-def test_an_off_that_is_only_assumed_is_not_confirmed(tmp_path, monkeypatch):
-    result = prove.FenceResult("n3", True, ASSUMED, "off", (), "cut off", 0.0, 0.0)
-    monkeypatch.setattr(prove, "power_off", lambda *_rest: result)
+def assumed(confirmed_at, proof_at):
+    return prove.FenceResult(
+        "n3", True, ASSUMED, "off", (), "d is assumed to be off", 0.0, confirmed_at, proof_at
+    )
+
+
+def test_an_off_that_is_only_assumed_and_never_proof_is_not_confirmed(tmp_path, monkeypatch):
+    monkeypatch.setattr(prove, "power_off", lambda *_rest: assumed(1.0, None))
+    report = Given(tmp_path).fence().report
+    assert (report.confirmed, report.verified) == (False, False)
+    assert report.text == "d is assumed to be off, which never is proof"
+
+
+def test_what_is_not_confirmed_is_no_proof_whatever_its_times_say(tmp_path, monkeypatch):
+    doubtful = replace(assumed(1.0, 1.0), confirmed=False)
+    monkeypatch.setattr(prove, "power_off", lambda *_rest: doubtful)
     assert not Given(tmp_path).fence().report.confirmed
+
+
+def test_an_off_that_is_assumed_is_proof_once_the_watchdog_had_its_time_and_says_so(
+    tmp_path, monkeypatch
+):
+    clock = Clock()
+    slept, go_on = [], threading.Event()
+
+    def sleep(seconds):
+        slept.append(seconds)
+        go_on.wait(WAIT)
+        clock.go(seconds)
+
+    monkeypatch.setattr(
+        prove, "power_off", lambda *_rest: assumed(clock.now - 10.0, clock.now + 20.0)
+    )
+    given = Given(tmp_path, tools=FenceTools(clock=clock, sleep=sleep))
+    given.orders.fence("n3")
+    # Meanwhile nothing blocks, and the fence counts as under way.
+    assert given.orders.take_fences() == []
+    assert given.orders.fencing() == {"n3"}
+    go_on.set()
+    given.wait()
+    (end,) = given.orders.take_fences()
+    assert slept == [20.0]
+    assert (end.report.confirmed, end.report.verified) == (True, False)
+    assert end.report.text == "d is assumed to be off, and its watchdog had 30 s since"
+    assert end.ended - end.sent == 20.0
+
+
+def test_a_message_for_a_watchdog_counts_after_the_wait_that_the_operator_gave(tmp_path):
+    given = Given(tmp_path, name="fence_sbd")
+    assert not given.fence().report.confirmed
+    given.write(str(tmp_path / "a" / "fence_sbd"), assumed_after=0.5)
+    end = given.fence()
+    assert (end.report.confirmed, end.report.verified) == (True, False)
+    assert "is assumed to be off, and its watchdog had 0.5 s since" in end.report.text
+    assert end.ended - end.sent >= 0.5
+
+
+def test_no_device_is_asked_anything_once_the_manager_takes_the_fence_for_over(
+    tmp_path, monkeypatch
+):
+    asked = []
+
+    def power_off(*arguments):
+        asked.append(arguments)
+        return assumed(1.0, None)
+
+    monkeypatch.setattr(prove, "power_off", power_off)
+    Given(tmp_path).fence()
+    assert asked[0][3] == FENCE_ARRIVES
+    assert turns.LONGEST_WAIT <= FENCE_ARRIVES
 
 
 @pytest.mark.parametrize("act", ["fence", "power_on"])
@@ -100,9 +178,9 @@ def test_whatever_goes_wrong_an_order_ends(tmp_path, monkeypatch, error):
 def test_the_fence_configuration_is_read_anew_for_each_order(tmp_path):
     given = Given(tmp_path, off="exit 1", status="exit 0")
     assert not given.fence().report.confirmed
-    given.write(write_device(tmp_path / "b"))
+    given.write(write_device(tmp_path / "b", listed=listing("n3")))
     assert given.fence().report.confirmed
-    assert calls(tmp_path / "b") == ["off n3", "status n3"]
+    assert calls(tmp_path / "b") == ["off n3", "status n3", "list "]
 
 
 def test_a_node_is_fenced_once_at_a_time_and_counts_as_under_way_until_its_end_is_taken(tmp_path):
@@ -114,14 +192,14 @@ def test_a_node_is_fenced_once_at_a_time_and_counts_as_under_way_until_its_end_i
     assert given.orders.fencing() == {"n3"}
     assert len(given.orders.take_fences()) == 1
     assert given.orders.fencing() == frozenset()
-    assert calls(tmp_path / "a") == ["off n3", "status n3"]
+    assert calls(tmp_path / "a") == ["off n3", "status n3", "list "]
 
 
 def test_a_proof_says_when_its_fence_was_sent_and_when_it_ended(tmp_path):
     before, wall = time.monotonic(), time.time()
     end = Given(tmp_path).fence()
     assert before <= end.sent <= end.ended <= time.monotonic()
-    assert end.report.confirmed
+    assert (end.report.confirmed, end.report.verified) == (True, True)
     assert end.report.ended - end.report.sent == pytest.approx(end.ended - end.sent, abs=1e-3)
     assert abs(end.report.sent - wall) < WAIT
 

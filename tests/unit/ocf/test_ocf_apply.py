@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
@@ -31,9 +30,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.remains 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.resource import (
     perform,
     prepare,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_table import (
-    process_table,
 )
 from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import (
     METADATA,
@@ -230,9 +226,12 @@ def test_an_action_that_leads_elsewhere_than_it_should_tells_so(thing):
     assert (told.after, told.changes) == ("stopped", False)
 
 
-def test_a_stop_that_leaves_a_process_is_an_error_and_so_is_a_start_over_it(thing, no_wait):
-    body = SWITCH.replace("start) [", "start) sleep 4711.25 & [").replace("rm -f", "rm")
-    resource = thing(body)
+def test_a_stop_that_leaves_a_process_is_an_error_and_so_is_a_start_over_it(
+    thing, no_wait, tmp_path
+):
+    left = tmp_path / "left"
+    body = SWITCH.replace("start) [", f"start) sleep 4711.25 & echo $! >'{left}'; [")
+    resource = thing(body.replace("rm -f", "rm"))
     traces = Traces(processes=(r"^sleep 4711\.25$",))
     bring_to_state(resource, "started", traces=traces)
     try:
@@ -243,9 +242,7 @@ def test_a_stop_that_leaves_a_process_is_an_error_and_so_is_a_start_over_it(thin
                 with pytest.raises(AgentError, match="left: process"):
                     bring_to_state(resource, wanted, traces=traces, check=check)
     finally:
-        for pid, entry in process_table().items():
-            if b"4711.25" in Path(f"/proc/{pid}/cmdline").read_bytes() and entry.alive:
-                os.kill(pid, signal.SIGKILL)
+        os.kill(int(left.read_text()), signal.SIGKILL)
     bring_to_state(resource, "started", check=True, traces=traces)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import FenceError, HoldfastError
 from .call import LISTS
-from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools
+from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools, about_device
 from .device import DEFAULT_TIMEOUT, parse_fence_device
 from .kinds import NONE
 from .level_off import last_line
@@ -189,21 +189,20 @@ def ask_devices(
 
     Raises FenceError when a device does not answer with success.
     """
-    return tuple(
-        ask_device(configuration, name, action, tools) for name in configuration.devices_of(node)
-    )
+    steps = configuration.first_steps([node])
+    return tuple(ask_device(configuration, step, action, tools) for step in steps.values())
 
 
 def ask_device(
-    configuration: FenceConfiguration, name: str, action: str, tools: FenceTools = TOOLS
+    configuration: FenceConfiguration, step: FenceStep, action: str, tools: FenceTools = TOOLS
 ) -> DeviceAnswer:
-    """Ask the device *name* for one of ``DEVICE_ACTIONS``, again if it fails.
+    """Ask the device of *step* for one of ``DEVICE_ACTIONS``, again if it fails.
 
     Raises FenceError when it does not answer with success.
     """
+    name = step.device
     talk = Conversation(configuration, tools)
-    step = FenceStep(name)
-    answer, _left = talk.insist(0, step, action)
+    answer, _left = talk.insist(0, about_device(step, action), action)
     if not answer.succeeded:
         raise FenceError(f"The fence device {name} failed to answer {action}: {last_line(answer)}.")
     plugs = None

@@ -9,19 +9,22 @@ after the other, and none of them has less time for that.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ..errors import HoldfastError
+from ..errors import FenceError, HoldfastError
 from ..process import Outcome
 from ..process import run as run_process
 from .call import FenceCall, call_fence_agent
 from .device import FenceDevice
-from .kinds import NONE, POWER, kind_of
+from .kinds import NONE, POWER, kind_of, wait_for_proof
+from .known_agents import refuses_absent_plugs
+from .listing import ListedPlug, find_plug, parse_listing, shown
 from .locate import FENCE_DIRECTORIES, locate_fence_agent
-from .metadata import FenceMetadata, load_fence_metadata
+from .metadata import TRUE_WORDS, FenceMetadata, load_fence_metadata
 from .topology import FenceConfiguration, FenceStep
 from .turns import TURNS, Turns
 
@@ -79,15 +82,27 @@ class FenceAgent:
     kind: str
 
 
+def about_device(step: FenceStep, action: str) -> FenceStep:
+    """Return what is asked when *action* is about the device of *step* and not about its plug.
+
+    Agents find their parameters incomplete without a plug, though none of it is asked.
+    """
+    return step if action == "validate-all" else FenceStep(step.device)
+
+
 class Conversation:
     """The conversation with a node's devices; ``said`` is all that they answered."""
 
-    def __init__(self, configuration: FenceConfiguration, tools: FenceTools) -> None:
-        """Ask nothing yet."""
+    def __init__(
+        self, configuration: FenceConfiguration, tools: FenceTools, within: float = math.inf
+    ) -> None:
+        """Ask nothing yet, and nothing any more *within* seconds from now."""
         self.configuration = configuration
         self.tools = tools
+        self._until = tools.clock() + within
         self.said: list[FenceAnswer] = []
         self._agents: dict[str, FenceAgent | HoldfastError] = {}
+        self._lists: dict[str, tuple[ListedPlug, ...]] = {}
 
     def device(self, step: FenceStep) -> FenceDevice:
         """Return the device of *step*."""
@@ -126,14 +141,14 @@ class Conversation:
         device = self.device(step)
         try:
             agent = self.agent(device)
-            with self.tools.turns.turn(device.identity(), device.name):
+            with self.tools.turns.turn(device.identity(), device.name, self._time_left()):
                 answer = call_fence_agent(
                     agent.path,
                     agent.metadata,
                     action,
                     device.parameters,
                     plug=step.plug,
-                    timeout=max(timeout, MINIMUM_CALL),
+                    timeout=min(max(timeout, MINIMUM_CALL), self._time_left()),
                     run=self.tools.run,
                     clock=self.tools.clock,
                 )
@@ -177,23 +192,80 @@ class Conversation:
                     break
         return answer, left
 
-    def wait_for(self, level: int, step: FenceStep, wanted: str, budget: float) -> str:
-        """Ask for the status until it is *wanted* or *budget* seconds are used; return the last.
+    def wait_for(
+        self, level: int, step: FenceStep, wanted: str, budget: float
+    ) -> tuple[str, float]:
+        """Ask for the status until it is *wanted* or *budget* seconds are used.
 
-        A status that takes longer than it may ends the wait.
+        Return the last that the device answered, and the seconds that are left.  A status
+        that takes longer than it may ends the wait, and is no answer.
         """
         limit = self.device(step).timeout_of("status")
         power = "unknown"
         while budget >= MINIMUM_CALL:
             answer = self.ask(level, step, "status", min(budget, limit))
-            power = answer.power
-            if power == wanted or answer.timed_out:
-                break
             budget -= answer.duration
+            if answer.timed_out:
+                break
+            power = answer.power
+            if power == wanted:
+                break
             pause = max(0.0, min(POLL_PAUSE, budget))
             self.tools.sleep(pause)
             budget -= max(pause, MINIMUM_CALL)
-        return power
+        return power, budget
+
+    def has_to_list(self, step: FenceStep) -> bool:
+        """Say whether an "off" of *step* counts only if the device's list names the plug.
+
+        So it is for every agent that has a list and is not known to fail for a plug that does
+        not exist, and for all that were told to take such a plug for off.
+        """
+        device = self.device(step)
+        if step.plug is None or not self.supports(step, "list"):
+            return False
+        if wait_for_proof(self.kind(step), device.assumed_after) is None:
+            return False
+        missing_as_off = str(device.parameters.get("missing_as_off")).lower() in TRUE_WORDS
+        return missing_as_off or not refuses_absent_plugs(device.agent)
+
+    def doubt_of_plug(self, level: int, step: FenceStep, budget: float) -> str:
+        """Return why *step*, which is off, may be a plug that does not exist; "" if it exists.
+
+        A plug that was on in this conversation does.  Of the others, where it is in doubt, the
+        device's list is asked for, once for all of its plugs, within *budget* seconds.
+        """
+        if step.plug is None or self._was_on(step) or not self.has_to_list(step):
+            return ""
+        if step.device not in self._lists:
+            device = self.device(step)
+            timeout = min(budget, device.timeout_of("list"))
+            answer = self.ask(level, FenceStep(step.device), "list", timeout)
+            if not answer.succeeded:
+                return "it says off, and the device does not say whether it has this plug"
+            try:
+                plugs = parse_listing(answer.output, "list", device.parameters)
+            except HoldfastError as error:
+                return f"it says off, and its list cannot be read: {error}"
+            self._lists[step.device] = plugs
+        listed = self._lists[step.device]
+        if find_plug(listed, step.plug) is not None:
+            return ""
+        return f"it says off, but the device has no such plug; it lists {shown(listed)}"
+
+    def _time_left(self) -> float:
+        """Return the seconds that are left for all; raises FenceError when there are none."""
+        left = self._until - self.tools.clock()
+        if left <= 0:
+            raise FenceError("The time for all of it is over; nothing more is asked.")
+        return left
+
+    def _was_on(self, step: FenceStep) -> bool:
+        return any(
+            (one.device, one.plug, one.action, one.exit_status)
+            == (step.device, step.plug, "status", 0)
+            for one in self.said
+        )
 
     @staticmethod
     def _worth_another(answer: FenceCall, left: float, timeout: float) -> bool:

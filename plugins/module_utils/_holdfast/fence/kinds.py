@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from .known_agents import is_known_power_agent
 from .metadata import FenceMetadata
 
 VERIFIED = "device-verified"
@@ -93,6 +94,15 @@ def kind_of(agent: str, metadata: FenceMetadata) -> str:
         if name in _BY_NAME:
             return _BY_NAME[name]
     return FABRIC if metadata.unfences else POWER
+
+
+def kind_by_name(agent: str) -> str:
+    """Return the kind of device that the *agent* (name or path) drives, NONE if it is not known.
+
+    For who must not call an agent to learn it.
+    """
+    known = _BY_NAME.get(agent.rsplit("/", 1)[-1])
+    return known or (POWER if is_known_power_agent(agent) else NONE)
 
 
 def evidence_of(agent: str, metadata: FenceMetadata) -> str:

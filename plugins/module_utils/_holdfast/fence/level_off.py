@@ -42,13 +42,13 @@ def level_off(talk: Conversation, number: int, level: FenceLevel) -> LevelEnd:
     if evidence == GATE:
         return LevelEnd(GATE, "only a gate passed, which does not prove that the node is off")
     names = " and ".join(str(step) for step in level)
-    proof = "off by its own status" if evidence == VERIFIED else "off by assumption"
+    proof = "is off by its own status" if evidence == VERIFIED else "is assumed to be off"
     wait = _longest(
         wait_for_proof(talk.kind(step), talk.device(step).assumed_after)
         for step in level
         if talk.kind(step) != GATE
     )
-    return LevelEnd(evidence, f"{names} (fence level {number}) is {proof}", wait)
+    return LevelEnd(evidence, f"{names} (fence level {number}) {proof}", wait)
 
 
 def last_line(answer: FenceCall) -> str:
@@ -80,8 +80,10 @@ def _not_off(talk: Conversation, number: int, step: FenceStep, left: float) -> s
         if kind == POWER:
             return "its agent has no status, so nothing proves that it is off"
         return ""
-    power = talk.wait_for(number, step, "off", left)
-    return "" if power == "off" else f"its status is {power}, not off"
+    power, left = talk.wait_for(number, step, "off", left)
+    if power != "off":
+        return f"its status is {power}, not off"
+    return talk.doubt_of_plug(number, step, left)
 
 
 def _longest(waits: Iterable[float | None]) -> float | None:

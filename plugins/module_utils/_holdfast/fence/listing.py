@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import AgentError
@@ -52,6 +52,25 @@ def parse_listing(
         else:
             plugs.append(_columns(line))
     return tuple(plugs)
+
+
+def find_plug(plugs: Sequence[ListedPlug], plug: str) -> ListedPlug | None:
+    """Return the listed plug that *plug* means: by its own name, or by its alias if one has it."""
+    for one in plugs:
+        if one.plug == plug:
+            return one
+    aliased = [one for one in plugs if one.alias == plug]
+    if len(aliased) == 1:
+        return aliased[0]
+    # Outlets of stacked power switches are listed as SWITCH:OUTLET; alone it is of the first.
+    first = [one for one in plugs if one.plug == f"1:{plug}"]
+    return first[0] if first else None
+
+
+def shown(plugs: Sequence[ListedPlug]) -> str:
+    """Return *plugs* for people, those with another name with it."""
+    names = [one.plug + (f" ({one.alias})" if one.alias else "") for one in plugs]
+    return ", ".join(names) or "none"
 
 
 def _separated(line: str, separator: str, action: str) -> ListedPlug:

@@ -13,7 +13,7 @@ from .apply import DEVICE_ACTIONS, PowerEnd, PowerPlan, ask_device, reach_power
 from .conversation import TOOLS, FenceTools
 from .prove import power_status
 from .together import together
-from .topology import FenceConfiguration
+from .topology import FenceConfiguration, FenceStep
 
 
 def operate(
@@ -32,18 +32,22 @@ def operate(
     """
     if not nodes:
         raise FenceError("No node was given: nothing can be switched or asked.")
-    names = [name for node in nodes for name in configuration.devices_of(node)]
+    steps = configuration.first_steps(nodes)
     if action in DEVICE_ACTIONS:
-        return _ask_each(configuration, names, action, tools)
+        return _ask_each(configuration, steps, action, tools)
     if action == "status":
         return _status_of_each(configuration, nodes, tools)
     return _bring_each(configuration, nodes, action, check, tools)
 
 
 def _ask_each(
-    configuration: FenceConfiguration, names: Sequence[str], action: str, tools: FenceTools
+    configuration: FenceConfiguration,
+    steps: Mapping[str, FenceStep],
+    action: str,
+    tools: FenceTools,
 ) -> Result:
-    ends = together(names, lambda name: ask_device(configuration, name, action, tools))
+    """Ask each device once; where a plug has to be told, it is that of *steps*."""
+    ends = together(steps, lambda name: ask_device(configuration, steps[name], action, tools))
     values: dict[str, Any] = {name: one.described() for name, one in ends.done.items()}
     problems = {name: str(error) for name, error in ends.failed.items()}
     values.update({name: {"failed": text} for name, text in problems.items()})

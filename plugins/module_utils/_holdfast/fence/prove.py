@@ -9,6 +9,7 @@ The manager takes over services on this proof alone, so what is in doubt is "no"
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,7 +45,10 @@ class FenceResult:
 
 
 def power_off(
-    configuration: FenceConfiguration, node: str, tools: FenceTools = TOOLS
+    configuration: FenceConfiguration,
+    node: str,
+    tools: FenceTools = TOOLS,
+    within: float = math.inf,
 ) -> FenceResult:
     """Switch *node* off, level by level, until one level is or will be proof that it is off.
 
@@ -52,11 +56,12 @@ def power_off(
     the command and its status together, so a level takes at most the sum of its devices'
     timeouts.  Every device of a level must be off; a level of gates alone proves nothing, and
     the next is tried, as it is after one that is only assumed to be off and will never be
-    proof.  A second request for the same node meanwhile gets the result of the first.
+    proof.  A second request for the same node meanwhile gets the result of the first.  No
+    device is asked anything any more *within* seconds after the call.
 
     Raises FenceError when *node* has no levels; all other trouble is in the result.
     """
-    return _joined("off", _off, configuration, node, tools)
+    return _joined("off", _off, configuration, node, tools, within)
 
 
 def power_on(
@@ -72,14 +77,19 @@ def power_on(
     return _joined("on", _on, configuration, node, tools)
 
 
-def unfence(configuration: FenceConfiguration, node: str, tools: FenceTools = TOOLS) -> FenceResult:
+def unfence(
+    configuration: FenceConfiguration,
+    node: str,
+    tools: FenceTools = TOOLS,
+    within: float = math.inf,
+) -> FenceResult:
     """Give *node* back the access that its fabric devices cut; call it on *node* as it joins.
 
     Only the node itself can do it for agents that say ``on_target``.  Without such devices
-    there is nothing to do, and the result is confirmed.  Raises FenceError when *node* has no
-    levels.
+    there is nothing to do, and the result is confirmed.  No device is asked anything any more
+    *within* seconds after the call.  Raises FenceError when *node* has no levels.
     """
-    return _joined("unfence", _unfence, configuration, node, tools)
+    return _joined("unfence", _unfence, configuration, node, tools, within)
 
 
 def power_status(
@@ -93,9 +103,12 @@ def power_status(
     talk = Conversation(configuration, tools)
     levels = configuration.levels_of(node)
     started = tools.clock()
-    states = {
-        step: _step_status(talk, number, step) for number, step in configuration.steps_of(node)
-    }
+    states = {}
+    doubts = []
+    for number, step in configuration.steps_of(node):
+        states[step], doubt = _step_status(talk, number, step)
+        if doubt:
+            doubts.append(f"{step}: {doubt}")
     power, evidence = _combined(levels, states, talk)
     known = power != "unknown"
     ended = tools.clock() if known else None
@@ -105,7 +118,7 @@ def power_status(
         evidence=evidence if known else NONE,
         power=power,
         steps=tuple(talk.said),
-        reason="" if known else _doubt(states, talk),
+        reason="" if known else "; ".join(doubts) or _doubt(states, talk),
         sent_at=started,
         confirmed_at=ended,
         proof_at=ended if power == "off" and evidence == VERIFIED else None,
@@ -147,12 +160,14 @@ def _joined(
     configuration: FenceConfiguration,
     node: str,
     tools: FenceTools,
+    within: float = math.inf,
 ) -> FenceResult:
     """Do *act*, once for all that ask the same of the same devices at the same time."""
     levels = configuration.levels_of(node)
     devices = [configuration.devices[name] for name in configuration.devices_of(node)]
     return tools.turns.joined(
-        (what, node, levels, devices), lambda: act(Conversation(configuration, tools), node)
+        (what, node, levels, devices),
+        lambda: act(Conversation(configuration, tools, within), node),
     )
 
 
@@ -257,17 +272,21 @@ def _proved_on(talk: Conversation, number: int, step: FenceStep) -> str | None:
         return f"on failed: {last_line(answer)}"
     if not talk.supports(step, "status"):
         return None if answer.succeeded else f"on failed: {last_line(answer)}"
-    power = talk.wait_for(number, step, "on", left)
+    power, _left = talk.wait_for(number, step, "on", left)
     return None if power == "on" else f"its status is {power}, not on"
 
 
-def _step_status(talk: Conversation, number: int, step: FenceStep) -> str:
+def _step_status(talk: Conversation, number: int, step: FenceStep) -> tuple[str, str]:
+    """Return the power of one plug, and why what it says is not believed, "" if it is."""
     kind = talk.kind(step)
     # Asked all the same when its agent is missing: the answer then says why.
     if kind != NONE and (kind == GATE or not talk.supports(step, "status")):
-        return "unknown"
+        return "unknown", ""
     answer, _left = talk.insist(number, step, "status")
-    return answer.power
+    if answer.power != "off":
+        return answer.power, ""
+    doubt = talk.doubt_of_plug(number, step, talk.device(step).timeout_of("list"))
+    return ("unknown" if doubt else "off"), doubt
 
 
 def _combined(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ..errors import FenceError
 from .device import FenceDevice
 from .kinds import ASSUMED, GATE, NONE, PROOF_RULES, VERIFIED, wait_for_proof, weakest
-from .listing import ListedPlug
+from .listing import ListedPlug, find_plug, shown
 from .topology import FenceConfiguration, FenceStep
 
 WORKS = "works"
@@ -37,8 +37,9 @@ class DeviceFindings:
 
     ``kind`` is one of ``kinds`` and ``evidence`` what its "off" is worth.  ``problem`` is why
     it cannot be used at all: no agent, wrong parameters, no answer.  ``unhealthy`` is what it
-    said to ``monitor`` when that failed.  ``plugs`` is None when it has no list of them.
-    ``seconds`` is how long its slowest answer took.
+    said to ``monitor`` when that failed.  ``plugs`` is None when it has no list of them, and
+    with ``has_to_list`` an "off" of a plug counts only if it is in there.  ``seconds`` is how
+    long its slowest answer took.
     """
 
     device: str
@@ -47,6 +48,7 @@ class DeviceFindings:
     problem: str = _NO_PROBLEM
     unhealthy: str = _NO_PROBLEM
     plugs: tuple[ListedPlug, ...] | None = None
+    has_to_list: bool = False
     seconds: float = 0.0
 
 
@@ -205,18 +207,10 @@ def _outlet_key(device: FenceDevice, step: FenceStep, findings: Findings) -> obj
 
 
 def _listed(found: DeviceFindings | None, step: FenceStep) -> ListedPlug | None:
-    """Return the listed plug that *step* means: by its own name, or by its alias if one has it."""
+    """Return what the device lists as the plug of *step*."""
     if found is None or found.plugs is None or step.plug is None:
         return None
-    for one in found.plugs:
-        if one.plug == step.plug:
-            return one
-    aliased = [one for one in found.plugs if one.alias == step.plug]
-    if len(aliased) == 1:
-        return aliased[0]
-    # Outlets of stacked power switches are listed as SWITCH:OUTLET; alone it is of the first.
-    first = [one for one in found.plugs if one.plug == f"1:{step.plug}"]
-    return first[0] if first else None
+    return find_plug(found.plugs, step.plug)
 
 
 def _judge_node(
@@ -285,6 +279,8 @@ def _judge_step(
     plug = findings.plugs.get(step, PlugFindings("unknown", asked=False))
     listed = _listed(found, step)
     problems = list(_problems_of_use(device, found, plug))
+    if found.has_to_list and listed is None and (found.plugs is None or plug.power == "on"):
+        problems.append("an off would not be confirmed, as the device does not list this plug")
     wrong = list(_problems_of_plug(step, found, plug, listed, node))
     shown = []
     if listed is not None:
@@ -349,8 +345,7 @@ def _problems_of_plug(
             yield f"the device calls it {called.pop()}, which is another node"
     elif found.plugs is not None and step.plug is not None and plug.power != "on":
         # Some agents take whatever is not on for off, and so a plug that is not there.
-        names = [one.plug + (f" ({one.alias})" if one.alias else "") for one in found.plugs]
-        yield f"the device has no such plug; it lists {', '.join(names) or 'none'}"
+        yield f"the device has no such plug; it lists {shown(found.plugs)}"
 
 
 def _remarks(
@@ -368,7 +363,8 @@ def _remarks(
         yield f"its word is worth nothing unless {rule.needs}; that cannot be shown from here"
     if plug.asked and not node.known_on:
         yield "whether it is the node's own plug is not shown, as the node is not known to be on"
-    if found.plugs is not None and _listed(found, step) is None and plug.power == "on":
+    unlisted = found.plugs is not None and _listed(found, step) is None
+    if unlisted and plug.power == "on" and not found.has_to_list:
         yield "the device does not list it, though it has a state"
     if found.unhealthy and plug.power != "unknown":
         yield f"it answers for the plug, but {found.unhealthy}"

@@ -38,12 +38,16 @@ _MODE = 0o640
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """One rehearsal of a node: ``at`` in seconds since 1970, ``manner`` asked or switched."""
+    """One rehearsal of a node: ``at`` in seconds since 1970, ``manner`` asked or switched.
+
+    ``remarks`` say what it did not show.
+    """
 
     at: float
     manner: str
     verdict: str
     problems: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ def updated(
             _answered(record, now, answered.get(step))
             for step, record in _records(configuration, verdict.node, old)
         )
-        entry = Rehearsal(now, ASKED, verdict.verdict, verdict.problems)
+        entry = Rehearsal(now, ASKED, verdict.verdict, verdict.problems, verdict.remarks)
         new[verdict.node] = NodeReport(_kept(entry, old), plugs)
     return new
 
@@ -158,8 +162,9 @@ def with_switched(
     node: str,
     levels: Sequence[SwitchedLevel],
     now: float,
+    remarks: Sequence[str] = (),
 ) -> dict[str, NodeReport]:
-    """Return *report* with what switching *node* for real showed."""
+    """Return *report* with what switching *node* for real showed, and what it did not."""
     old = report.get(node, NodeReport())
     problems = tuple(problem_of(node, one) for one in levels if one.problem)
     proved: dict[FenceStep, float] = {}
@@ -172,7 +177,7 @@ def with_switched(
         for step, record in _records(configuration, node, old)
     )
     verdict = FAILS if problems or not levels else old.verdict
-    entry = Rehearsal(now, SWITCHED, verdict, problems)
+    entry = Rehearsal(now, SWITCHED, verdict, problems, tuple(remarks))
     return {**report, node: NodeReport(_kept(entry, old), plugs)}
 
 
@@ -227,8 +232,8 @@ def _node_text(name: str, one: NodeReport, now: float) -> Iterator[str]:
         yield f"  {what}: last answered {answered}; last switched for real {switched}"
     for rehearsal in one.rehearsals:
         yield f"  {_date(rehearsal.at)} {rehearsal.manner}: {rehearsal.verdict}"
-        for problem in rehearsal.problems:
-            yield f"    {problem}"
+        for sentence in (*rehearsal.problems, *rehearsal.remarks):
+            yield f"    {sentence}"
 
 
 def _when(at: float | None, seconds: float | None, now: float) -> str:
@@ -290,7 +295,13 @@ def _kept(entry: Rehearsal, old: NodeReport) -> tuple[Rehearsal, ...]:
 
 def _node(entry: Mapping[str, Any]) -> NodeReport:
     rehearsals = tuple(
-        Rehearsal(float(one["at"]), str(one["manner"]), str(one["verdict"]), tuple(one["problems"]))
+        Rehearsal(
+            float(one["at"]),
+            str(one["manner"]),
+            str(one["verdict"]),
+            tuple(one["problems"]),
+            tuple(one.get("remarks", ())),
+        )
         for one in entry["rehearsals"]
     )
     return NodeReport(rehearsals, tuple(PlugRecord(**one) for one in entry["plugs"]))

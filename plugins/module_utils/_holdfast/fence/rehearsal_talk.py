@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ..errors import HoldfastError
 from .call import FenceCall
 from .check import check_fence_agents
-from .conversation import TOOLS, Conversation, FenceTools
+from .conversation import TOOLS, Conversation, FenceTools, about_device
 from .kinds import GATE, NONE, evidence_of
 from .level_off import last_line
 from .listing import ListedPlug, parse_listing
@@ -32,6 +32,13 @@ SILENCE = 10.0
 
 _LOOK_PAUSE = 1.0
 _QUESTIONS = ("validate-all", "monitor", "list", "status")
+
+
+WORD_ALONE = (
+    "no address was given at which it answers, so only the devices say that it was off and on:"
+    " that their plugs are its own is not shown"
+)
+"""What switching for real does not show when nobody listens to the node itself."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +144,8 @@ def _ask_device(
     alone = FenceConfiguration({name: device}, {name: tuple((step,) for step in steps)})
     evidence = check_fence_agents(alone, tools)[name]
     agent = talk.agent(device)
-    found = DeviceFindings(name, agent.kind, evidence)
+    has_to_list = any(talk.has_to_list(step) for step in steps)
+    found = DeviceFindings(name, agent.kind, evidence, has_to_list=has_to_list)
     found = _ask_itself(talk, found, agent.metadata, steps[0])
     plugs: dict[FenceStep, PlugFindings] = {}
     for step in steps:
@@ -164,9 +172,7 @@ def _ask_itself(
     for action in _QUESTIONS[:-1]:
         if not metadata.supports(action):
             continue
-        # Agents find their parameters incomplete without a plug, though none of it is asked.
-        of_plug = step if action == "validate-all" else FenceStep(device.name)
-        answer = talk.ask(0, of_plug, action, device.timeout_of(action))
+        answer = talk.ask(0, about_device(step, action), action, device.timeout_of(action))
         found = replace(found, seconds=max(found.seconds, answer.duration))
         if answer.timed_out or (action == "validate-all" and not answer.succeeded):
             return replace(found, problem=_failed(answer))

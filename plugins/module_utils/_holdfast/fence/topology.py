@@ -10,7 +10,7 @@ whole document is checked before any of it is used.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import FenceError, InputError
@@ -87,8 +87,15 @@ class FenceConfiguration:
 
     def devices_of(self, node: str) -> tuple[str, ...]:
         """Return the names of the devices of *node*, each once, in the order of its levels."""
-        names = (step.device for level in self.levels_of(node) for step in level)
-        return tuple(dict.fromkeys(names))
+        return tuple(self.first_steps([node]))
+
+    def first_steps(self, nodes: Sequence[str]) -> dict[str, FenceStep]:
+        """Return for each device of *nodes* the first of their plugs on it."""
+        first: dict[str, FenceStep] = {}
+        for node in nodes:
+            for _number, step in self.steps_of(node):
+                first.setdefault(step.device, step)
+        return first
 
 
 def parse_fence_configuration(document: object, option: str = "fence") -> FenceConfiguration:

@@ -9,6 +9,7 @@ the manager's fences, or all nodes of one task.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
@@ -41,16 +42,18 @@ class Turns:
         self._running: list[_Running] = []
 
     @contextmanager
-    def turn(self, device: object, name: str) -> Iterator[None]:
+    def turn(self, device: object, name: str, patience: float = math.inf) -> Iterator[None]:
         """Hold *device* (whatever tells it from others) for one action.
 
-        Raises FenceError with its *name* when others do not let go of it.
+        Raises FenceError with its *name* when others do not let go of it, at the latest after
+        *patience* seconds.
         """
+        longest = min(self._longest_wait, patience)
         with self._guard:
             lock = self._devices.setdefault(device, threading.Lock())
-        if not lock.acquire(timeout=self._longest_wait):
+        if not lock.acquire(timeout=longest):
             raise FenceError(
-                f"The fence device {name} was busy with others for {self._longest_wait:g} seconds."
+                f"The fence device {name} was busy with others for {longest:g} seconds."
             )
         try:
             yield

@@ -17,8 +17,12 @@ from .verdict import Judgement, Verdict, judge
 MAX_RETRY = 60.0
 """A fence that fails is tried again after at most so many seconds."""
 
-FENCE_ARRIVES = 180.0
-"""Seconds after which a fence that was sent does nothing any more: its device gave up."""
+FENCE_ARRIVES = 600.0
+"""Seconds after which a fence that was sent does nothing any more.
+
+Who carries it out asks no device for anything later than that: not after waiting for its
+turn at a busy one, and not on a later level.
+"""
 
 FENCES_KEPT = 10
 POWER_RETRY = 30.0

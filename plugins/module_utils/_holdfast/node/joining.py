@@ -15,12 +15,13 @@ from collections.abc import Callable
 from ..errors import LeaseError
 from ..lease.sanlock_daemon import DaemonStatus
 from ..storage.host_timing import LeaseTiming
+from . import unfencing
 from .cluster_storage import make_leases
 from .configuration import NodeConfiguration, SanlockSettings
 
-SLACK = 60.0
-"""Seconds over what joining takes at most before it counts as hung; leaving after a failure
-has half of that."""
+SLACK = 60.0 + unfencing.WITHIN
+"""Seconds over what joining takes at most before it counts as hung: to be given access back
+first, and to leave after a failure, which has 30 s."""
 
 
 class Joining:
@@ -72,9 +73,13 @@ class Joining:
 
 
 def join_lockspace(configuration: NodeConfiguration) -> None:
-    """Have sanlock take this node's host lease; raises the error that says why it cannot."""
+    """Have sanlock take this node's host lease; raises the error that says why it cannot.
+
+    What cut the node off from the storage or the network lets it in again first.
+    """
     from ..lease.sanlock import installed_daemon
 
+    unfencing.give_access_back(configuration)
     settings = configuration.sanlock
     refuse_other_watchdog(settings, installed_daemon(settings.run_directory).status())
     leases = make_leases(configuration)

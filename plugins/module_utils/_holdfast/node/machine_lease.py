@@ -20,6 +20,7 @@ from ..lease.sanlock_process import await_daemon, start_daemon
 from .configuration import SANLOCK, NodeConfiguration, make_private
 from .leave import leave_cluster
 from .log import log
+from .unfencing import give_access_back
 
 
 class MachineLease(Protocol):
@@ -48,6 +49,7 @@ class _OwnLease:
             str(configuration.leases_path),
             configuration.me.host_id,
         )
+        give_access_back(configuration)
         generation = self._leases.join(configuration.node)
         log(f"host lease generation {generation}; embedded leases, for one machine only")
 

@@ -8,6 +8,7 @@ that it saw itself; nothing is concluded from another node's clock.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ class Observer:
         network: Network,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin to observe: a node's silence counts from now at the earliest."""
+        """Begin to observe: a node's silence counts from the first look at the earliest."""
         self._configuration = configuration
         self._storage = storage
         self._network = network
@@ -59,6 +60,8 @@ class Observer:
         begun = clock()
         self._timestamps: dict[str, int | None] = dict.fromkeys(configuration.members)
         self._changed = dict.fromkeys(configuration.members, begun)
+        self._looked = -math.inf
+        self._watched_since = begun
         self._beating: set[str] = set()
         self._blank: set[str] = set()
         self._asked: dict[str, float] = {}
@@ -83,6 +86,11 @@ class Observer:
         begun = self._clock()
         board = self._storage.board.read()
         now = self._clock()
+        if now - self._looked > self._configuration.timing.suspect_after:
+            # What nobody watched is no silence: this process may have waited for its host
+            # lease, or all nodes for the same storage.
+            self._watched_since = now
+        self._looked = now
         for name, member in self._configuration.members.items():
             block = board.hosts.get(member.host_id)
             if block is None or block.timestamp == self._timestamps[name]:
@@ -111,7 +119,7 @@ class Observer:
 
     def _see(self, name: str, host_id: int, problem: str, now: float) -> NodeSeen:
         report = self._report(name, host_id)
-        age = now - self._changed[name]
+        age = now - max(self._changed[name], self._watched_since)
         answer, lease = Answer.UNKNOWN, LeaseSight.RENEWED
         if age > self._configuration.timing.suspect_after / 2:
             answer, lease = self._answer(name, now), self._lease(host_id)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Carrying out the manager's orders: fences and switching on, each in a thread of its own.
 
-A fence device may take a minute; the manager's rounds go on meanwhile.
+A fence device may take a minute, and a node's watchdog that has to act another; the
+manager's rounds go on meanwhile.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import TypeVar
 
 from ..errors import HoldfastError
 from ..fence import prove
+from ..fence.conversation import TOOLS, FenceTools
 from ..fence.kinds import VERIFIED
 from ..fence.topology import FenceConfiguration, load_fence_configuration
+from ..manager.nodes import FENCE_ARRIVES
 from ..manager.seen import FenceReport, PowerReport
 from .configuration import NodeConfiguration
 
@@ -36,10 +39,16 @@ class FenceEnd:
 class Orders:
     """Runs fences and switchings-on, and hands back how they ended."""
 
-    def __init__(self, configuration: NodeConfiguration, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        configuration: NodeConfiguration,
+        wake: Callable[[], None],
+        tools: FenceTools = TOOLS,
+    ) -> None:
         """Remember where the fence configuration is; it is read anew for each order."""
         self._configuration = configuration
         self._wake = wake
+        self._tools = tools
         self._fences: queue.SimpleQueue[FenceEnd] = queue.SimpleQueue()
         self._powers: queue.SimpleQueue[PowerReport] = queue.SimpleQueue()
         self._fencing: set[str] = set()
@@ -69,24 +78,42 @@ class Orders:
         return _drain(self._powers)
 
     def _fence(self, node: str) -> None:
-        sent, sent_wall = time.monotonic(), time.time()
-        confirmed, text = False, ""
+        sent, sent_wall = self._tools.clock(), time.time()
+        confirmed, verified, text = False, False, ""
         try:
-            result = prove.power_off(self._topology(), node)
-            confirmed = result.confirmed and result.evidence == VERIFIED
-            text = result.reason
+            result = prove.power_off(self._topology(), node, self._tools, FENCE_ARRIVES)
+            confirmed, text = self._await_proof(result)
+            verified = result.evidence == VERIFIED
         except HoldfastError as error:
             text = str(error)
         except Exception as error:
             text = f"the fence failed unexpectedly: {error!r}"
-        ended = time.monotonic()
-        report = FenceReport(node, confirmed, text, sent_wall, sent_wall + ended - sent)
+        ended = self._tools.clock()
+        report = FenceReport(
+            node, confirmed, text, sent_wall, sent_wall + ended - sent, verified=verified
+        )
         self._fences.put(FenceEnd(report, sent, ended))
         self._wake()
 
+    def _await_proof(self, result: prove.FenceResult) -> tuple[bool, str]:
+        """Return whether *result* is proof, once it is, and the reason for people.
+
+        What is only assumed is proof after the wait that the operator gave for the node's
+        watchdog; it passes here, in the thread of this one fence.
+        """
+        if not result.confirmed or result.confirmed_at is None:
+            return False, result.reason
+        if result.proof_at is None:
+            return False, f"{result.reason}, which never is proof"
+        given = result.proof_at - result.confirmed_at
+        if given > 0:
+            self._tools.sleep(max(0.0, result.proof_at - self._tools.clock()))
+            return True, f"{result.reason}, and its watchdog had {given:g} s since"
+        return True, result.reason
+
     def _power_on(self, node: str) -> None:
         try:
-            result = prove.power_on(self._topology(), node)
+            result = prove.power_on(self._topology(), node, self._tools)
             report = PowerReport(node, result.confirmed, result.reason)
         except HoldfastError as error:
             report = PowerReport(node, False, str(error))

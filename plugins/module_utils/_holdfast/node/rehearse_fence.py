@@ -29,7 +29,7 @@ from ..fence.rehearsal_report import (
     updated,
     with_switched,
 )
-from ..fence.rehearsal_talk import ask, questions, switch
+from ..fence.rehearsal_talk import WORD_ALONE, ask, questions, switch
 from ..fence.topology import FenceConfiguration, load_fence_configuration
 from ..manager.state import NodeState
 from ..names import MAX_PORT, absolute_path
@@ -93,10 +93,13 @@ def rehearse_fence(
     save_report(path, report, wall_clock())
     problems = [text for one in verdicts if one.verdict == FAILS for text in one.problems]
     switched = bool(to_switch) and not problems
+    remarks = []
     if switched:
         answers = _answers(options["address"], options["port"])
         levels = switch(configuration, to_switch, answers, options["boot_timeout"], tools)
-        report = with_switched(report, configuration, to_switch, levels, wall_clock())
+        if answers is None:
+            remarks.append(f"{to_switch}: {WORD_ALONE}.")
+        report = with_switched(report, configuration, to_switch, levels, wall_clock(), remarks)
         save_report(path, report, wall_clock())
         problems = [problem_of(to_switch, one) for one in levels if one.problem]
     old = {node: before.get(node, NodeReport()).verdict for node in nodes}
@@ -106,7 +109,7 @@ def rehearse_fence(
         warnings += stale(report, nodes, options["max_age"], wall_clock())
     return Result(
         changed=switched or old != new,
-        values=_values(path, report, verdicts, wall_clock()),
+        values=_values(path, report, verdicts, remarks, wall_clock()),
         before=old,
         after=new,
         warnings=warnings,
@@ -179,9 +182,16 @@ def _answers(address: str | None, port: int) -> Callable[[], bool] | None:
 
 
 def _values(
-    path: Path, report: Mapping[str, NodeReport], verdicts: Sequence[NodeVerdict], now: float
+    path: Path,
+    report: Mapping[str, NodeReport],
+    verdicts: Sequence[NodeVerdict],
+    remarks: Sequence[str],
+    now: float,
 ) -> dict[str, Any]:
+    """Return the values of the module; *remarks* are on the one node that was switched."""
     nodes = {
         one.node: {**described(one), **node_summary(report[one.node], now)} for one in verdicts
     }
+    for node in nodes.values():
+        node["remarks"] += remarks
     return {"nodes": nodes, "report": str(path)}

@@ -17,9 +17,9 @@ import os
 import stat
 import threading
 from collections.abc import Callable
-from types import TracebackType
 
 from ..errors import StorageError
+from .closing import Closing
 
 PAGE = 4096
 """What direct I/O accepts on every device in use (512-byte and 4096-byte sectors)."""
@@ -31,7 +31,7 @@ MAX_FRUITLESS_TRIES = 8
 """How often one read or write may be interrupted, or move no bytes, before it is an error."""
 
 
-class BlockFile:
+class BlockFile(Closing):
     """One open file or block device on shared storage; use it in a ``with`` statement.
 
     ``path`` is what was opened; ``writable`` whether writes are allowed;
@@ -77,19 +77,6 @@ class BlockFile:
             os.close(descriptor)
             raise StorageError(f"{path} is neither a regular file nor a block device.")
         return cls(descriptor, path, writable, alignment, direct)
-
-    def __enter__(self) -> BlockFile:
-        """Return the open file itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the file."""
-        self.close()
 
     @property
     def size(self) -> int:

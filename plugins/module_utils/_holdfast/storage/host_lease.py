@@ -11,11 +11,11 @@ is written by itself, because its neighbours belong to other nodes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from ..errors import FormatError, InputError, StorageError
 from ..names import MAX_HOST_ID
 from .block_file import PAGE, SECTOR, BlockFile, HeldFile
+from .closing import Closing
 from .host_timing import checked_io_timeout
 from .leader_record import (
     DEFAULT_LAYOUT,
@@ -209,7 +209,7 @@ def write_host_lease(file: BlockFile, host_id: int, lease: DeltaLease) -> None:
     file.write(_offset(file, host_id, lease.layout), encode_delta(lease))
 
 
-class LeaseArea:
+class LeaseArea(Closing):
     """The lockspace at *path*, of any geometry, kept open; not for several threads.
 
     Sector and area size are read from its own records at the first use.
@@ -220,19 +220,6 @@ class LeaseArea:
         self.path = path
         self._held = HeldFile(path, SECTOR)
         self._layout: Layout | None = None
-
-    def __enter__(self) -> LeaseArea:
-        """Return the area itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the file."""
-        self.close()
 
     def read(self) -> HostLeases:
         """Return all host leases from a single read; ``FormatError`` if this is no lockspace."""

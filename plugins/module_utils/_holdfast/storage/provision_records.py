@@ -61,7 +61,7 @@ def sizes_from_options(options: Mapping[str, object]) -> dict[Kind, int]:
         size = options.get(option)
         if size is None:
             continue
-        if type(size) is not int or not 1 <= size <= MAX_SIZE:
+        if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MAX_SIZE:
             raise InputError(option, size, f"a whole number of MiB from 1 to {MAX_SIZE}")
         sizes[kind] = size * MEBIBYTE
     return sizes

@@ -17,11 +17,11 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from ..errors import FormatError, InputError, LeaseError, StorageError
 from ..names import MAX_HOST_ID, cluster_name
 from .block_file import PAGE, BlockFile, HeldFile
+from .closing import Closing
 from .whole_file import create
 
 FILE_MAGIC = b"HOLDFAST"
@@ -56,7 +56,7 @@ DEFAULT_COPY_BYTES: Mapping[Kind, int] = {
 }
 """Bytes of one copy, its header included, unless chosen at creation.
 
-That is room for some 6,000 services; the arithmetic is in docs/records.md.
+That is room for some 7,000 services; the arithmetic is in docs/records.md.
 """
 
 
@@ -185,7 +185,7 @@ def encode_record(record: Record) -> bytes:
     return data.ljust(-(-len(data) // PAGE) * PAGE, b"\0")
 
 
-class RecordFile:
+class RecordFile(Closing):
     """The state file at *path*, kept open for repeated use; not for several threads."""
 
     def __init__(self, path: str) -> None:
@@ -194,19 +194,6 @@ class RecordFile:
         self._held = HeldFile(path)
         self._geometry: Geometry | None = None
         self._geometry_of: BlockFile | None = None
-
-    def __enter__(self) -> RecordFile:
-        """Return the file itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the file."""
-        self.close()
 
     def create(
         self,

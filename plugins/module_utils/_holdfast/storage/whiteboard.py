@@ -10,7 +10,6 @@ never a part of a neighbour: those belong to other nodes.
 from __future__ import annotations
 
 import mmap
-from types import TracebackType
 
 from ..errors import FormatError, InputError, StorageError
 from ..names import MAX_HOST_ID
@@ -28,6 +27,7 @@ from .board_blocks import (
     encode_global,
     encode_host,
 )
+from .closing import Closing
 from .whole_file import create
 
 __all__ = [
@@ -55,7 +55,7 @@ def no_direct(path: str) -> str:
     )
 
 
-class Whiteboard:
+class Whiteboard(Closing):
     """The whiteboard at *path*, kept open for repeated use; not for several threads.
 
     The size of its blocks is recognised once for as long as the file is open, unless
@@ -71,19 +71,6 @@ class Whiteboard:
         self._recognised = 0
         self._recognised_in: BlockFile | None = None
         self._buffer = ReadBuffer()
-
-    def __enter__(self) -> Whiteboard:
-        """Return the whiteboard itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the file."""
-        self.close()
 
     def create(
         self, max_hosts: int, *, replace: bool = False, block_bytes: int = BLOCK_BYTES

@@ -36,5 +36,8 @@ apply 'changed=[1-9][0-9]*' --check
 apply 'changed=[1-9][0-9]*'
 grep -q a-secret "$OUTPUT_DIR/roles/etc/fence.json" || fail "The password is not where it belongs."
 "$OUTPUT_DIR/roles/bin/holdfast" --help >/dev/null
+ansible testhost -i "$INVENTORY_PATH" -m holdfast.ha.lockspace_info \
+    -a "name=rack1 path=$OUTPUT_DIR/roles/storage" >"$said"
+grep -q '"io_timeout": 3' "$said" || fail "The I/O timeout was not passed on: $(cat "$said")"
 
 apply 'changed=0'

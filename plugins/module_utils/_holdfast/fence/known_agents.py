@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The power agents that are known, and what each says of a plug that does not exist.
+
+Some take whatever is not on for off.  Of these, a plug that was mistyped, or that is gone,
+is "off" as soon as it is asked for, while the node lives.  Read in the agents' own status
+(fence-agents 4.12.1); those that simulated devices exist for were tried too.
+"""
+
+from __future__ import annotations
+
+REFUSE_ABSENT_PLUGS = frozenset(
+    {
+        "fence_aliyun",
+        "fence_apc",
+        "fence_aws",
+        "fence_azure_arm",
+        "fence_bladecenter",
+        "fence_cdu",
+        "fence_cisco_ucs",
+        "fence_cyberpower_ssh",
+        "fence_docker",
+        "fence_drac5",
+        "fence_eaton_snmp",
+        "fence_ecloud",
+        "fence_eps",
+        "fence_gce",
+        "fence_hds_cb",
+        "fence_holdfast_machine",
+        "fence_hpblade",
+        "fence_ibm_powervs",
+        "fence_ibm_vpc",
+        "fence_ibmz",
+        "fence_ilo_moonshot",
+        "fence_ironic",
+        "fence_kubevirt",
+        "fence_ldom",
+        "fence_lindypdu",
+        "fence_lpar",
+        "fence_netio",
+        "fence_openstack",
+        "fence_ovh",
+        "fence_pve",
+        "fence_raritan",
+        "fence_raritan_px3",
+        "fence_rhevm",
+        "fence_sbd",
+        "fence_skalar",
+        "fence_vbox",
+        "fence_virsh",
+        "fence_vmware_rest",
+        "fence_vmware_soap",
+        "fence_vmware_vcloud",
+        "fence_wti",
+        "fence_xenapi",
+    }
+)
+"""They fail for a plug that they do not find, unless ``missing_as_off`` is set."""
+
+TAKE_ABSENT_PLUGS_FOR_OFF = frozenset(
+    {
+        # Over SNMP 2c and 3 what does not exist is answered with success and no number.
+        "fence_apc_snmp",
+        "fence_emerson",
+        "fence_ibmblade",
+        "fence_intelmodular",
+        "fence_ipdu",
+        "fence_tripplite_snmp",
+        # The daemon on the host says "off" of a machine that it does not know.
+        "fence_virt",
+        "fence_xvm",
+        # It says itself that it cannot tell whether an image is defined.
+        "fence_zvmip",
+    }
+)
+"""All of them have a working ``list``."""
+
+SWITCH_ONE_MACHINE = frozenset(
+    {
+        "fence_alom",
+        "fence_amt",
+        "fence_drac",
+        "fence_idrac",
+        "fence_ilo",
+        "fence_ilo2",
+        "fence_ilo3",
+        "fence_ilo3_ssh",
+        "fence_ilo4",
+        "fence_ilo4_ssh",
+        "fence_ilo5",
+        "fence_ilo5_ssh",
+        "fence_ilo_mp",
+        "fence_ilo_ssh",
+        "fence_imm",
+        "fence_ipmilan",
+        "fence_ipmilanplus",
+        "fence_powerman",
+        "fence_rcd_serial",
+        "fence_redfish",
+        "fence_rsa",
+        "fence_rsb",
+        "fence_vmware",
+    }
+)
+"""They have no list: mostly their address is that of one machine's own board."""
+
+
+def refuses_absent_plugs(agent: str) -> bool:
+    """Say whether the *agent* (name or path) is known to fail for a plug that does not exist."""
+    return agent.rsplit("/", 1)[-1] in REFUSE_ABSENT_PLUGS
+
+
+def is_known_power_agent(agent: str) -> bool:
+    """Say whether the *agent* (name or path) is known to switch power, or to tell a watchdog to."""
+    name = agent.rsplit("/", 1)[-1]
+    return any(
+        name in names
+        for names in (REFUSE_ABSENT_PLUGS, TAKE_ABSENT_PLUGS_FOR_OFF, SWITCH_ONE_MACHINE)
+    )

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the description of a cluster for placement comes from: a file, or data at hand.
+
+Two forms are known: a request of Ganeti's allocator (JSON), which holds the whole
+cluster, and htools' text format.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ..errors import ClusterDataError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..placement.model import Cluster
+
+STATIC_NODE_MEMORY = 4096
+"""MiB that a node needs for itself under KVM unless said otherwise (htools, CLI)."""
+
+
+def read_source(name: str) -> str:
+    """Return the text of the file *name*, of standard input if it is ``-``.
+
+    Raises `ClusterDataError` if it cannot be read or is not UTF-8.
+    """
+    try:
+        if name == "-":
+            content = sys.stdin.buffer.read()
+        else:
+            with open(name, "rb") as file:  # noqa: PTH123 - pathlib takes longer than the answer
+                content = file.read()
+    except OSError as error:
+        raise ClusterDataError(f"{name} cannot be read: {error.strerror}") from None
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ClusterDataError(f"{name} is not UTF-8 text: {error.reason}") from None
+
+
+def read_cluster(text: str, static_node_memory: int) -> tuple[Cluster, list[str]]:
+    """Return the cluster that *text* describes in either form, and what looks wrong in it.
+
+    *static_node_memory* is as in `placement.request.read_request`.  What a request
+    asks is not looked at.
+    """
+    if text.lstrip()[:1] in ("{", "["):
+        from ..placement.request import read_described_cluster
+
+        return read_described_cluster(text, static_node_memory)
+    from ..placement.text_format import read_text
+
+    return read_text(text)

@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Command lines as htools' programs read them (getopt), without ``argparse``.
+
+A program states its options as a table; starting ``argparse`` takes longer than an
+allocator's answer to a small question.
+"""
+
+from __future__ import annotations
+
+from ..errors import HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Option = tuple[str, str, int, str, str]
+
+NONE, NEEDED, MAYBE = 0, 1, 2
+"""Whether an option takes a value.
+
+An option is its letter, its name, one of these, the name of its value, and its help.
+"""
+
+
+class CommandLine(HoldfastError):
+    """The command line cannot be understood."""
+
+
+class Settings:
+    """What the command line says."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[str, str | None]] = []
+        self.files: list[str] = []
+
+    def has(self, name: str) -> bool:
+        """Return whether the option *name* was given."""
+        return any(option == name for option, _value in self.given)
+
+    def last(self, name: str) -> str | None:
+        """Return the last value that the option *name* was given."""
+        values = self.all(name)
+        return values[-1] if values else None
+
+    def all(self, name: str) -> list[str]:
+        """Return all values that the option *name* was given."""
+        return [value or "" for option, value in self.given if option == name]
+
+
+def read_command_line(options: Sequence[Option], arguments: Sequence[str]) -> Settings:
+    """Return what *arguments* say of *options*; raises `CommandLine` if they are not understood.
+
+    As with getopt, options may stand anywhere, their names may be cut short, and
+    ``--`` ends them.
+    """
+    settings = Settings()
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            settings.files += rest
+            break
+        if word.startswith("--"):
+            _read_long(options, settings, word[2:], rest)
+        elif word.startswith("-") and word != "-":
+            _read_short(options, settings, word[1:], rest)
+        else:
+            settings.files.append(word)
+    return settings
+
+
+def _read_long(options: Sequence[Option], settings: Settings, word: str, rest: list[str]) -> None:
+    start, equals, value = word.partition("=")
+    names = [option for option in options if option[1].startswith(start)]
+    exact = [option for option in names if option[1] == start]
+    if not names:
+        raise CommandLine(f"unrecognized option `--{start}'")
+    if len(names) > 1 and not exact:
+        shown = "".join([f"\n  --{option[1]}  {option[4]}" for option in names])
+        raise CommandLine(f"option `--{start}' is ambiguous; could be one of:{shown}")
+    _letter, name, takes, what, _help = (exact or names)[0]
+    if takes == NONE and equals:
+        raise CommandLine(f"option `--{start}' doesn't allow an argument")
+    if takes == NEEDED and not equals:
+        if not rest:
+            raise CommandLine(f"option `--{start}' requires an argument {what}")
+        value = rest.pop(0)
+    settings.given.append((name, value if equals or takes == NEEDED else None))
+
+
+def _read_short(
+    options: Sequence[Option], settings: Settings, letters: str, rest: list[str]
+) -> None:
+    while letters:
+        letter, letters = letters[0], letters[1:]
+        known = [option for option in options if option[0] == letter]
+        if not known:
+            raise CommandLine(f"unrecognized option `-{letter}'")
+        _letter, name, takes, what, _help = known[0]
+        if takes == NONE:
+            settings.given.append((name, None))
+            continue
+        if takes == NEEDED and not letters:
+            if not rest:
+                raise CommandLine(f"option `-{letter}' requires an argument {what}")
+            letters = rest.pop(0)
+        settings.given.append((name, letters or None))
+        return
+
+
+def usage(first: str, options: Sequence[Option]) -> str:
+    """Return the help text of *options*; *first* is its first line."""
+    lines = [f"Usage: {first}\n"]
+    for letter, name, takes, what, text in options:
+        value = {NONE: "", NEEDED: f"={what}", MAYBE: f"[={what}]"}[takes]
+        short = f"-{letter}, " if letter else "    "
+        lines.append(f"  {short}--{name + value:<34} {text}\n")
+    return "".join(lines)

@@ -1,0 +1,239 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``holdfast iallocator``: takes the place of htools' ``hail`` as Ganeti's allocator.
+
+Options, answer, messages and exit statuses are those of hail 3.0.2: 0 with an answer
+(also "no"), 1 if the input cannot be used, 2 if the command line cannot.  Options are
+read here and not by ``argparse``, and each part of the library is imported when it is
+needed: the start is most of the time of a small question.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from ..errors import ClusterDataError, HoldfastError
+from . import htools_options
+from .cluster_source import STATIC_NODE_MEMORY, read_source
+from .htools_options import MAYBE, NEEDED, NONE, CommandLine, Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..placement.answer import Answer
+    from ..placement.asked import Request
+    from ..placement.model import Cluster
+
+ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
+
+OPTIONS = (
+    ("p", "print-nodes", MAYBE, "FIELDS", "print the final node list"),
+    ("S", "save", NEEDED, "FILE", "save the cluster before and after to FILE.pre-ialloc and so on"),
+    ("t", "text-data", NEEDED, "FILE", "take the cluster from FILE, in the text format"),
+    ("", "simulate", NEEDED, "SPEC", "take an empty cluster: policy,nodes,disk,memory,cpus"),
+    ("v", "verbose", NONE, "", "say more"),
+    ("", "ignore-dynu", NONE, "", "accepted; requests hold no dynamic utilisation"),
+    ("", "ignore-soft-errors", NONE, "", "ignore soft limits"),
+    ("", "no-capacity-checks", NONE, "", "do not ask that every node can be lost (N+1)"),
+    ("", "restrict-allocation-to", NEEDED, "NODE,...", "place on these nodes only"),
+    ("", "mond", MAYBE, "CHOICE", "accepted with 'no': monitoring daemons are not asked"),
+    ("", "mond-xen", NONE, "", "accepted: monitoring daemons are not asked"),
+    ("", "static-kvm-node-memory", NEEDED, "N", "MiB a KVM node needs itself; 0: as reported"),
+    ("", "better", NONE, "", "mend what hail errs in; the info tells what it would have said"),
+    ("", "reasons", NEEDED, "FILE", "write why, as JSON, to FILE ('-': standard error)"),
+    ("V", "version", NONE, "", "show the version"),
+    ("h", "help", NONE, "", "show this help"),
+)
+"""Each option's letter, name, whether it takes a value, the value's name, and its help."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Answer the request that *arguments* name, and return the exit status."""
+    try:
+        settings = read_command_line(arguments)
+    except CommandLine as error:
+        sys.stderr.write(f"Command line error: {error}\n\n{usage()}")
+        return BAD_COMMAND_LINE
+    if settings.has("help"):
+        sys.stdout.write(usage())
+        return ANSWERED
+    if settings.has("version"):
+        from .. import __version__
+
+        sys.stdout.write(f"holdfast iallocator {__version__}, as hail of htools 3.0.2\n")
+        return ANSWERED
+    try:
+        return _run(settings)
+    except HoldfastError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        return BAD_INPUT
+    except RecursionError:
+        sys.stderr.write("Error: the request is nested too deeply\n")
+        return BAD_INPUT
+    except (OverflowError, MemoryError) as error:
+        sys.stderr.write(f"Error: a number or the request is too large: {error}\n")
+        return BAD_INPUT
+
+
+def main_and_exit(arguments: Sequence[str]) -> None:
+    """Be the allocator's whole process: answer, and end without clearing up behind.
+
+    Freeing what a large request was read into takes as long as answering it.
+    """
+    import os
+
+    gc.disable()
+    status = main(arguments)
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        status = BAD_INPUT
+    os._exit(status)
+
+
+def read_command_line(arguments: Sequence[str]) -> Settings:
+    """Return what *arguments* say; raises `CommandLine` if they are not understood."""
+    return htools_options.read_command_line(OPTIONS, arguments)
+
+
+def usage() -> str:
+    """Return the help text."""
+    return htools_options.usage("holdfast iallocator [OPTION...] FILE", OPTIONS)
+
+
+def _run(settings: Settings) -> int:
+    from ..placement.answer import answer, dedicated
+    from ..placement.options import Options
+    from ..placement.request import read_request
+
+    memory = _node_memory(settings)
+    restrict = settings.last("restrict-allocation-to")
+    options = Options(
+        settings.has("ignore-soft-errors"),
+        not settings.has("no-capacity-checks"),
+        None if restrict is None else restrict.split(","),
+        settings.has("better"),
+    )
+    _check_monitoring(settings)
+    if not settings.files:
+        raise ClusterDataError("This program needs an input file.")
+    if len(settings.files) > 1:
+        raise ClusterDataError("Only one argument is accepted (the input file)")
+    cluster, request, warnings = read_request(read_source(settings.files[0]), memory)
+    _warn(warnings)
+    cluster = _other_cluster(settings, cluster)
+    if len(settings.all("verbose")) > 1:
+        _say_request(cluster, request)
+        if dedicated(cluster, request):
+            sys.stderr.write("Allocation on a dedicated cluster; using lost-allocations metrics.\n")
+    _show(settings, cluster, "Initial", "pre-ialloc", "before")
+    result = answer(cluster, request, options)
+    sys.stdout.write(result.text() + "\n")
+    sys.stdout.flush()
+    _write_reasons(settings, cluster, request, options, result)
+    _show(settings, result.cluster, "Final", "post-ialloc", "after")
+    return ANSWERED
+
+
+def _node_memory(settings: Settings) -> int:
+    given = settings.last("static-kvm-node-memory")
+    if given is None:
+        return STATIC_NODE_MEMORY
+    try:
+        return int(given)
+    except ValueError:
+        raise ClusterDataError(f"static node memory: cannot parse string '{given}'") from None
+
+
+def _check_monitoring(settings: Settings) -> None:
+    if not settings.has("mond"):
+        return
+    choice = settings.last("mond") or "yes"
+    if choice not in ("yes", "no"):
+        raise ClusterDataError(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
+    if choice == "yes":
+        raise ClusterDataError(
+            "--mond: the monitoring daemons' load is not taken into account; expected --mond=no"
+        )
+
+
+def _warn(warnings: list[str]) -> None:
+    if warnings:
+        lines = "".join([f"  - {warning}\n" for warning in warnings])
+        sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")
+
+
+def _other_cluster(settings: Settings, cluster: Cluster) -> Cluster:
+    """Return the cluster that the options name in place of the request's."""
+    simulated, name = settings.all("simulate"), settings.last("text-data")
+    if not simulated and name is None:
+        return cluster
+    try:
+        if simulated:
+            from ..placement.simulation import simulate
+
+            found, warnings = simulate(simulated)
+        else:
+            from ..placement.text_format import read_text
+
+            found, warnings = read_text(read_source(name or ""))
+    except ClusterDataError as error:
+        raise ClusterDataError(f"failed to load data, aborting: {error}") from None
+    _warn(warnings)
+    return found
+
+
+def _say_request(cluster: Cluster, request: Request) -> None:
+    names = [placement.instance.name for placement in request.placements]
+    names += [cluster.instance(index).name for index in request.instances]
+    sys.stderr.write(f"Received request: {request.kind} of {', '.join(names) or 'nothing'}\n")
+
+
+def _show(settings: Settings, cluster: Cluster, which: str, ending: str, when: str) -> None:
+    """Print and save the cluster, as far as the options ask for it."""
+    if settings.has("print-nodes"):
+        from ..placement.node_table import node_table
+
+        fields = settings.last("print-nodes") or ""
+        names = (["+"] if fields.startswith("+") else []) + [
+            field for field in fields.lstrip("+").split(",") if field
+        ]
+        sys.stderr.write(f"\n{which} cluster status:\n{node_table(cluster, names)}\n")
+    name = settings.last("save")
+    if name is not None:
+        from ..placement.text_format import write_text
+
+        path = f"{name}.{ending}"
+        _write_file(path, write_text(cluster))
+        sys.stderr.write(
+            f"The cluster state {when} iallocator run has been written to file '{path}'\n"
+        )
+
+
+def _write_file(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(text)
+    except OSError as error:
+        raise ClusterDataError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _write_reasons(
+    settings: Settings, cluster: Cluster, request: Request, options: object, result: Answer
+) -> None:
+    name = settings.last("reasons")
+    if name is None:
+        return
+    from ..placement.json_text import encode
+    from ..placement.options import Options
+    from ..placement.reasons import reasons
+
+    if isinstance(options, Options):
+        text = encode(reasons(cluster, request, options, result)) + "\n"
+        if name == "-":
+            sys.stderr.write(text)
+        else:
+            _write_file(name, text)

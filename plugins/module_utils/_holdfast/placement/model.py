@@ -1,0 +1,358 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster as plain data: groups, nodes and instances with what placement counts.
+
+Sizes are MiB.  "With forthcoming" twins of a number also count instances that are
+planned and do not exist yet.  Plain classes instead of dataclasses: importing
+``dataclasses`` takes longer than a whole answer for a small cluster, and a node is
+copied once for each placement that is tried.
+
+A node is never changed once it stands in a cluster: what changes it returns a copy
+(`admission`).
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+NO_NODE = -1
+"""The secondary of an instance that has none."""
+
+PREFERRED, LAST_RESORT, UNALLOCABLE = "preferred", "last_resort", "unallocable"
+GROUP_POLICIES = (PREFERRED, LAST_RESORT, UNALLOCABLE)
+"""What may be placed in a group of its own accord, the best first."""
+
+DISK_TEMPLATES = (
+    "diskless",
+    "file",
+    "sharedfile",
+    "plain",
+    "blockdev",
+    "drbd",
+    "rbd",
+    "ext",
+    "gluster",
+)
+LOCAL_TEMPLATES = frozenset({"drbd", "plain"})
+"""Their disks are counted on the node; those of ``file`` are not (htools, Instance)."""
+EXTERNAL_TEMPLATES = frozenset({"diskless", "sharedfile", "blockdev", "rbd", "ext", "gluster"})
+"""Any node of the group can run them: their disks, if any, are elsewhere."""
+RESTARTED_TEMPLATES = EXTERNAL_TEMPLATES - {"blockdev"}
+"""Those that the N+1 check starts elsewhere; others than ``drbd`` it creates again.
+
+That htools has ``blockdev`` among the latter was measured on version 3.0.2.
+"""
+
+STATE_UP, STATE_DOWN, STATE_OFFLINE = "running", "ADMIN_down", "ADMIN_offline"
+RUNNING_STATES = frozenset({STATE_UP, "ERROR_up"})
+INSTANCE_STATES = (
+    STATE_DOWN,
+    STATE_OFFLINE,
+    "ERROR_down",
+    "ERROR_up",
+    "ERROR_nodedown",
+    "ERROR_nodeoffline",
+    STATE_UP,
+    "USER_down",
+    "ERROR_wrongnode",
+)
+
+
+class Spec:
+    """The sizes that a policy names: of one instance, its least or its most."""
+
+    __slots__ = ("cpus", "disk", "disks", "memory", "nics", "spindles")
+
+    def __init__(
+        self, memory: int, cpus: int, disk: int, disks: int, nics: int, spindles: int
+    ) -> None:
+        self.memory = memory
+        self.cpus = cpus
+        self.disk = disk
+        self.disks = disks
+        self.nics = nics
+        self.spindles = spindles
+
+
+class Policy:
+    """What instances of a group may be, and how far its nodes may be overbooked."""
+
+    __slots__ = ("ranges", "spindle_ratio", "standard", "templates", "vcpu_ratio")
+
+    def __init__(
+        self,
+        ranges: list[tuple[Spec, Spec]],
+        standard: Spec,
+        templates: list[str],
+        vcpu_ratio: float,
+        spindle_ratio: float,
+    ) -> None:
+        self.ranges = ranges
+        self.standard = standard
+        self.templates = templates
+        self.vcpu_ratio = vcpu_ratio
+        self.spindle_ratio = spindle_ratio
+
+
+def default_policy() -> Policy:
+    """Return the policy of a cluster that names none (htools, Types)."""
+    return Policy(
+        [(Spec(128, 1, 1024, 1, 1, 1), Spec(32768, 8, 1048576, 16, 8, 12))],
+        Spec(128, 1, 1024, 1, 1, 1),
+        list(DISK_TEMPLATES),
+        4.0,
+        32.0,
+    )
+
+
+class Group:
+    """A node group."""
+
+    __slots__ = ("index", "name", "networks", "placing", "policy", "tags", "uuid")
+
+    def __init__(
+        self,
+        index: int,
+        name: str,
+        uuid: str,
+        placing: str,
+        networks: list[str],
+        policy: Policy,
+        tags: list[str],
+    ) -> None:
+        self.index = index
+        self.name = name
+        self.uuid = uuid
+        self.placing = placing
+        self.networks = networks
+        self.policy = policy
+        self.tags = tags
+
+
+class Instance:
+    """A virtual machine: one that is there, or one that is to be placed.
+
+    ``index`` is -1 for one to be placed.  ``spindles`` is None where a disk does not
+    say how many it has.  ``exclusion`` are its tags that no other instance on its
+    node may have, ``desired`` the locations that it asks for.
+
+    What follows from these is kept beside them: ``running_memory`` is what it takes on
+    its primary node now, ``reserved_memory`` what is kept for it on its secondary,
+    ``online`` whether it counts at all (an administrator may have set it offline), and
+    ``local`` whether its disks are counted on its nodes.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        memory: int,
+        disk: int,
+        disk_sizes: list[int],
+        spindles: int | None,
+        vcpus: int,
+        state: str,
+        tags: list[str],
+        template: str,
+        spindle_use: int,
+        networks: list[str],
+        forthcoming: bool,
+        auto_balance: bool = True,
+    ) -> None:
+        self.index = -1
+        self.name = name
+        self.memory = memory
+        self.disk = disk
+        self.disk_sizes = disk_sizes
+        self.spindles = spindles
+        self.vcpus = vcpus
+        self.state = state
+        self.tags = tags
+        self.template = template
+        self.spindle_use = spindle_use
+        self.networks = networks
+        self.forthcoming = forthcoming
+        self.auto_balance = auto_balance
+        self.online = state != STATE_OFFLINE
+        self.running_memory = memory if state in RUNNING_STATES and not forthcoming else 0
+        self.reserved_memory = memory if self.online and auto_balance else 0
+        self.local = template in LOCAL_TEMPLATES
+        self.primary = NO_NODE
+        self.secondary = NO_NODE
+        self.exclusion: list[str] = []
+        self.desired: frozenset[str] = frozenset()
+        self.location_score = 0
+        self.cpu_load = self.memory_load = self.disk_load = self.net_load = 1.0
+
+    @property
+    def nodes(self) -> list[int]:
+        """The nodes that it is on."""
+        return [self.primary, self.secondary] if self.template == "drbd" else [self.primary]
+
+    def at(self, primary: int, secondary: int, location_score: int | None = None) -> Instance:
+        """Return the same instance on other nodes."""
+        moved = Instance.__new__(Instance)
+        moved.__dict__.update(self.__dict__)
+        moved.primary = primary
+        moved.secondary = secondary
+        if location_score is not None:
+            moved.location_score = location_score
+        return moved
+
+    def as_drbd(self) -> Instance:
+        """Return the same instance with its disks mirrored."""
+        mirrored = self.at(self.primary, NO_NODE)
+        mirrored.template = "drbd"
+        mirrored.local = True
+        return mirrored
+
+
+class Node:
+    """A node with all that is counted on it.
+
+        ``offline`` is also set for a drained node: nothing is placed there.  ``peers``
+    maps the primary node of instances that have this one as secondary to the memory
+        kept for them, ``reserved`` is the greatest of these, ``idle_peers`` the part of it
+        that does not run (a failover needs no memory for it), ``short`` is set where the
+        memory left does not cover ``reserved`` (htools: failN1).
+    """
+
+    index: int
+    name: str
+    alias: str
+    group: int
+    offline: bool
+    master: bool
+    exclusive: bool
+    policy: Policy
+    tags: list[str]
+    location: frozenset[str]
+    migration: frozenset[str]
+    accepts: frozenset[str]
+    total_memory: float
+    node_memory: int
+    free_memory: int
+    missing_memory: int
+    instance_memory: int
+    unallocated: int
+    free_memory_forth: int
+    total_disk: float
+    free_disk: int
+    free_disk_forth: int
+    low_disk: int
+    total_cpus: float
+    node_cpus: int
+    cpu_speed: float
+    used_cpus: int
+    used_cpus_forth: int
+    total_spindles: int
+    free_spindles: int
+    free_spindles_forth: int
+    high_spindles: float
+    used_spindles: float
+    used_spindles_forth: float
+    primaries: list[int]
+    secondaries: list[int]
+    others: list[int]
+    cpu_load: float
+    memory_load: float
+    disk_load: float
+    net_load: float
+    peers: dict[int, int]
+    idle_peers: dict[int, int]
+    reserved: int
+    short: bool
+    exclusion: dict[str, int]
+    location_score: int
+    spread: dict[tuple[str, str], int]
+
+    def copy(self) -> Node:
+        """Return a copy; what it holds in lists and maps is shared until replaced."""
+        twin = Node.__new__(Node)
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+
+class Cluster:
+    """Groups, nodes and instances, each list in the order of its numbers.
+
+    ``read_instance`` makes the instance of a number out of what was read; instances
+    are made when they are first asked for, since most answers need only sums.
+    ``numbers`` holds the numbers of the nodes by name.
+    """
+
+    def __init__(self, groups: list[Group], nodes: list[Node], tags: list[str]) -> None:
+        self.groups = groups
+        self.nodes = nodes
+        self.tags = tags
+        self.policy = default_policy()
+        self.names: list[str] = []
+        self.numbers: dict[str, int] = {}
+        self.changed: dict[int, Instance] = {}
+        self.read_instance: Callable[[int], Instance] | None = None
+        self.plain_failovers = True
+        """Every instance with a secondary is ``drbd``, and the other way round."""
+        self.detail: Any = None
+
+    def instance(self, index: int) -> Instance:
+        """Return the instance *index* as it is placed now."""
+        found = self.changed.get(index)
+        if found is None:
+            if self.read_instance is None:
+                raise KeyError(index)
+            found = self.changed[index] = self.read_instance(index)
+        return found
+
+    def instances(self) -> list[Instance]:
+        """Return all instances in the order of their numbers."""
+        return [self.instance(index) for index in range(len(self.names))]
+
+    def domain(self) -> str:
+        """Return the longest ending from a dot on that all nodes and instances share."""
+        names = [node.name[::-1] for node in self.nodes]
+        names += [name[::-1] for name in self.names]
+        if not names:
+            return ""
+        first, last = min(names), max(names)
+        length = 0
+        while length < len(first) and first[length : length + 1] == last[length : length + 1]:
+            length += 1
+        return first[: first.rfind(".", 0, length) + 1][::-1]
+
+    def copy(self) -> Cluster:
+        """Return a cluster that can change without changing this one."""
+        twin = Cluster.__new__(Cluster)
+        twin.__dict__.update(self.__dict__)
+        twin.nodes = list(self.nodes)
+        twin.changed = dict(self.changed)
+        return twin
+
+    def with_nodes(self, changed: dict[int, Node], instance: Instance | None = None) -> Cluster:
+        """Return the cluster with other *changed* nodes, and *instance* as it is now.
+
+        An instance that has no number yet gets the next one.
+        """
+        twin = self.copy()
+        for index, node in changed.items():
+            twin.nodes[index] = node
+        if instance is not None:
+            if instance.index >= 0:
+                twin.changed[instance.index] = instance
+            else:
+                twin._append(instance, changed)
+        return twin
+
+    def _append(self, instance: Instance, changed: dict[int, Node]) -> None:
+        number = len(self.names)
+        self.names = [*self.names, instance.name]
+        added = instance.at(instance.primary, instance.secondary)
+        added.index = number
+        self.changed[number] = added
+        for index, node in changed.items():
+            fixed = node.copy()
+            fixed.primaries = [number if i < 0 else i for i in node.primaries]
+            fixed.secondaries = [number if i < 0 else i for i in node.secondaries]
+            fixed.others = [number if i < 0 else i for i in node.others]
+            self.nodes[index] = fixed

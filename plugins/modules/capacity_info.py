@@ -1,0 +1,259 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: capacity_info
+short_description: How much room a cluster has, and which of its nodes it can do without
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Says how many more instances of a size fit, and where; which nodes could be lost (N+1); which
+    can be rebooted together, and which switched off; and where everything on a node would go.
+  - Nothing is placed or moved.
+extends_documentation_fragment:
+  - holdfast.ha.attributes.info_module
+options:
+  cluster:
+    description:
+      - The cluster, as in a request of Ganeti's allocator. What is asked there is not looked at.
+      - Exactly one of this and O(src) is needed.
+    type: dict
+  src:
+    description:
+      - Absolute path of a file with the cluster, on the node on which the module runs. A request
+        of Ganeti's allocator, or htools' text format.
+    type: path
+  parts:
+    description: What to find out, besides O(drain).
+    type: list
+    elements: str
+    choices:
+      - fit
+      - redundancy
+      - reboot
+      - standby
+    default:
+      - fit
+      - redundancy
+      - reboot
+      - standby
+  size:
+    description:
+      - The instances that are to fit.
+      - If not given, the standard and the largest size of the policy.
+    type: dict
+    suboptions:
+      memory:
+        description: Memory in MiB.
+        type: int
+        required: true
+      disk:
+        description: Disk in MiB.
+        type: int
+        required: true
+      vcpus:
+        description: Cores.
+        type: int
+        default: 1
+  template:
+    description: Their disk template. If not given, the first that the policy allows.
+    type: str
+  most:
+    description: Count no further.
+    type: int
+  capacity_checks:
+    description: Demand that every single node can be lost afterwards (N+1).
+    type: bool
+    default: true
+  drain:
+    description: Names of nodes that are to be emptied, all at once.
+    type: list
+    elements: str
+    default: []
+  secondaries:
+    description: With O(drain), also move the mirrors that the nodes keep.
+    type: bool
+    default: true
+  offline:
+    description: Whether all instances are shut down while nodes are rebooted.
+    type: bool
+    default: false
+  room:
+    description:
+      - How many instances of the standard size each node keeps room for when others are
+        switched off.
+    type: float
+    default: 2.0
+  static_node_memory:
+    description:
+      - MiB of memory that a KVM node needs for itself. V(0) takes what each node reports.
+    type: int
+    default: 4096
+seealso:
+  - module: holdfast.ha.allocation
+"""
+
+EXAMPLES = r"""
+- name: How many more of a size fit?
+  holdfast.ha.capacity_info:
+    src: /var/tmp/cluster.data
+    parts: [fit]
+    size:
+      memory: 4096
+      disk: 20480
+    template: drbd
+  register: room
+
+- name: Where would everything on a node go?
+  holdfast.ha.capacity_info:
+    src: /var/tmp/cluster.data
+    parts: []
+    drain: [node3]
+  register: room
+  failed_when: room is failed or not room.drain.possible
+"""
+
+RETURN = r"""
+fit:
+  description: What fits.
+  returned: when O(parts) has V(fit)
+  type: dict
+  contains:
+    template:
+      description: The disk template that was counted with.
+      type: str
+    standard:
+      description:
+        - How many instances of one size fit. How many of each size, how many on each node as
+          primary, why no more, and how often each reason was met.
+      type: dict
+    tiered:
+      description: The same, where ever smaller instances are placed once none fits.
+      type: dict
+  sample:
+    template: drbd
+    standard:
+      count: 3
+      sizes: [{memory: 4096, disk: 20480, vcpus: 1, spindles: 1, spindle_use: 1, count: 3}]
+      nodes: {node1: 2, node2: 1}
+      reason: FailN1
+      failures: {FailN1: 6}
+redundancy:
+  description:
+    - For each node group whether any single node may be lost; if not, which may not, and the
+      instance that would have no place.
+  returned: when O(parts) has V(redundancy)
+  type: dict
+  sample:
+    rack1: {survives: false, cannot_be_lost: [{node: node1, instance: web}]}
+reboot:
+  description:
+    - Which nodes can be rebooted together, with the instances that move before; and those that
+      cannot be.
+  returned: when O(parts) has V(reboot)
+  type: dict
+  sample:
+    rounds: [{nodes: [node1, node3], moves: [[web, node2]]}]
+    stuck: []
+standby:
+  description: The nodes that can be switched off, and what has to move before.
+  returned: when O(parts) has V(standby)
+  type: dict
+  sample:
+    nodes: [node3]
+    steps: [{instance: web, action: migrate, source: node3, target: node1}]
+drain:
+  description:
+    - Where everything on the nodes of O(drain) goes, in order; what is stuck there and why; and
+      the nodes that could not be lost any more afterwards.
+  returned: with O(drain)
+  type: dict
+  sample:
+    possible: true
+    steps: [{instance: web, action: migrate, source: node3, target: node1}]
+    blocked: []
+    not_redundant: []
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..module_utils._holdfast.node.cluster_source import (
+    STATIC_NODE_MEMORY,
+    read_cluster,
+    read_source,
+)
+from ..module_utils._holdfast.placement.capacity import Size
+from ..module_utils._holdfast.placement.capacity_report import (
+    PARTS,
+    Question,
+    describe_capacity,
+)
+from ..module_utils._holdfast.placement.options import Options as PlacementOptions
+from ..module_utils._module import Options, Result, run
+
+OPTIONS = Options(
+    argument_spec={
+        "cluster": {"type": "dict"},
+        "src": {"type": "path"},
+        "parts": {
+            "type": "list",
+            "elements": "str",
+            "choices": list(PARTS),
+            "default": list(PARTS),
+        },
+        "size": {
+            "type": "dict",
+            "options": {
+                "memory": {"type": "int", "required": True},
+                "disk": {"type": "int", "required": True},
+                "vcpus": {"type": "int", "default": 1},
+            },
+        },
+        "template": {"type": "str"},
+        "most": {"type": "int"},
+        "capacity_checks": {"type": "bool", "default": True},
+        "drain": {"type": "list", "elements": "str", "default": []},
+        "secondaries": {"type": "bool", "default": True},
+        "offline": {"type": "bool", "default": False},
+        "room": {"type": "float", "default": 2.0},
+        "static_node_memory": {"type": "int", "default": STATIC_NODE_MEMORY},
+    },
+    required_one_of=[["cluster", "src"]],
+    mutually_exclusive=[["cluster", "src"]],
+)
+
+
+def look(options: Mapping[str, Any], check: bool) -> Result:
+    """Find out what is asked; nothing is changed in any mode."""
+    text = json.dumps(options["cluster"]) if options["src"] is None else read_source(options["src"])
+    cluster, warnings = read_cluster(text, options["static_node_memory"])
+    size = options["size"]
+    question = Question(
+        parts=tuple(options["parts"]),
+        size=None if size is None else Size(size["memory"], size["disk"], size["vcpus"]),
+        template=options["template"],
+        most=options["most"],
+        drain=tuple(options["drain"]),
+        secondaries=options["secondaries"],
+        offline=options["offline"],
+        room=options["room"],
+    )
+    placing = PlacementOptions(capacity_checks=options["capacity_checks"])
+    return Result(values=describe_capacity(cluster, question, placing), warnings=warnings)
+
+
+def main() -> None:
+    """Run the module."""
+    run(OPTIONS, look)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every way in which our allocator's answer may differ from hail's 3.0.2, and why.
+
+The comparison asks each of these in turn; a difference that none of them explains is a
+failure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+SAME_SCORE = 1e-7
+NODES = re.compile(r"for node\(s\) [^,\"]*")
+SCORE = re.compile(r"score: (-?[0-9.]+)")
+
+
+class Reply(NamedTuple):
+    """What an allocator said."""
+
+    status: int
+    output: str
+    errors: str
+
+
+def _equal_scores(theirs: Reply, ours: Reply) -> bool:
+    """Places with the same score: floating point sums in another order rank them anew."""
+    if theirs.status or ours.status:
+        return False
+    one, two = json.loads(theirs.output), json.loads(ours.output)
+    if one["success"] != two["success"]:
+        return False
+    texts = [NODES.sub("", reply["info"]) for reply in (one, two)]
+    scores = [[float(score) for score in SCORE.findall(text)] for text in texts]
+    texts = [SCORE.sub("", text) for text in texts]
+    texts = [re.sub(r"Selected group: [^,]*", "", text) for text in texts]
+    return (
+        texts[0] == texts[1]
+        and len(scores[0]) == len(scores[1]) > 0
+        and all(abs(a - b) <= SAME_SCORE * max(1.0, abs(a)) for a, b in zip(*scores))
+    )
+
+
+def _no_score(theirs: Reply, ours: Reply) -> bool:
+    """A score that is not a number (a node with a size of zero) ranks nothing."""
+    return not theirs.status and not ours.status and "NaN" in theirs.output + ours.output
+
+
+def _spelled_value(theirs: Reply, ours: Reply) -> bool:
+    """A value that is shown in an error: hail formats it in its own way."""
+    start = "Error: Invalid input, expected array but got "
+    return theirs.errors.startswith(start) and ours.errors.startswith(start)
+
+
+def _json_detail(theirs: Reply, ours: Reply) -> bool:
+    """Text that is not JSON: both name what was being read, each parser its own trouble."""
+    start = "Error: Parsing input IAllocator message: "
+    return theirs.errors.startswith(start) and ours.errors.startswith(start)
+
+
+def _hail_dies(theirs: Reply, ours: Reply) -> bool:
+    """hail ends with a trace of its own: a mirrored instance that has no second node."""
+    return theirs.status == 1 and "CallStack" in theirs.errors and "Traceback" not in ours.errors
+
+
+DIFFERENCES: dict[str, Callable[[Reply, Reply], Any]] = {
+    "equal scores": _equal_scores,
+    "a score that is not a number": _no_score,
+    "the spelling of a wrong value": _spelled_value,
+    "the detail of malformed JSON": _json_detail,
+    "hail dies": _hail_dies,
+}
+
+NOT_COMPARED = {
+    "the same key twice in an object": "hail takes the first, the JSON parser here the last",
+    "numbers beyond 64 bits": "hail lets them wrap around; here they are what they are",
+    "-v -v, -v -v -v": "hail prints its own data structures; here the request in one line",
+    "--save after an allocation": "hail puts the new instance first, here it stands last",
+    "--help, --version, --help-completion": "each tells of itself",
+    "a missing input file": "hail dies of it with its run-time's text; here it is an error",
+    "nodes in another group than their instance": "hail fails in the middle of the check",
+    "--mond": "the load of the monitoring daemons is not asked for; --mond=yes is refused",
+}
+"""What random requests do not show: where it differs, and how."""
+
+
+def explain(theirs: Reply, ours: Reply) -> str | None:
+    """Return the name of the difference between two replies, None if it is not known."""
+    for name, is_it in DIFFERENCES.items():
+        if is_it(theirs, ours):
+            return name
+    return None

@@ -1,0 +1,144 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Our allocator against the real hail: random requests of every kind, and wrong ones.
+
+``HOLDFAST_HAIL_REQUESTS`` sets how many (2000), ``HOLDFAST_HAIL_SEED`` the first.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    iallocator_command,
+)
+from ansible_collections.holdfast.ha.tests.system.placement.differences import Reply, explain
+from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request
+
+HAIL = Path("/usr/lib/ganeti/iallocators/hail")
+COUNT = int(os.environ.get("HOLDFAST_HAIL_REQUESTS", "2000"))
+FIRST = int(os.environ.get("HOLDFAST_HAIL_SEED", "0"))
+ODD_VALUES = [None, True, 0, -1, -5, 1, 1.5, 10**6, "", "x", "up", "drbd", [], ["x"], {}, {"a": 1}]
+
+needs_hail = pytest.mark.skipif(
+    not HAIL.exists(), reason="hail is not here (Debian package ganeti-htools)"
+)
+
+
+def hail(text, options=()):
+    done = subprocess.run(
+        [HAIL, *options, "-"], input=text, capture_output=True, text=True, timeout=60, check=False
+    )
+    return Reply(done.returncode, done.stdout, done.stderr)
+
+
+class Asked:
+    """Our command in this process, with a request on its standard input."""
+
+    def __init__(self, capsys, monkeypatch, tmp_path):
+        self.capsys = capsys
+        self.path = tmp_path / "request.json"
+
+    def __call__(self, text, options=()):
+        self.path.write_text(text)
+        status = iallocator_command.main([*options, str(self.path)])
+        printed = self.capsys.readouterr()
+        return Reply(status, printed.out, printed.err)
+
+
+@pytest.fixture
+def ours(capsys, monkeypatch, tmp_path):
+    return Asked(capsys, monkeypatch, tmp_path)
+
+
+def some_options(seed):
+    rng = random.Random(seed)
+    known = ("--ignore-soft-errors", "--no-capacity-checks", "--static-kvm-node-memory=0")
+    return [option for option in known if rng.random() < 0.12]
+
+
+@needs_hail
+def test_every_answer_is_hails_or_differs_for_a_known_reason(ours):
+    unexplained = []
+    seen = collections.Counter()
+    for seed in range(FIRST, FIRST + COUNT):
+        request = random_request(seed)
+        text, options = json.dumps(request), some_options(seed)
+        theirs, mine = hail(text, options), ours(text, options)
+        seen[request["request"]["type"]] += 1
+        if theirs != mine:
+            reason = explain(theirs, mine)
+            seen[f"different: {reason}"] += 1
+            if reason is None:
+                unexplained.append((seed, theirs, mine))
+    sys.stdout.write(f"{dict(seen)}\n")
+    assert not unexplained, unexplained[:3]
+    assert COUNT < 500 or len(seen) >= 6
+
+
+def spoil(request, seed):
+    """Put something that does not belong there into one place of *request*."""
+    rng = random.Random(seed)
+    places = list(inside(request))
+    holder, key = rng.choice(places)
+    if rng.random() < 0.2:
+        del holder[key]
+    else:
+        holder[key] = rng.choice(ODD_VALUES)
+
+
+def inside(value):
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, part in list(pairs):
+        yield value, key
+        if isinstance(part, (dict, list)):
+            yield from inside(part)
+
+
+@needs_hail
+def test_a_request_with_something_wrong_in_it_gets_hails_words(ours):
+    unexplained = []
+    for seed in range(FIRST, FIRST + COUNT // 5):
+        request = random_request(seed)
+        spoil(request, seed)
+        text = json.dumps(request)
+        theirs, mine = hail(text), ours(text)
+        if theirs != mine and explain(theirs, mine) is None:
+            unexplained.append((seed, theirs, mine))
+    assert not unexplained, unexplained[:3]
+
+
+@needs_hail
+def test_the_text_format_that_hail_saves_is_read_and_written_alike(tmp_path):
+    for seed in range(FIRST, FIRST + 40):
+        request = tmp_path / "request.json"
+        request.write_text(json.dumps(random_request(seed)))
+        # It may die of its second file, written after the first.
+        subprocess.run(
+            [HAIL, "-S", tmp_path / "theirs", request], capture_output=True, check=False, timeout=60
+        )
+        iallocator_command.main(["-S", str(tmp_path / "ours"), str(request)])
+        theirs = (tmp_path / "theirs.pre-ialloc").read_text()
+        assert (tmp_path / "ours.pre-ialloc").read_text() == theirs
+
+
+@needs_hail
+def test_the_cluster_can_come_from_a_text_file_or_be_made_up(ours, tmp_path):
+    for seed in range(FIRST, FIRST + 60):
+        request = random_request(seed)
+        if request["request"]["type"] not in ("allocate", "multi-allocate"):
+            continue
+        (tmp_path / "request.json").write_text(json.dumps(request))
+        iallocator_command.main(["-S", str(tmp_path / "c"), str(tmp_path / "request.json")])
+        ours.capsys.readouterr()
+        text = json.dumps(request)
+        for options in (["-t", str(tmp_path / "c.pre-ialloc")], ["--simulate=p,4,900g,64g,8"]):
+            theirs, mine = hail(text, options), ours(text, options)
+            assert theirs == mine or explain(theirs, mine), (seed, options)

@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The option that mends what hail errs in, and tells what it would have said."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
+    ask,
+    instance,
+    new,
+    node,
+    policy,
+    request,
+    spec,
+)
+
+NODES = {name: node() for name in "abc"}
+
+
+def both(message, **options):
+    return ask(message, **options), ask(message, better=True, **options)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "there"),
+    [
+        ({**NODES, "off": node(offline=True)}, {"i": instance("drbd", ("a", "off"))}),
+        (NODES, {"odd": instance("plain", ("a",), vcpus=30)}),
+        ({**NODES, "alone": node(group="h")}, {"i": instance("plain", ("alone",))}),
+    ],
+    ids=["a mirror on an offline node", "one outside the policy", "another group"],
+)
+def test_what_could_not_be_lost_before_refuses_nothing(nodes, there):
+    message = request(new(), nodes, there)
+    group = message["nodegroups"]["g"]
+    group["ipolicy"] = policy(
+        minmax=[{"min": spec(1, 1, 1, 1, 1, 1), "max": spec(65536, 8, 10**6, 9, 9, 9)}]
+    )
+    message["nodegroups"]["h"] = {**group, "name": "h"}
+    theirs, ours = both(message)
+    assert not theirs["success"]
+    assert "FailN1" in theirs["info"]
+    assert ours["success"]
+    assert ours["info"].endswith(f"; hail would have said: {theirs['info']}")
+
+
+def test_a_place_that_makes_a_node_impossible_to_lose_is_still_refused():
+    nodes = {name: node(free_memory=5000, total_memory=9096) for name in "ab"}
+    there = {"i": instance("plain", ("a",), memory=100)}
+    message = request(new("rbd", memory=4900), nodes, there)
+    assert not ask(message, better=True)["success"]
+
+
+def test_soft_errors_of_a_secondary_can_be_ignored_too():
+    few = {"exclusive_storage": False, "spindle_count": 0}
+    message = request(new(), {name: node(ndparams=few) for name in "ab"})
+    theirs, ours = both(message, ignore_soft_errors=True, capacity_checks=False)
+    assert (theirs["success"], ours["success"]) == (False, True)
+
+
+def test_each_of_several_has_its_own_group_and_fails_by_itself():
+    nodes = {**NODES, "d": node(group="h"), "e": node(group="h")}
+    one, two = new("plain", name="one"), new("plain", name="two")
+    several = {
+        "type": "multi-allocate",
+        "instances": [
+            {**one, "name": "one", "group_name": "h"},
+            {**two, "name": "two", "memory": 10**6},
+        ],
+    }
+    message = request(several, nodes)
+    message["nodegroups"]["h"] = {**message["nodegroups"]["g"], "name": "h"}
+    theirs, ours = both(message)
+    assert not theirs["success"]
+    (placed,), (failed,) = ours["result"]
+    assert placed[0] == "one"
+    assert placed[1][0] in ("d", "e")
+    assert failed[0] == "two"
+
+
+def test_a_drained_node_is_no_secondary():
+    nodes = {"a": node(), "b": node(free_disk=100), "c": node(drained=True)}
+    message = request(
+        {"type": "allocate-secondary", "name": "i"}, nodes, {"i": instance("plain", ("a",))}
+    )
+    theirs, ours = both(message, capacity_checks=False)
+    assert theirs["result"] == "c"
+    assert not ours["success"]
+    assert theirs["info"] in ours["info"]
+
+
+def test_an_instance_leaves_its_own_nodes_only_if_there_is_no_other_way():
+    nodes = {name: node() for name in "abcd"}
+    there = {"i": instance("drbd", ("a", "b")), "j": instance("drbd", ("c", "d"))}
+    asked = {"type": "node-evacuate", "instances": ["i", "j"], "evac_mode": "all"}
+    theirs, ours = both(request(asked, nodes, there))
+    assert len(theirs["result"][1]) == 2
+    assert [moved[0] for moved in ours["result"][0]] == ["i", "j"]
+
+
+def test_where_hail_is_right_the_answer_is_its_own_to_the_letter():
+    theirs, ours = both(request(new(), NODES))
+    assert ours == theirs

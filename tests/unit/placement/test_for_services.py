@@ -1,0 +1,50 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Our own services choose their node with the score of the placement."""
+
+from __future__ import annotations
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.for_services import (
+    Needs,
+    Room,
+    rank_nodes,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.spread import rank
+from hypothesis import given
+from hypothesis import strategies as st
+
+NODES = {"a": Room(), "b": Room(), "c": Room()}
+SIZED = {"a": Room(65536, 16), "b": Room(65536, 16), "c": Room(4096, 16)}
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=9), st.sets(st.sampled_from("abc"), min_size=1))
+def test_without_sizes_the_node_with_fewest_services_is_best(places, candidates):
+    placed = {f"s{number}": (node, Needs()) for number, node in enumerate(places)}
+    found = rank_nodes(NODES, placed, "new", Needs(), candidates)
+    load = {node: places.count(node) for node in "abc"}
+    assert list(found.nodes) == rank(candidates, load)
+    assert not found.refused
+
+
+def test_a_node_without_the_memory_is_refused_with_what_is_short():
+    found = rank_nodes(SIZED, {}, "new", Needs(8192, 1), "abc")
+    assert set(found.nodes) == {"a", "b"}
+    assert found.refused == {"c": "free memory: it needs 8193, there is 4096"}
+
+
+def test_memory_in_use_counts_and_not_the_number_of_services_alone():
+    placed = {"large": ("a", Needs(60000, 8)), "new": ("b", Needs(60000, 8))}
+    found = rank_nodes(SIZED, placed, "new", Needs(2000, 1), "ab")
+    assert found.nodes == ("b", "a")
+    assert found.scores["b"] < found.scores["a"]
+
+
+def test_one_node_that_tells_no_size_leaves_sizes_out_everywhere():
+    nodes = {**SIZED, "d": Room()}
+    found = rank_nodes(nodes, {}, "new", Needs(10**6, 1), "abcd")
+    assert found.nodes == ("a", "b", "c", "d")
+
+
+def test_what_stands_on_a_node_that_is_gone_does_not_count():
+    placed = {"x": ("gone", Needs(60000, 8)), "y": ("a", Needs())}
+    assert rank_nodes(NODES, placed, "x", Needs(), ["a", "b", "gone"]).nodes == ("b", "a")

@@ -1,0 +1,264 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command that takes hail's place: options, odd input, exit statuses, reasons."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    iallocator_command,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.dedicated import (
+    _how_many,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
+    read_request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.text_format import (
+    read_text,
+    write_text,
+)
+from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
+    instance,
+    new,
+    node,
+    policy,
+    request,
+)
+from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request
+
+LIBRARY = Path(iallocator_command.__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def run(capsys, tmp_path):
+    def run(message, *options):
+        path = tmp_path / "request.json"
+        path.write_text(message if isinstance(message, str) else json.dumps(message))
+        status = iallocator_command.main([*options, str(path)])
+        return (status, *capsys.readouterr())
+
+    return run
+
+
+TWO = {name: node() for name in "ab"}
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "Invalid JSON"),
+        ("nonsense", "Invalid JSON"),
+        ('{"a": tru}', "Malformed JSON"),
+        ('{"a": NaN}', "Malformed JSON"),
+        ('{"a": 1} x', "Invalid tokens at end of JSON string"),
+        ("[" * 200000, "nested too deeply"),
+        ("[]", "Unable to read JSObject"),
+        ("{}", "key 'request' not found, object contains only []"),
+    ],
+)
+def test_what_is_no_request_ends_in_one_clear_sentence(run, text, error):
+    status, output, errors = run(text)
+    assert (status, output) == (1, "")
+    assert error in errors
+    assert errors.startswith("Error: ")
+    assert errors.count("\n") == 1
+
+
+def test_a_missing_file_and_a_wrong_number_of_files_are_said(capsys):
+    assert iallocator_command.main(["/nonexistent"]) == 1
+    assert "/nonexistent cannot be read" in capsys.readouterr().err
+    assert iallocator_command.main([]) == 1
+    assert "This program needs an input file." in capsys.readouterr().err
+    assert iallocator_command.main(["a", "b"]) == 1
+    assert "Only one argument is accepted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--nonsense"], "unrecognized option `--nonsense'"),
+        (["-x"], "unrecognized option `-x'"),
+        (["--ver"], "ambiguous"),
+        (["--save"], "requires an argument FILE"),
+        (["-S"], "requires an argument FILE"),
+        (["--help=3"], "doesn't allow an argument"),
+    ],
+)
+def test_a_wrong_command_line_is_told_with_the_usage(capsys, arguments, error):
+    assert iallocator_command.main(arguments) == 2
+    printed = capsys.readouterr().err
+    assert error in printed
+    assert "Usage:" in printed
+
+
+def test_options_may_be_cut_short_joined_and_stand_anywhere():
+    settings = iallocator_command.read_command_line(
+        ["file", "-vv", "--no-cap", "-Sx", "-p", "--restrict=a,b", "--", "-other"]
+    )
+    assert settings.files == ["file", "-other"]
+    assert settings.given == [
+        ("verbose", None),
+        ("verbose", None),
+        ("no-capacity-checks", None),
+        ("save", "x"),
+        ("print-nodes", None),
+        ("restrict-allocation-to", "a,b"),
+    ]
+
+
+def test_a_dash_is_standard_input(capsys, monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(json.dumps(request(new(), TWO)).encode()))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert iallocator_command.main(["-"]) == 0
+    assert json.loads(capsys.readouterr().out)["result"] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"total_memory": 0},
+        {"total_disk": 0},
+        {"total_cpus": 0},
+        {"ndparams": {"exclusive_storage": False, "spindle_count": 0}},
+        {"free_memory": -100000},
+        {"free_disk": -5},
+        {"total_memory": 10**300},
+        {"total_memory": 10**400},
+        {"free_memory": 10**400},
+        {"reserved_cpus": -3},
+    ],
+)
+@pytest.mark.parametrize("template", ["drbd", "plain", "rbd"])
+def test_sizes_of_any_kind_end_in_an_answer_or_an_error(run, change, template):
+    nodes = {"a": node(**change), "b": node(), "c": node(**change)}
+    there = {"i": instance("drbd", ("a", "b")), "j": instance("plain", ("b",))}
+    for asked in (new(template), {"type": "node-evacuate", "instances": ["i"], "evac_mode": "all"}):
+        status, output, errors = run(request(asked, nodes, there))
+        assert (status, bool(output)) in ((0, True), (1, False))
+        assert status == 0 or errors.startswith("Error: ")
+
+
+def test_names_with_any_characters_come_back_as_they_are(run):
+    name = 'ü"\\\n\u0001|,'
+    status, output, _errors = run(request({**new(), "name": name}, {name: node(), "b": node()}))
+    assert status == 0
+    assert json.loads(output)["result"] == ["b", name]
+
+
+def test_the_instance_on_an_unknown_node_is_named(run):
+    status, _output, errors = run(request(new(), TWO, {"i": instance("plain", ("zz",))}))
+    assert status == 1
+    assert errors == "Error: Unknown node 'zz' for instance i\n"
+
+
+def test_a_mirrored_instance_without_a_second_node_is_no_crash(run):
+    there = {"i": instance("drbd", ("a",))}
+    for asked in (
+        new(),
+        {"type": "node-evacuate", "instances": ["i"], "evac_mode": "primary-only"},
+        {"type": "relocate", "name": "i", "required_nodes": 1, "relocate_from": []},
+        {"type": "allocate-secondary", "name": "i"},
+        {"type": "change-group", "instances": ["i"], "target_groups": []},
+    ):
+        status, output, _errors = run(request(asked, TWO, there))
+        assert status == 0
+        assert "info" in json.loads(output)
+
+
+def test_why_names_each_limit_that_a_node_breaks_and_by_how_much(run, tmp_path):
+    nodes = {**TWO, "c": node(free_memory=2000, free_disk=5000)}
+    path = tmp_path / "why.json"
+    status, output, _errors = run(request(new("plain"), nodes), f"--reasons={path}")
+    (why,) = json.loads(path.read_text())["instances"]
+    assert status == 0
+    assert why["nodes"] == json.loads(output)["result"]
+    (rejected,) = why["rejected"]
+    assert (rejected["node"], rejected["failure"]) == ("c", "FailMem")
+    limits = {limit["limit"]: limit["short_by"] for limit in rejected["limits"]}
+    assert limits["free memory"] == 2097
+    assert limits["free disk"] == 5241
+    terms = why["score"]
+    assert terms["total_after"] == pytest.approx(sum(terms["after"].values()))
+    assert all(other["score"] >= terms["total_after"] - 1e-9 for other in terms["others"])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_random_request_has_reasons_and_a_text_that_reads_back(run, seed, tmp_path):
+    path = tmp_path / "why.json"
+    status, output, _errors = run(random_request(seed), f"--reasons={path}")
+    assert status == 0
+    assert json.loads(path.read_text())["success"] == json.loads(output)["success"]
+    cluster, _asked, _warnings = read_request(json.dumps(random_request(seed)), 4096)
+    text = write_text(cluster)
+    again = read_text(text)[0]
+    assert write_text(again) == text
+    kept = (
+        "name",
+        "memory",
+        "disk",
+        "vcpus",
+        "state",
+        "template",
+        "tags",
+        "spindle_use",
+        "spindles",
+    )
+    for one, other in zip(cluster.instances(), again.instances()):
+        assert [getattr(one, field) for field in kept] == [getattr(other, field) for field in kept]
+
+
+def test_how_many_fit_is_what_adding_them_one_by_one_gives():
+    sizes = policy()["std"]
+    nodes = {
+        str(cpus): node(total_cpus=cpus, free_memory=memory, free_disk=disk)
+        for cpus, memory, disk in (
+            (1, 61440, 10**6),
+            (16, 1000, 10**6),
+            (16, 61440, 7),
+            (3, 50, 50),
+        )
+    }
+    message = request(new("plain"), nodes)
+    message["nodegroups"]["g"]["ipolicy"] = policy(
+        minmax=[{"min": {**sizes, "memory-size": 7, "disk-size": 3, "cpu-count": 1}, "max": sizes}]
+    )
+    cluster, _asked, _warnings = read_request(json.dumps(message), 4096)
+    for each in cluster.nodes:
+        least = each.policy.ranges[0][0]
+        count = 0
+        while (
+            each.unallocated - (count + 1) * least.memory > 0
+            and each.free_disk - (count + 1) * least.disk > 0
+            and (each.used_cpus + count + 1) / each.total_cpus <= each.policy.vcpu_ratio
+            and each.used_spindles + (count + 1) * least.spindles <= each.high_spindles
+        ):
+            count += 1
+        assert _how_many(each, least) == count
+
+
+def test_the_start_pulls_in_nothing_heavy(tmp_path):
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(request(new(), TWO)))
+    (tmp_path / "holdfast").symlink_to(LIBRARY)
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from holdfast.node.iallocator_command import main\n"
+        f"status = main([{str(path)!r}])\n"
+        "heavy = {'argparse', 'json', 're', 'typing', 'dataclasses', 'pathlib'}\n"
+        "heavy &= set(sys.modules)\n"
+        "sys.stderr.write(','.join(sorted(heavy)))\n"
+        "raise SystemExit(status)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["success"]
