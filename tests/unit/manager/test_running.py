@@ -13,6 +13,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalState,
+    Mode,
     Outcome,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
@@ -39,6 +40,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     kinds,
     node_seen,
+    report,
     says,
     seen,
     service,
@@ -198,6 +200,15 @@ def test_a_stopped_service_starts_where_it_was_unless_it_is_to_be_rebalanced() -
     assert web(step(state(before), seen(wanted(WEB, DB)))).node == "n1"
     even = wanted(WEB, DB, policy=Policy(rebalance_on_start=True))
     assert web(step(state(before), seen(even))).node == "n2"
+
+
+@pytest.mark.parametrize("lost", [{"lease_lost": True}, {"mode": Mode.SHUTDOWN}])
+def test_a_stopped_service_is_not_given_back_to_a_node_that_may_start_nothing(lost) -> None:
+    before = ServiceStatus(ServiceState.STOPPED, last_node="n2")
+    look = seen(wanted(WEB), {"n2": node_seen("n2", report=report("n2", **lost))})
+    taken = step(state({"web": before}), look)
+    assert web(taken).state is ServiceState.REQUEST_START
+    assert web(taken).node != "n2"
 
 
 def test_partners_follow_the_one_rule_that_names_any_of_them() -> None:

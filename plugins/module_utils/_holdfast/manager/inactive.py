@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import choice, held, running
+from . import choice, running
 from .round import Round
 from .seen import LeaseSight, NodeSeen
 from .state import NodeState, ServiceState, ServiceStatus
@@ -131,7 +131,7 @@ def _starts_where_it_was(round_: Round, status: ServiceStatus) -> bool:
         return False
     if status.reason.startswith(choice.SHOULD_LEAVE) or not node:
         return False
-    return held.online(round_, node) and round_.seen.nodes[node].report is not None
+    return not choice.unusable(node, round_.state, round_.seen)
 
 
 def begin(
