@@ -458,6 +458,22 @@ def test_a_lockspace_that_sanlock_gave_up_is_lost_although_it_is_renewed(node, d
     assert node.host(1).state is HostState.LIVE
 
 
+def test_a_lockspace_that_is_adopted_is_armed_by_who_runs_services_and_never_once_lost(
+    node, daemon, area
+):
+    _host(area, 1, timestamp=1000)
+    daemon.joined = [Joined(Lockspace("c1", 1, area.path), False)]
+    node.adopt("n1")
+    assert not daemon.used, "who only looks needs no reset of the machine"
+    node.arm_watchdog()
+    assert daemon.used is True
+    node.disarm_watchdog()
+    daemon.lost = True
+    with pytest.raises(LeaseError, match="sanlock has lost lockspace c1 .* join it anew"):
+        node.arm_watchdog()
+    assert daemon.used is False
+
+
 def test_a_lockspace_that_sanlock_has_elsewhere_is_not_adopted(node, daemon, area):
     _host(area, 1, timestamp=1000)
     daemon.joined = [Joined(Lockspace("c1", 1, "/elsewhere"), False)]

@@ -51,6 +51,7 @@ class LeasesStandIn:
     renew_error: Exception | None = None
     left: int = 0
     disarmed: Any = 0
+    armed: int = 0
 
     def renew(self) -> None:
         given(self.renew_error)
@@ -61,6 +62,9 @@ class LeasesStandIn:
     def disarm_watchdog(self) -> None:
         given(self.disarmed)
         self.disarmed += 1
+
+    def arm_watchdog(self) -> None:
+        self.armed += 1
 
     def host(self, host_id: int) -> HostLeaseView:
         return given(self.views.get(host_id) or lease_view(host_id))

@@ -84,6 +84,7 @@ def node(tmp_path):
 @pytest.fixture
 def member(node):
     assert node.look() == ""
+    assert node.leases.armed == 1
     return node
 
 
@@ -214,6 +215,8 @@ def test_a_join_that_fails_is_said_and_tried_again_after_a_while(member, capsys)
     member.lease.come_back()
     assert len(member.joins) == 1
     member.clock.go(JOIN_AGAIN)
+    member.lease.come_back()
+    assert member.leases.disarmed == 2, "sanlock may have been told meanwhile that it is in use"
     member.lease.come_back()
     assert len(member.joins) == 2
     member.joins[1].over, member.joins[1].why = True, LeaseError("another I/O timeout")

@@ -170,6 +170,9 @@ class EmbeddedLeases:
     def disarm_watchdog(self) -> None:
         """Do nothing: there is no watchdog."""
 
+    def arm_watchdog(self) -> None:
+        """Do nothing: there is no watchdog."""
+
     def close(self) -> None:
         """Let go of every file and lock and leave the storage as it is, like a crash."""
         for lock in (*self._lease_locks.values(), self._host_lock):

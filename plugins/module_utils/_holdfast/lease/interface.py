@@ -107,7 +107,16 @@ class Leases(Protocol):
     def disarm_watchdog(self) -> None:
         """Let this machine live although its host lease is lost: its services have stopped.
 
-        Joining and adopting arm it again.  Does nothing where there is no watchdog.
+        Joining arms it again.  Does nothing where there is no watchdog.
+        """
+
+    def arm_watchdog(self) -> None:
+        """Have the watchdog reset this machine if its host lease is lost.
+
+        For who runs services under a host lease that it adopted: to look at the cluster, or to
+        manage it, the machine needs no reset, and a lockspace that was lost meanwhile could not
+        be let go.  ``LeaseError`` when the host lease is lost already.  Does nothing where
+        there is no watchdog.
         """
 
     def host(self, host_id: int) -> HostLeaseView:

@@ -165,7 +165,12 @@ class SanlockLeases:
         self._membership.set_used(False)
 
     def arm_watchdog(self) -> None:
-        """Have the watchdog reset this machine if its lease is lost; so it is after joining."""
+        """Have the watchdog reset this machine if its lease is lost; so it is after joining.
+
+        ``LeaseError`` when sanlock has lost the lockspace already: marked as used it would
+        not be let go.
+        """
+        self._membership.refuse_lost()
         self._membership.set_used(True)
 
     def host(self, host_id: int) -> HostLeaseView:

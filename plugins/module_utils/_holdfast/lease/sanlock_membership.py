@@ -89,13 +89,7 @@ class Membership:
             )
         self._checked_io_timeout()
         self._check_good(present, present)
-        if self._daemon.has_lost(present.lockspace):
-            # To call it used again would keep sanlock from letting go of it.
-            raise LeaseError(
-                f"sanlock has lost lockspace {present.lockspace} on host id {self.host_id}; join"
-                " it anew once sanlock has let go of it."
-            )
-        self._daemon.set_used(present.lockspace, True)
+        self._refuse_lost(present)
         self.own = present
         return present.generation
 
@@ -114,6 +108,10 @@ class Membership:
         """
         own = self.own or self._area.read_host(self.host_id)
         self._daemon.set_used(own.lockspace, used)
+
+    def refuse_lost(self) -> None:
+        """Raise ``LeaseError`` when sanlock has lost the lockspace that was joined."""
+        self._refuse_lost(self.joined())
 
     def joined(self) -> DeltaLease:
         """Return the host lease as it was joined; ``LeaseError`` if this node has none."""
@@ -188,6 +186,13 @@ class Membership:
                     " nodes must use the same. Make the lockspace anew."
                 )
         return io_timeout
+
+    def _refuse_lost(self, own: DeltaLease) -> None:
+        if self._daemon.has_lost(own.lockspace):
+            raise LeaseError(
+                f"sanlock has lost lockspace {own.lockspace} on host id {self.host_id}; join"
+                " it anew once sanlock has let go of it."
+            )
 
     def _refuse_holder(self, present: DeltaLease, host_name: str, timing: LeaseTiming) -> None:
         """Refuse to join while the host id is somebody's."""

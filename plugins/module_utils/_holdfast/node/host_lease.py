@@ -105,7 +105,8 @@ class HostLease:
         """Take up the host lease that there is."""
         waited = now - self._begun
         try:
-            self.generation = self._storage.adopt_host_lease()
+            generation = self._storage.adopt_host_lease()
+            self._storage.leases.arm_watchdog()
         except (StorageError, NoAnswerError) as error:
             # Half: the LRM before this one may have been as long without an answer.
             if self._trouble is not None or waited >= self.fail_seconds / 2:
@@ -116,6 +117,7 @@ class HostLease:
             self._trouble = self._refused or f"is not held: {error}"
             self._look_whose_slot()
         else:
+            self.generation = generation
             self.fail_seconds = self._storage.leases.fail_seconds
             self.good_at = now
             self._trouble, self._said, self._refused = "", "", ""
@@ -176,6 +178,8 @@ class HostLease:
         self._next_join = now + JOIN_AGAIN
         if error is not None:
             self._trouble = self._refused = f"cannot be joined: {error}"
+            # What still counts as used is not let go by sanlock, whoever called it so.
+            self._disarmed = False
         else:
             self._adopt(now)
 
