@@ -469,7 +469,7 @@ def test_a_lockspace_that_is_adopted_is_armed_by_who_runs_services_and_never_onc
     assert daemon.used is True
     node.disarm_watchdog()
     daemon.lost = True
-    with pytest.raises(LeaseError, match="sanlock has lost lockspace c1 .* join it anew"):
+    with pytest.raises(LeaseError, match=r"sanlock has lost lockspace c1 .* join it anew"):
         node.arm_watchdog()
     assert daemon.used is False
 
