@@ -13,7 +13,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.clus
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.nodes import (
     FENCE_ARRIVES,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    Mode,
+    Report,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
     FenceReport,
@@ -298,3 +301,44 @@ def test_another_reason_to_wait_is_written() -> None:
     taken = run(None, grace)
     ill = step(taken.state, seen(WANTED, {"n1": grace}, storage_trouble="its reads are slow"))
     assert "its reads are slow" in n1(ill).reason
+
+
+LEFT = node_seen(
+    "n1",
+    heartbeat_age=5.0,
+    answer=Answer.NO,
+    lease=LeaseSight.FREE,
+    report=Report("n1", "n1-boot1", mode=Mode.SHUTDOWN),
+)
+
+
+def test_the_services_of_a_node_that_was_shut_down_are_recovered_without_a_fence() -> None:
+    taken = run(None, LEFT)
+    assert n1(taken).state is NodeState.OFF
+    assert "gave its host lease back" in n1(taken).proof
+    assert (web(taken).state, web(taken).node) == (ServiceState.REQUEST_START, "n2")
+    assert not taken.fences
+
+
+def test_a_node_that_was_shut_down_is_left_off_and_comes_back_when_it_is_started() -> None:
+    taken = run(replace(OFF, state=NodeState.ONLINE), LEFT)
+    assert n1(taken).state is NodeState.OFF
+    assert not step(taken.state, seen(WANTED, {"n1": LEFT}), 3).powers
+    for again in (node_seen("n1"), NEW_BOOT):
+        back = step(taken.state, seen(WANTED, {"n1": again}))
+        assert n1(back).state is NodeState.ONLINE
+
+
+def test_a_node_that_may_have_been_fenced_in_its_shutdown_is_proved_off_by_the_fence() -> None:
+    assert n1(run(replace(IN_FENCE, fence_sent=990.0), LEFT)).state is NodeState.FENCE
+
+
+def test_a_node_that_was_shut_down_with_nothing_on_it_is_just_offline() -> None:
+    assert n1(run(None, LEFT, at_stake=False)).state is NodeState.OFFLINE
+
+
+def test_what_waits_frozen_on_a_silent_node_is_named() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    taken = step(state({"web": frozen}), seen(WANTED, {"n1": SILENT}))
+    assert n1(taken).state is NodeState.OFFLINE
+    assert "web wait frozen" in n1(taken).reason

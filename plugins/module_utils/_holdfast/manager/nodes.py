@@ -25,6 +25,9 @@ turn at a busy one, and not on a later level.
 """
 
 FENCES_KEPT = 10
+SHUT_DOWN = "shut down"
+"""What stands for the power of a node that its operator shut down: it is left off."""
+
 POWER_RETRY = 30.0
 POWER_ATTEMPTS = 5
 
@@ -61,12 +64,17 @@ def switch_on_again(round_: Round) -> None:
 
 
 def declare_dead(
-    round_: Round, name: str, proof: str, services: Optional[list[str]] = None
+    round_: Round,
+    name: str,
+    proof: str,
+    services: Optional[list[str]] = None,
+    power: str = "",
 ) -> None:
     """Record the proof that a node is dead, and free its services for recovery.
 
     Starts that failed elsewhere before are forgotten: to try there again is better
-    than to stay down.  *services* are those to recover if they are not all.
+    than to stay down.  *services* are those to recover if they are not all.  *power* says
+    why it is not to be switched on again, if it is not.
     """
     seen = round_.seen
     status = round_.node(name)
@@ -94,7 +102,7 @@ def declare_dead(
             reason=proof,
             attempt=0,
             retry_after=0.0,
-            power="",
+            power=power,
             demanded=False,
         ),
     )
@@ -197,6 +205,8 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _is_healthy(round_, name, seen, status)
     elif judgement.verdict is Verdict.DEAD and not _hands_off(round_, status):
         declare_dead(round_, name, judgement.reason)
+    elif judgement.verdict is Verdict.LEFT and _may_be_released(round_, name, status):
+        declare_dead(round_, name, judgement.reason, power=SHUT_DOWN)
     elif status.state is not NodeState.FENCE:
         _is_silent(round_, name, status, judgement)
 
@@ -207,7 +217,7 @@ def _look_at_dead(
     """A dead node is back only with another boot: a late write of the old one proves nothing."""
     if judgement.verdict is not Verdict.HEALTHY or seen.report is None:
         return
-    if seen.report.boot == status.boot:
+    if seen.report.boot == status.boot and status.power != SHUT_DOWN:
         warning = "it was proved dead, yet the same boot still writes: check its fence device"
         if status.reason != warning:
             round_.set_node(name, replace(status, reason=warning))
@@ -307,6 +317,16 @@ def _hands_off(round_: Round, status: NodeStatus) -> bool:
     return bool(round_.state.disarm) and status.state is not NodeState.FENCE
 
 
+def _may_be_released(round_: Round, name: str, status: NodeStatus) -> bool:
+    """Return whether a node that left in order lets its services be recovered without a fence.
+
+    One to which a fence was sent is proved dead by that: it may have come while it was rebooted.
+    """
+    if _hands_off(round_, status) or _fence_may_arrive(round_, status):
+        return False
+    return bool(_at_stake(round_, name))
+
+
 def _at_stake(round_: Round, name: str) -> list[str]:
     """Return the services for which a silent node is fenced; frozen ones can wait for it."""
     services = round_.state.services
@@ -323,6 +343,9 @@ def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgemen
     if not services and not _fence_may_arrive(round_, status):
         if status.state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
             reason = "silent with no services on it: nothing to recover, not fenced"
+            frozen = round_.state.services_on(name)
+            if frozen:
+                reason = f"silent; {', '.join(frozen)} wait frozen until it is back: not fenced"
             round_.set_node(name, replace(status, state=NodeState.OFFLINE, reason=reason))
             round_.say("offline", f"{judgement.reason}; {reason}", node=name)
         return

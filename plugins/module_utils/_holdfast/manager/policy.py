@@ -28,7 +28,8 @@ class Policy:
     *shutdown* is what a node does with its services when it is shut down: ``migrate``
     moves them away first, ``failover`` stops them for others to recover, ``freeze`` stops
     them and nobody touches them, ``conditional`` is ``freeze`` for a reboot and
-    ``failover`` for a poweroff.  *placement* compares nodes by the number of services,
+    ``failover`` for a poweroff.  What could not be moved away within *shutdown_timeout*
+    seconds is stopped.  *placement* compares nodes by the number of services,
     or by their load of CPU and memory.  *rebalance_on_start* gives up a service's last
     node for a better one when it is started.  *rebalance* moves services by itself when
     the imbalance was above *threshold* for *hold* rounds, if a move takes away at least
@@ -36,6 +37,7 @@ class Policy:
     """
 
     shutdown: str = CONDITIONAL
+    shutdown_timeout: float = 300.0
     placement: str = COUNT
     rebalance_on_start: bool = False
     rebalance: bool = False
@@ -54,6 +56,7 @@ def policy_from_document(row: Mapping[str, Any]) -> Policy:
     default = Policy()
     policy = Policy(
         shutdown=str(row.get("shutdown", default.shutdown)),
+        shutdown_timeout=float(row.get("shutdown_timeout", default.shutdown_timeout)),
         placement=str(row.get("placement", default.placement)),
         rebalance_on_start=bool(row.get("rebalance_on_start", default.rebalance_on_start)),
         rebalance=bool(row.get("rebalance", default.rebalance)),

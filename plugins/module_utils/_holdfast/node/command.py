@@ -23,6 +23,9 @@ from .configuration import DEFAULT_PATH, NodeConfiguration, load
 
 WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
 
+SHUTDOWN_WAIT = 600.0
+"""Seconds to wait for a machine of a cluster on one computer that is to go down in order."""
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command with *arguments* and return its exit status."""
@@ -64,9 +67,11 @@ def _parser() -> argparse.ArgumentParser:
 
     machine = commands.add_parser(
         "machine",
-        help="of a cluster on one computer: run, restart (daemons), cut, freeze or thaw a machine",
+        help="of a cluster on one computer: run, restart (daemons), shut down, reboot, cut, freeze"
+        " or thaw a machine",
     )
-    machine.add_argument("what", choices=("run", "restart", "cut", "freeze", "thaw"))
+    choices = ("run", "restart", "shutdown", "reboot", "cut", "freeze", "thaw")
+    machine.add_argument("what", choices=choices)
     machine.add_argument("config", help="the node's configuration file")
     machine.set_defaults(act=_machine)
 
@@ -137,6 +142,8 @@ def _machine(options: argparse.Namespace) -> int:
     base, name = configuration.folder.parent, configuration.folder.name
     if options.what == "cut":
         power.power_off(base, name, 10.0)
+    elif options.what in ("shutdown", "reboot"):
+        power.shut_down(base, name, SHUTDOWN_WAIT, reboot=options.what == "reboot")
     elif options.what == "restart":
         power.restart_daemons(base, name)
     elif options.what == "freeze":
@@ -157,11 +164,16 @@ def _run_machine(configuration: NodeConfiguration) -> int:
         environment = {**os.environ, power.MARK: mark}
         package = Path(__file__).resolve().parent.parent
         environment["PYTHONPATH"] = str(package.parent)
-        config = str(configuration.folder / "node.json")
-        command = [sys.executable, "-m", package.name, "machine", "run", config]
-        os.execve(sys.executable, command, environment)
-    Machine(configuration).run()
+        os.execve(sys.executable, _machine_command(configuration), environment)
+    if Machine(configuration).run():
+        os.execve(sys.executable, _machine_command(configuration), os.environ)
     return WELL
+
+
+def _machine_command(configuration: NodeConfiguration) -> list[str]:
+    package = Path(__file__).resolve().parent.parent
+    config = str(configuration.folder / "node.json")
+    return [sys.executable, "-m", package.name, "machine", "run", config]
 
 
 def _lrm(options: argparse.Namespace) -> int:
