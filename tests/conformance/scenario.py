@@ -20,16 +20,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.poli
     LOAD,
     Policy,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import Figures
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
     STARTED,
     STOPPED,
-    NodeRule,
     Resource,
     Service,
-    ServiceRule,
-    Wanted,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 
 IGNORED = "ignored"
 SECTION = re.compile(r"^([\w-]+):\s*(\S+)\s*$")

@@ -71,6 +71,13 @@ def host_id(value: object, option: str = "host_id") -> int:
     raise InputError(option, value, f"a whole number from 1 to {MAX_HOST_ID}")
 
 
+def count(value: object, option: str) -> int:
+    """Return *value* as a whole number from 0 to 1000."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1000:
+        return value
+    raise InputError(option, value, "a whole number from 0 to 1000")
+
+
 def port(value: object, option: str = "port") -> int:
     """Return *value* as an unprivileged port number."""
     if isinstance(value, int) and not isinstance(value, bool) and 1024 <= value <= MAX_PORT:

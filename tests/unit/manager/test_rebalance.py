@@ -12,15 +12,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.poli
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rebalance import (
     imbalance,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import Figures
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     MOVING,
     ServiceState,
     ServiceStatus,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    NodeRule,
-    ServiceRule,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     NODES,

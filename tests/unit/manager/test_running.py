@@ -20,6 +20,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requ
     STOP,
     Request,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
     LeaseSight,
@@ -31,8 +35,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    NodeRule,
-    ServiceRule,
     wanted_document,
     wanted_from_document,
 )

@@ -11,6 +11,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
     LocalState,
     Outcome,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import NodeRule
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import LeaseSight
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     Failover,
@@ -21,7 +22,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
     Maintenance,
-    NodeRule,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     kinds,

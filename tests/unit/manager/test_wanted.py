@@ -6,17 +6,21 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Maintenance,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
     NodeRule,
+    ServiceRule,
+    node_rule_from_options,
+    service_rule_from_options,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
     Resource,
     Service,
-    ServiceRule,
-    Wanted,
-    node_rule_from_options,
     service_document,
     service_from_options,
-    service_rule_from_options,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Maintenance,
+    Wanted,
     wanted_document,
     wanted_from_document,
 )

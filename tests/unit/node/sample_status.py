@@ -21,6 +21,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
     LocalState,
     Report,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
     Event,
@@ -32,8 +36,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
     Maintenance,
-    Resource,
-    Service,
     Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (

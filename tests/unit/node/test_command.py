@@ -11,14 +11,14 @@ import sys
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast import __version__
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
     NodeState,
     NodeStatus,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Resource,
-    Service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import machine, power
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (

@@ -32,6 +32,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
     Outcome,
     Report,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
     ServiceState,
@@ -39,8 +43,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
     Maintenance,
-    Resource,
-    Service,
     Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import lrm

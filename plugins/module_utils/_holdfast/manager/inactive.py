@@ -9,8 +9,8 @@ from dataclasses import replace
 from . import choice, held, running
 from .round import Round
 from .seen import LeaseSight, NodeSeen
+from .service import STARTED, Service
 from .state import NodeState, ServiceState, ServiceStatus
-from .wanted import STARTED, Service
 
 
 def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:

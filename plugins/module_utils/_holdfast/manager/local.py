@@ -17,8 +17,9 @@ from .job_ends import note_end
 from .jobs import Job, JobEnd, JobKind, Purpose
 from .local_round import LocalRound, Memory
 from .report import CommandResult, LocalService, LocalState, Mode, Outcome, Phase, Report
+from .service import Service
 from .state import HELD, ClusterState, ServiceState, ServiceStatus
-from .wanted import IGNORE, Service, Wanted
+from .wanted import IGNORE, Wanted
 
 SETTLED_AFTER = 60.0
 """Seconds a service must run before its earlier failures are forgotten."""

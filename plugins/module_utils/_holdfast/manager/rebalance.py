@@ -17,8 +17,8 @@ from math import sqrt
 from . import choice, running
 from .load import NOTHING
 from .round import Round
+from .service import STARTED
 from .state import MOVING, ServiceState
-from .wanted import STARTED
 
 ROUND_SECONDS = 10.0
 """The hold is counted in rounds of this length, that of Proxmox VE's HA manager."""

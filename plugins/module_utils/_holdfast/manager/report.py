@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from .service import Service, service_document, service_from_options
 from .state import known
-from .wanted import Service, service_document, service_from_options
 
 
 class LocalState(str, enum.Enum):

@@ -10,8 +10,8 @@ from . import choice
 from .report import LocalState, Mode, Report
 from .requests import MOVE, Request
 from .round import Round
+from .service import STARTED, Service
 from .state import NodeState, ServiceState, ServiceStatus
-from .wanted import STARTED, Service
 
 BACK_OFF = 10.0
 BACK_OFF_MOST = 300.0

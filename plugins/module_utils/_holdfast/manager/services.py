@@ -20,8 +20,8 @@ from .policy import LOAD
 from .report import CommandResult, Outcome, Report
 from .requests import MOVE
 from .round import Round
+from .service import STARTED, Service
 from .state import HELD, MOVING, ClusterState, ServiceState, ServiceStatus
-from .wanted import STARTED, Service
 
 TURNS = 12
 """The services are gone through at most so often in one round, until none moves any more."""

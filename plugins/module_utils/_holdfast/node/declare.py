@@ -15,17 +15,16 @@ from typing import Any
 
 from .. import names
 from ..errors import InputError, StorageError
-from ..manager.state import ClusterState
-from ..manager.wanted import (
+from ..manager.rules import (
     NodeRule,
     ServiceRule,
-    Wanted,
     node_rule_from_options,
     rule_document,
-    service_document,
-    service_from_options,
     service_rule_from_options,
 )
+from ..manager.service import service_document, service_from_options
+from ..manager.state import ClusterState
+from ..manager.wanted import Wanted
 from ..ocf.locate import locate, parse_agent
 from ..ocf.metadata import load_metadata
 from ..ocf.parameters import check_parameters

@@ -17,8 +17,9 @@ from ..lease.interface import HostLeaseView, HostState
 from ..manager.hold import in_force
 from ..manager.maintenance import Maintenance, maintenance_document
 from ..manager.report import LocalState, Report
+from ..manager.rules import rule_document
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
-from ..manager.wanted import Wanted, rule_document
+from ..manager.wanted import Wanted
 from ..storage.whiteboard import Board, HostBlock
 from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
