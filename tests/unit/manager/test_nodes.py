@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
     step as plain_step,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.nodes import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
     FENCE_ARRIVES,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
@@ -342,3 +342,31 @@ def test_what_waits_frozen_on_a_silent_node_is_named() -> None:
     taken = step(state({"web": frozen}), seen(WANTED, {"n1": SILENT}))
     assert n1(taken).state is NodeState.OFFLINE
     assert "web wait frozen" in n1(taken).reason
+
+
+def without_n1(taken_state, wall: float = 1000.0):
+    """Return the step of a manager in whose configuration n1 is not any more."""
+    look = seen(WANTED)
+    nodes = {name: one for name, one in look.nodes.items() if name != "n1"}
+    return step(taken_state, replace(look, nodes=nodes, wall=wall))
+
+
+def test_a_node_taken_out_of_the_configuration_is_gone_and_forgotten_an_hour_later() -> None:
+    taken = without_n1(state({"web": started("n2")}))
+    assert n1(taken).state is NodeState.GONE
+    assert kinds(taken.state) == ["gone"]
+    assert without_n1(taken.state, 4599.0).state == taken.state
+    assert "n1" not in without_n1(taken.state, 4600.0).state.nodes
+
+
+def test_a_node_that_is_put_back_begins_anew() -> None:
+    taken = without_n1(state({"web": started("n2")}))
+    assert n1(step(taken.state, seen(WANTED))).state is NodeState.ONLINE
+    silent = node_seen("n1", heartbeat_age=5.0, answer=Answer.NO, beats=False)
+    assert n1(step(taken.state, seen(WANTED, {"n1": silent}))).state is NodeState.UNKNOWN
+
+
+def test_a_node_with_a_service_is_not_forgotten_and_one_that_is_dead_is_at_once() -> None:
+    assert n1(without_n1(state({"web": started("n1")}))).state is NodeState.ONLINE
+    dead = without_n1(state({"web": started("n2")}, {"n1": OFF}))
+    assert "n1" not in dead.state.nodes

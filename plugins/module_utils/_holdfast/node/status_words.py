@@ -44,6 +44,7 @@ _NODE_TONES = {
     NodeState.SUSPECT.value: Tone.WARN,
     NodeState.FENCE.value: Tone.BAD,
     NodeState.OFF.value: Tone.BAD,
+    NodeState.GONE.value: Tone.QUIET,
 }
 _SERVICE_TONES = {
     ServiceState.STARTED.value: Tone.GOOD,
