@@ -67,10 +67,11 @@ def read(folder: Path) -> Scenario:
         placement=COUNT if mode == "basic" else LOAD,
         rebalance_on_start=_flag(scheduling.get("ha-rebalance-on-start", 0)),
         rebalance=_flag(scheduling.get("ha-auto-rebalance", 0)),
-        threshold=float(scheduling.get("ha-auto-rebalance-threshold", 30)) / 100,
+        rebalance_threshold=float(scheduling.get("ha-auto-rebalance-threshold", 30)) / 100,
         # The simulator's rounds are twice as long as those in which a hold is counted.
-        hold=2 * int(scheduling.get("ha-auto-rebalance-hold-duration", Policy.hold)),
-        margin=float(scheduling.get("ha-auto-rebalance-margin", 10)) / 100,
+        rebalance_hold=2
+        * int(scheduling.get("ha-auto-rebalance-hold-duration", Policy.rebalance_hold)),
+        rebalance_margin=float(scheduling.get("ha-auto-rebalance-margin", 10)) / 100,
     )
     sections = _sections(folder / "rules_config")
     return Scenario(

@@ -89,7 +89,7 @@ def _declare_services(world: World) -> None:
         shutdown=chance.choice(SHUTDOWN_POLICIES),
         rebalance_on_start=chance.random() < 0.2,
         rebalance=chance.random() < 0.2,
-        hold=1,
+        rebalance_hold=1,
     )
     _want(world, replace(world.storage.wanted, policy=policy))
     if chance.random() < 0.6:

@@ -34,7 +34,7 @@ from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-EVEN = Policy(rebalance=True, hold=3)
+EVEN = Policy(rebalance=True, rebalance_hold=3)
 IDS = tuple(f"s{number}" for number in range(6))
 SERVICES = {one: service(one) for one in IDS}
 
@@ -77,7 +77,7 @@ def test_nothing_moves_while_something_else_is_under_way() -> None:
 
 
 def test_a_move_that_is_hardly_worth_it_is_not_made() -> None:
-    assert not moving(after_hold(even(replace(EVEN, margin=0.9))))
+    assert not moving(after_hold(even(replace(EVEN, rebalance_margin=0.9))))
 
 
 def test_the_reason_tells_the_imbalance_before_and_after() -> None:

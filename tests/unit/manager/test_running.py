@@ -232,7 +232,9 @@ def test_all_that_is_new_is_read_back() -> None:
         ),
         DB,
         requests={"web": Request(MOVE, 5.0, "n3"), "db": Request(STOP, 6.0, timeout=2.0)},
-        policy=Policy(shutdown="migrate", placement="load", rebalance=True, threshold=0.2),
+        policy=Policy(
+            shutdown="migrate", placement="load", rebalance=True, rebalance_threshold=0.2
+        ),
         disarm="ignore",
     )
     assert wanted_from_document(wanted_document(whole)) == whole

@@ -27,6 +27,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     await_manager,
     declare,
+    declare_service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     MANAGER_LEASE,
@@ -85,7 +86,7 @@ class Cluster:
             "wait": False,
             "timeout": 0.3,
         }
-        return declare.declare_service({**options, **changes}, check)
+        return declare_service.declare_service({**options, **changes}, check)
 
     def rule(self, name="sides", check=False, **changes):
         options = {

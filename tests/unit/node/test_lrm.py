@@ -73,6 +73,10 @@ class WorkersStandIn:
         self.log = log
         self.jobs = {}
         self.ended = []
+        self.number = 0
+
+    def resize(self, number):
+        self.number = number
 
     def begin(self, job):
         self.log.append((job.kind.value, job.service.id))

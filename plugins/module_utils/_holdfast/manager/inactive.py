@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import choice, held, running
+from . import choice, held
 from .round import Round
 from .seen import LeaseSight, NodeSeen
 from .service import STARTED, Service
@@ -177,7 +177,7 @@ def _wait_for(round_: Round, status: ServiceStatus, wanted: Service) -> str:
             continue
         if there is None or there.state is not ServiceState.STARTED:
             return f"waits for {other!r}, after which it is started"
-    if 0.0 < status.not_before - round_.seen.wall <= running.BACK_OFF_MOST:
+    if 0.0 < status.not_before - round_.seen.wall <= wanted.backoff_max:
         return f"failed {status.crashes} times in a row: waits before the next start"
     return ""
 

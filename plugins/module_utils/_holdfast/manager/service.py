@@ -47,6 +47,11 @@ class Service:
     *ignored* is left as it is.  With *live_migration* it is moved while it runs, where
     its agents can.  It is started once the services *after* which it comes run.  With
     *fence_on_stop_failure* a stop that failed lets its node be fenced.
+
+    What fails while it runs, again and again, waits from the third time on for *backoff*
+    seconds before it is started anew, then for twice as long, and never for longer than
+    *backoff_max*.  *cpus* and *memory* (MiB) are what it takes of its node, for placement
+    by load; 0 where that is not known.
     """
 
     id: str
@@ -60,6 +65,10 @@ class Service:
     live_migration: bool = False
     after: tuple[str, ...] = ()
     fence_on_stop_failure: bool = False
+    backoff: float = 10.0
+    backoff_max: float = 300.0
+    cpus: float = 0.0
+    memory: float = 0.0
 
     def digest(self) -> str:
         """Return a short fingerprint of what is run; a change of it means a restart."""
@@ -69,6 +78,15 @@ class Service:
     def _digest(self) -> str:
         rows = [_resource_document(resource) for resource in self.resources]
         return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
+
+
+_LIMITS = {
+    "backoff": (0.0, 3600.0, "seconds"),
+    "backoff_max": (0.0, 86400.0, "seconds"),
+    "cpus": (0.0, 10000.0, "a number of CPUs"),
+    "memory": (0.0, 1e9, "MiB"),
+}
+"""The numbers of a service: the least, the most, and their unit."""
 
 
 def service_from_options(options: Mapping[str, Any]) -> Service:
@@ -88,6 +106,12 @@ def service_from_options(options: Mapping[str, Any]) -> Service:
         if resource.name in seen:
             raise InputError("resources", resource.name, "a resource name used once per service")
         seen.add(resource.name)
+    live = bool(options.get("live_migration", False))
+    if live and len(resources) > 1:
+        # Of several, some would run here and some there.
+        raise InputError(
+            "live_migration", live, f"false for {identity!r}, which has {len(resources)} resources"
+        )
     return Service(
         id=identity,
         resources=resources,
@@ -97,9 +121,10 @@ def service_from_options(options: Mapping[str, Any]) -> Service:
         failback=bool(options.get("failback", True)),
         node=names.node_name(options["node"], "node") if options.get("node") else "",
         ignored=bool(options.get("ignored", False)),
-        live_migration=bool(options.get("live_migration", False)),
+        live_migration=live,
         after=_after(identity, options.get("after") or ()),
         fence_on_stop_failure=bool(options.get("fence_on_stop_failure", False)),
+        **_numbers(options),
     )
 
 
@@ -114,12 +139,48 @@ def service_document(service: Service) -> dict[str, Any]:
         "failback": service.failback,
     }
     # What has its default is left out, so that versions without it read the same document.
-    for key in ("node", "ignored", "live_migration", "fence_on_stop_failure"):
-        if getattr(service, key):
+    for key in ("node", "ignored", "live_migration", "fence_on_stop_failure", *_LIMITS):
+        if getattr(service, key) != getattr(Service, key):
             document[key] = getattr(service, key)
     if service.after:
         document["after"] = list(service.after)
     return document
+
+
+def refuse_unknown_after(
+    service: Service, before: Service | None, services: Mapping[str, Service]
+) -> None:
+    """Raise ``InputError`` if *service* is newly to come after one that is not declared."""
+    known = set(before.after) if before is not None else set()
+    for other in service.after:
+        if other not in services and other not in known:
+            there = ", ".join(sorted(services)) or "there are none yet"
+            raise InputError("after", other, f"the id of a declared service ({there})")
+
+
+def refuse_circle(service: Service, services: Mapping[str, Service]) -> None:
+    """Raise ``InputError`` if *service* would have to wait for itself."""
+    ways: list[tuple[str, ...]] = [(other,) for other in service.after]
+    seen: set[str] = set()
+    while ways:
+        way = ways.pop()
+        if way[-1] == service.id:
+            circle = " after ".join((service.id, *way))
+            raise InputError("after", list(service.after), f"no circle, but this is {circle}")
+        if way[-1] not in seen and way[-1] in services:
+            seen.add(way[-1])
+            ways.extend((*way, other) for other in services[way[-1]].after)
+
+
+def _numbers(options: Mapping[str, Any]) -> dict[str, float]:
+    given = {
+        key: names.number(options.get(key, getattr(Service, key)), key, *limits)
+        for key, limits in _LIMITS.items()
+    }
+    if given["backoff_max"] < given["backoff"]:
+        least = f"seconds from backoff, which is {given['backoff']:g}, on"
+        raise InputError("backoff_max", given["backoff_max"], least)
+    return given
 
 
 def _resource(row: object) -> Resource:

@@ -31,7 +31,13 @@ from .rules import (
     rules_in_force,
     service_rule_from_options,
 )
-from .service import Service, service_document, service_from_options
+from .service import (
+    Service,
+    refuse_circle,
+    refuse_unknown_after,
+    service_document,
+    service_from_options,
+)
 
 FREEZE = "freeze"
 IGNORE = "ignore"
@@ -44,7 +50,8 @@ class Wanted:
 
     *maintenance* are the drained nodes; *global_maintenance* is that of the cluster.
     *requests* are what was asked for once, by service.  *disarm* is empty, or what
-    becomes of the services while the cluster is disarmed: ``freeze`` or ``ignore``.
+    becomes of the services while the cluster is disarmed: ``freeze`` or ``ignore``;
+    *disarmed_by* says who asked for that, and why.
     """
 
     version: int = 0
@@ -56,13 +63,20 @@ class Wanted:
     requests: Mapping[str, Request] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
     disarm: str = ""
+    disarmed_by: Maintenance | None = None
 
     def rules(self) -> list[NodeRule | ServiceRule]:
         """Return all rules of both kinds."""
         return [*self.node_rules.values(), *self.service_rules.values()]
 
     def with_service(self, service: Service) -> Wanted:
-        """Return this configuration with *service* added or replaced."""
+        """Return this configuration with *service* added or replaced.
+
+        Raises ``InputError`` when it is to come after one that is not declared, or after
+        itself by way of others.
+        """
+        refuse_unknown_after(service, self.services.get(service.id), self.services)
+        refuse_circle(service, self.services)
         return replace(self, services={**self.services, service.id: service})
 
     def without_service(self, service_id: str) -> Wanted:
@@ -123,13 +137,17 @@ class Wanted:
         """Return this configuration with something asked of a service, once."""
         return replace(self, requests={**self.requests, service_id: request})
 
-    def with_disarm(self, mode: str) -> Wanted:
+    def with_policy(self, policy: Policy) -> Wanted:
+        """Return this configuration with another policy of the cluster."""
+        return replace(self, policy=policy)
+
+    def with_disarm(self, mode: str, by: Maintenance | None = None) -> Wanted:
         """Return this configuration with the cluster disarmed, or armed by an empty *mode*."""
         if mode and mode not in DISARM_MODES:
             raise InputError("disarm", mode, f"one of {', '.join(DISARM_MODES)}, or empty")
         if mode and self.disarm and mode != self.disarm:
             raise InputError("disarm", mode, f"{self.disarm!r}, as the cluster is disarmed already")
-        return replace(self, disarm=mode)
+        return replace(self, disarm=mode, disarmed_by=by if mode else None)
 
     def node_rule_of(self, service_id: str) -> NodeRule | None:
         """Return the one node rule that names the service, or None."""
@@ -149,6 +167,15 @@ class Wanted:
         and who is to stay apart from one of a group stays apart from all of it.
         """
         return self._affinities.get(affinity, {}).get(service_id, frozenset())
+
+    @cached_property
+    def needs(self) -> Mapping[str, tuple[float, float]]:
+        """What services declare to take of their nodes: CPUs, and MiB of memory."""
+        return {
+            key: (one.cpus, one.memory)
+            for key, one in self.services.items()
+            if one.cpus or one.memory
+        }
 
     def common_rule(self, service_id: str) -> NodeRule | None:
         """Return the one node rule of the service and of all that it is kept together with."""
@@ -193,6 +220,8 @@ def wanted_document(wanted: Wanted) -> dict[str, Any]:
         document["policy"] = policy_document(wanted.policy)
     if wanted.disarm:
         document["disarm"] = wanted.disarm
+    if wanted.disarmed_by is not None:
+        document["disarmed_by"] = maintenance_document(wanted.disarmed_by)
     return document
 
 
@@ -205,7 +234,7 @@ def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
         node: maintenance_from_document(row)
         for node, row in document.get("maintenance", {}).items()
     }
-    whole = document.get("global_maintenance")
+    whole, by = document.get("global_maintenance"), document.get("disarmed_by")
     return Wanted(
         version=int(document.get("version", 0)),
         services={service.id: service for service in services},
@@ -218,6 +247,7 @@ def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
         },
         policy=policy_from_document(document.get("policy", {})),
         disarm=str(document.get("disarm", "")),
+        disarmed_by=maintenance_from_document(by) if by is not None else None,
     )
 
 

@@ -59,6 +59,14 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("--html", metavar="FILE", help="also write a status page into FILE")
     status.set_defaults(act=_status)
 
+    why = commands.add_parser(
+        "why", help="say why a service or a node is as it is: what was chosen, and what rejected"
+    )
+    _add_config(why)
+    why.add_argument("subject", metavar="SERVICE|NODE", help="a service's id or a node's name")
+    why.add_argument("--json", action="store_true", help="print plain data for programs")
+    why.set_defaults(act=_why)
+
     probe = commands.add_parser(
         "probe", help="ask the agents which of the declared services run on this node now"
     )
@@ -118,6 +126,16 @@ def _status(options: argparse.Namespace) -> int:
         sys.stdout.write(render_text(status, colour=sys.stdout.isatty(), width=width))
     sys.stdout.flush()
     return NOT_AS_WANTED if status["problems"] else WELL
+
+
+def _why(options: argparse.Namespace) -> int:
+    from .why import read_why, render_why
+
+    why = read_why(_load(options), options.subject)
+    width = shutil.get_terminal_size((100, 24)).columns
+    text = json.dumps(why, indent=2) + "\n" if options.json else render_why(why, width)
+    sys.stdout.write(text)
+    return WELL
 
 
 def _probe(options: argparse.Namespace) -> int:

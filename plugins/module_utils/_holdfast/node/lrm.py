@@ -186,6 +186,7 @@ class LocalDaemon:
                 wanted = self._storage.read_wanted_from(self._state.config_slot)
                 if wanted is not None and wanted.version >= self._state.config_version:
                     self._wanted = wanted
+                    self._workers.resize(wanted.policy.max_workers)
         except HoldfastError as error:
             self._state = None
             log(f"the manager's record cannot be read: {error}")
