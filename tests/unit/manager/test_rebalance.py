@@ -24,6 +24,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     NODES,
+    node_seen,
+    report,
     seen,
     service,
     started,
@@ -133,3 +135,14 @@ def test_by_load_a_service_goes_where_it_keeps_the_loads_even_and_has_room() -> 
     look = replace(seen(wanted(policy=Policy(placement="load"))), figures=figures)
     load = Load.of({"big": started("n1", service("big"))}, look)
     assert load.ranked(NODES, "web", ServiceStatus(ServiceState.STOPPED)) == ["n2", "n1", "n3"]
+
+
+def test_without_measurements_nodes_are_compared_by_what_services_declare_to_need() -> None:
+    big, web = service("big", cpus=4.0, memory=32.0), service("web", cpus=3.0, memory=8.0)
+    asked = wanted(big, web, policy=Policy(placement="load"))
+    rooms = {"n1": (8.0, 64.0), "n2": (8.0, 64.0), "n3": (2.0, 16.0)}
+    nodes = {name: node_seen(name, report=report(name, room=room)) for name, room in rooms.items()}
+    load = Load.of({"big": started("n1", big)}, seen(asked, nodes))
+    assert load.ranked(NODES, "web", ServiceStatus(ServiceState.STOPPED)) == ["n2", "n1", "n3"]
+    untold = Load.of({"big": started("n1", big)}, seen(asked))
+    assert untold.figures is None

@@ -238,3 +238,11 @@ def test_all_that_is_new_is_read_back() -> None:
         disarm="ignore",
     )
     assert wanted_from_document(wanted_document(whole)) == whole
+
+
+def test_a_service_says_itself_how_long_it_waits_after_it_failed() -> None:
+    often = service(max_relocate=99, backoff=1.0, backoff_max=3.0)
+    for crashes, wait in ((1, 0.0), (2, 1.0), (3, 2.0), (4, 3.0), (900, 3.0)):
+        look = seen(wanted(often), {"n1": says("n1", local=LocalState.FAILED, one=often)})
+        taken = step(state({"web": started("n1", often, crashes=crashes)}), look)
+        assert max(web(taken).not_before - 1000.0, 0.0) == wait

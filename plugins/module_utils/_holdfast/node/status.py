@@ -72,10 +72,6 @@ def problems(status: dict[str, Any]) -> list[str]:
         elif node["state"] != NodeState.ONLINE.value and not node["maintenance"]:
             state = "to be fenced" if node["state"] == NodeState.FENCE.value else node["state"]
             found.append(f"Node {name} is {state}: {node['reason'] or 'no reason known'}.")
-    if status["disarm"] is not None:
-        found.append(
-            f"The cluster is {status['disarm']['state']}: nothing is fenced, recovered or started."
-        )
     for name, service in status["services"].items():
         if service["state"] != service["wanted"] and service["state"] not in _UNDER_WAY:
             found.append(f"Service {name} is {service['state']}: {service['reason']}.")
