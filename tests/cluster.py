@@ -37,6 +37,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
     declare,
     declare_fence,
     declare_maintenance,
+    declare_service,
     power,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (  # noqa: E402
@@ -152,7 +153,7 @@ class EmbeddedCluster:
             "timeout": 30.0,
             **more,
         }
-        return declare.declare_service(options, False)
+        return declare_service.declare_service(options, False)
 
     def declare_web(self) -> None:
         """Declare a service that answers over HTTP on ``web_port``."""

@@ -109,6 +109,17 @@ maintenance:
   returned: success
   type: dict
   sample: {reason: new switches, owner: ada, since: 1790000000.0, until: 1790007200.0}
+disarm:
+  description: Whether the cluster is being disarmed or is, and what becomes of the services;
+    V(null) if it is armed.
+  returned: success
+  type: dict
+  sample: {state: disarmed, mode: freeze}
+policy:
+  description: The policy of the cluster, as M(holdfast.ha.cluster_policy) has it.
+  returned: success
+  type: dict
+  sample: {shutdown: conditional, placement: count}
 config_version:
   description: The version of the wanted configuration.
   returned: success
@@ -131,7 +142,7 @@ nodes:
   sample:
     n1: {state: online, reason: "", host_id: 1, services: [web]}
 services:
-  description: The state of each service, with its node and the reason for it.
+  description: The state of each service, with its node, the reason for it, and how that was chosen.
   returned: success
   type: dict
   sample:

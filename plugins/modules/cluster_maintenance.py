@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_maintenance
-short_description: Hold the whole cluster, and let it go again
+short_description: Hold or disarm the whole cluster, and let it go again
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
@@ -19,6 +19,8 @@ description:
   - It ends with O(state=absent), when its expiry has come, and when somebody ends it on the
     whiteboard. What was changed last counts.
   - A fence that is under way when it begins cannot be called back.
+  - With another O(mode) the cluster is disarmed. What is under way is ended first; then the nodes
+    let go of their watchdogs too, so that none is reset while storage or network are worked on.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node
@@ -33,10 +35,26 @@ options:
       - present
       - absent
     default: present
+  mode:
+    description:
+      - What begins with O(state=present). With O(state=absent) all of it ends, whatever it is.
+      - V(hold) is global maintenance. Watchdogs go on guarding the nodes.
+      - V(freeze) disarms the cluster. The services stay as they are.
+      - V(ignore) disarms the cluster, and the services may be started, stopped and moved by hand.
+        Once the cluster is armed again they are looked for on all nodes.
+      - Only V(hold) can have an expiry. None of them begins while another is in force, but for
+        V(hold) in a disarmed cluster.
+    type: str
+    choices:
+      - hold
+      - freeze
+      - ignore
+    default: hold
   wait:
     description:
       - Wait until the manager keeps to it and the whiteboard says so. Before that, a node may still
         be fenced.
+      - With O(mode=freeze) and O(mode=ignore) wait until all nodes are disarmed.
     type: bool
     default: true
   timeout:
@@ -56,6 +74,11 @@ EXAMPLES = r"""
     owner: ada
     duration: 7200
 
+- name: Disarm the cluster while its storage is moved, with the services as they are
+  holdfast.ha.cluster_maintenance:
+    mode: freeze
+    reason: new storage
+
 - name: Let it go again
   holdfast.ha.cluster_maintenance:
     state: absent
@@ -73,6 +96,16 @@ maintenance:
     owner: ada
     since: 1790000000.0
     until: 1790007200.0
+disarm:
+  description:
+    - How the cluster is disarmed, why, by whom and since when; V(null) if it is armed.
+  returned: with O(state=absent), and unless O(mode=hold)
+  type: dict
+  sample:
+    mode: freeze
+    reason: new storage
+    owner: ada
+    since: 1790000000.0
 version:
   description: The version of the wanted configuration.
   returned: success
@@ -80,7 +113,7 @@ version:
   sample: 14
 """
 
-from ..module_utils._holdfast.node.declare_maintenance import declare_global_maintenance
+from ..module_utils._holdfast.node.declare_disarm import declare_cluster_maintenance
 from ..module_utils._module import MAINTENANCE, NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(
@@ -88,6 +121,7 @@ OPTIONS = NODE_OPTIONS.merge(
     Options(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "mode": {"type": "str", "choices": ["hold", "freeze", "ignore"], "default": "hold"},
             "wait": {"type": "bool", "default": True},
             "timeout": {"type": "float", "default": 60},
         }
@@ -97,7 +131,7 @@ OPTIONS = NODE_OPTIONS.merge(
 
 def main() -> None:
     """Run the module."""
-    run(OPTIONS, declare_global_maintenance)
+    run(OPTIONS, declare_cluster_maintenance)
 
 
 if __name__ == "__main__":

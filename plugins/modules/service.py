@@ -86,11 +86,40 @@ options:
       - How many further nodes are tried after that.
       - The default for a new service is V(1).
     type: int
+  backoff:
+    description:
+      - Seconds for which a service that failed while it ran, three times in a row, waits before it
+        is started anew. Each further time it waits twice as long, up to O(backoff_max).
+      - A service that ran for a minute begins to count anew.
+      - The default for a new service is V(10).
+    type: float
+  backoff_max:
+    description:
+      - The longest wait of O(backoff), in seconds.
+      - The default for a new service is V(300).
+    type: float
   failback:
     description:
       - Whether the service moves to a node that its rule prefers as soon as that is there.
       - The default for a new service is V(true).
     type: bool
+  node:
+    description:
+      - The node on which a new service is started first, if it may run there.
+      - Where it runs later is up to the rules and the manager. To move it use
+        M(holdfast.ha.service_move).
+    type: str
+  cpus:
+    description:
+      - CPUs that the service takes, for O(holdfast.ha.cluster_policy#module:placement=load).
+      - The default for a new service is V(0), which counts as not known.
+    type: float
+  memory:
+    description:
+      - Memory that the service takes, in MiB, for
+        O(holdfast.ha.cluster_policy#module:placement=load).
+      - The default for a new service is V(0), which counts as not known.
+    type: float
   ignored:
     description:
       - Leave the service as it is. It is neither watched nor recovered until this is V(false).
@@ -105,7 +134,8 @@ options:
     type: bool
   after:
     description:
-      - Services that must run before this one is started.
+      - Services that must run before this one is started. They have to be declared, and must not
+        wait for this one in turn.
       - By default there are none.
     type: list
     elements: str
@@ -116,9 +146,22 @@ options:
         node is the manager.
       - The default for a new service is V(false).
     type: bool
+  clear_error:
+    description:
+      - Take the service out of the state C(error), if it is in it, as whatever was wrong is mended.
+        What may still run of it is stopped first, and it is started anew.
+      - Only with O(state=started).
+    type: bool
+    default: false
+  stop_within:
+    description:
+      - Seconds that each resource gets for this one stop, instead of its C(stop_timeout).
+      - Only with O(state=stopped). It means nothing for a service that is declared stopped already.
+    type: float
   wait:
     description:
       - Wait until the service is in the wanted state, and fail with its reason if it is not.
+      - One that is to be started and ends up in C(error) fails the task at once.
     type: bool
     default: false
   timeout:
@@ -127,6 +170,8 @@ options:
     type: float
     default: 60
 seealso:
+  - module: holdfast.ha.service_move
+  - module: holdfast.ha.cluster_policy
   - module: holdfast.ha.rule
   - module: holdfast.ha.cluster_info
 """
@@ -148,6 +193,28 @@ EXAMPLES = r"""
         start_timeout: 120
     wait: true
 
+- name: Keep a virtual machine running that moves without a stop, once its storage is there
+  holdfast.ha.service:
+    name: vm:100
+    resources:
+      - name: guest
+        agent: ocf:heartbeat:VirtualDomain
+        parameters:
+          config: /srv/guests/100.xml
+        stop_timeout: 180
+    live_migration: true
+    after: [storage]
+    node: node1
+    cpus: 4
+    memory: 8192
+    fence_on_stop_failure: true
+
+- name: Start it again after its mistake was mended
+  holdfast.ha.service:
+    name: vm:100
+    clear_error: true
+    wait: true
+
 - name: Stop a service, and keep it stopped
   holdfast.ha.service:
     name: database
@@ -166,6 +233,11 @@ service:
     max_restart: 1
     max_relocate: 1
     failback: true
+cleared:
+  description: Whether its error was cleared, or in check mode would be.
+  returned: success
+  type: bool
+  sample: false
 version:
   description: The version of the wanted configuration.
   returned: success
@@ -183,7 +255,7 @@ status:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._holdfast.node.declare import declare_service
+from ..module_utils._holdfast.node.declare_service import declare_service
 from ..module_utils._module import NODE_OPTIONS, Options, hide_agent_secrets, run
 
 RESOURCE = {
@@ -208,11 +280,18 @@ OPTIONS = NODE_OPTIONS.merge(
             "resources": {"type": "list", "elements": "dict", "options": RESOURCE},
             "max_restart": {"type": "int"},
             "max_relocate": {"type": "int"},
+            "backoff": {"type": "float"},
+            "backoff_max": {"type": "float"},
             "failback": {"type": "bool"},
+            "node": {"type": "str"},
+            "cpus": {"type": "float"},
+            "memory": {"type": "float"},
             "ignored": {"type": "bool"},
             "live_migration": {"type": "bool"},
             "after": {"type": "list", "elements": "str"},
             "fence_on_stop_failure": {"type": "bool"},
+            "clear_error": {"type": "bool", "default": False},
+            "stop_within": {"type": "float"},
             "wait": {"type": "bool", "default": False},
             "timeout": {"type": "float", "default": 60},
         }

@@ -200,7 +200,8 @@ class ClusterDaemon:
         silent = now - self.online_at.get(name, self.taken_over)
         known = self.shared.state.nodes.get(name)
         lock_free = self.world.free(name, f"{self.machine.name}/fence")
-        lease = LeaseSight.FREE if lock_free else LeaseSight.STALE
+        # A lock that nobody has says less there than a host lease that was given back says here.
+        lease = LeaseSight.FAILED if lock_free else LeaseSight.STALE
         fenced = known is not None and known.state is NodeState.FENCE
         if fenced and lock_free:
             lease = LeaseSight.DEAD

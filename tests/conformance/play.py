@@ -27,6 +27,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requ
     STOP,
     Request,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import STARTED
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
     NodeState,
@@ -34,7 +35,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import STARTED
 from ansible_collections.holdfast.ha.tests.conformance import scenario as scenarios
 from ansible_collections.holdfast.ha.tests.conformance.daemons import (
     ClusterDaemon,

@@ -20,16 +20,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.poli
     LOAD,
     Policy,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import Figures
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
     STARTED,
     STOPPED,
-    NodeRule,
     Resource,
     Service,
-    ServiceRule,
-    Wanted,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 
 IGNORED = "ignored"
 SECTION = re.compile(r"^([\w-]+):\s*(\S+)\s*$")
@@ -65,10 +67,11 @@ def read(folder: Path) -> Scenario:
         placement=COUNT if mode == "basic" else LOAD,
         rebalance_on_start=_flag(scheduling.get("ha-rebalance-on-start", 0)),
         rebalance=_flag(scheduling.get("ha-auto-rebalance", 0)),
-        threshold=float(scheduling.get("ha-auto-rebalance-threshold", 30)) / 100,
+        rebalance_threshold=float(scheduling.get("ha-auto-rebalance-threshold", 30)) / 100,
         # The simulator's rounds are twice as long as those in which a hold is counted.
-        hold=2 * int(scheduling.get("ha-auto-rebalance-hold-duration", Policy.hold)),
-        margin=float(scheduling.get("ha-auto-rebalance-margin", 10)) / 100,
+        rebalance_hold=2
+        * int(scheduling.get("ha-auto-rebalance-hold-duration", Policy.rebalance_hold)),
+        rebalance_margin=float(scheduling.get("ha-auto-rebalance-margin", 10)) / 100,
     )
     sections = _sections(folder / "rules_config")
     return Scenario(

@@ -16,6 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.roun
     NodeChange,
     ServiceChange,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import STARTED
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     MOVING,
     Event,
@@ -26,7 +27,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
     IGNORE,
-    STARTED,
     Wanted,
 )
 from ansible_collections.holdfast.ha.tests.conformance.world import World

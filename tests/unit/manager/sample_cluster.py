@@ -20,6 +20,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen
     Seen,
     Timing,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
     NodeState,
@@ -27,11 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Resource,
-    Service,
-    Wanted,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 
 TIMING = Timing()
 NODES = ("n1", "n2", "n3")

@@ -9,6 +9,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.choi
     better_place,
     choose,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import Answer
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     NodeState,
@@ -18,8 +22,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
     Maintenance,
-    NodeRule,
-    ServiceRule,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     node_seen,

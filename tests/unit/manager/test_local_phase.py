@@ -107,6 +107,32 @@ def test_an_lrm_whose_service_cannot_be_stopped_does_not_end() -> None:
     assert turn(replace(report, services={"web": stopped}), seen).ends
 
 
+def test_a_node_that_does_not_become_empty_in_time_stops_what_is_left() -> None:
+    asked = wanted(WEB, policy=Policy(shutdown="migrate", shutdown_timeout=60.0))
+    for waited, mode in ((59.0, Mode.MAINTENANCE), (60.0, Mode.SHUTDOWN)):
+        seen = look(state({"web": started("n1")}), asked, shutdown="reboot", shutdown_for=waited)
+        assert turn(lrm(), seen).report.mode is mode
+    drained = wanted(WEB, maintenance={"n1": Maintenance()}, policy=Policy(shutdown_timeout=60.0))
+    for shutdown, mode in (("poweroff", Mode.SHUTDOWN), ("", Mode.MAINTENANCE)):
+        seen = look(state({"web": started("n1")}), drained, shutdown=shutdown, shutdown_for=99.0)
+        assert turn(lrm(), seen).report.mode is mode
+
+
+@pytest.mark.parametrize(
+    ("shutdown", "running", "ends"),
+    [("restart", True, True), ("reboot", True, False), ("reboot", False, True)],
+)
+def test_without_a_manager_that_freezes_an_lrm_ends_when_it_safely_can(
+    shutdown, running, ends
+) -> None:
+    local_ = RUNS if running else replace(RUNS, state=LocalState.STOPPED)
+    report = replace(lrm(mode=Mode.RESTART), services={"web": local_})
+    seen = look(state({"web": started("n1")}), shutdown=shutdown, shutdown_for=9.0)
+    assert not turn(report, seen, local.Memory()).ends
+    later = replace(seen, shutdown_for=10.0)
+    assert turn(report, later, local.Memory()).ends == ends
+
+
 @pytest.mark.parametrize(
     ("status", "bound"),
     [

@@ -10,10 +10,13 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
     step as plain_step,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.nodes import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
     FENCE_ARRIVES,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    Mode,
+    Report,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
     FenceReport,
@@ -298,3 +301,72 @@ def test_another_reason_to_wait_is_written() -> None:
     taken = run(None, grace)
     ill = step(taken.state, seen(WANTED, {"n1": grace}, storage_trouble="its reads are slow"))
     assert "its reads are slow" in n1(ill).reason
+
+
+LEFT = node_seen(
+    "n1",
+    heartbeat_age=5.0,
+    answer=Answer.NO,
+    lease=LeaseSight.FREE,
+    report=Report("n1", "n1-boot1", mode=Mode.SHUTDOWN),
+)
+
+
+def test_the_services_of_a_node_that_was_shut_down_are_recovered_without_a_fence() -> None:
+    taken = run(None, LEFT)
+    assert n1(taken).state is NodeState.OFF
+    assert "gave its host lease back" in n1(taken).proof
+    assert (web(taken).state, web(taken).node) == (ServiceState.REQUEST_START, "n2")
+    assert not taken.fences
+
+
+def test_a_node_that_was_shut_down_is_left_off_and_comes_back_when_it_is_started() -> None:
+    taken = run(replace(OFF, state=NodeState.ONLINE), LEFT)
+    assert n1(taken).state is NodeState.OFF
+    assert not step(taken.state, seen(WANTED, {"n1": LEFT}), 3).powers
+    for again in (node_seen("n1"), NEW_BOOT):
+        back = step(taken.state, seen(WANTED, {"n1": again}))
+        assert n1(back).state is NodeState.ONLINE
+
+
+def test_a_node_that_may_have_been_fenced_in_its_shutdown_is_proved_off_by_the_fence() -> None:
+    assert n1(run(replace(IN_FENCE, fence_sent=990.0), LEFT)).state is NodeState.FENCE
+
+
+def test_a_node_that_was_shut_down_with_nothing_on_it_is_just_offline() -> None:
+    assert n1(run(None, LEFT, at_stake=False)).state is NodeState.OFFLINE
+
+
+def test_what_waits_frozen_on_a_silent_node_is_named() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    taken = step(state({"web": frozen}), seen(WANTED, {"n1": SILENT}))
+    assert n1(taken).state is NodeState.OFFLINE
+    assert "web wait frozen" in n1(taken).reason
+
+
+def without_n1(taken_state, wall: float = 1000.0):
+    """Return the step of a manager in whose configuration n1 is not any more."""
+    look = seen(WANTED)
+    nodes = {name: one for name, one in look.nodes.items() if name != "n1"}
+    return step(taken_state, replace(look, nodes=nodes, wall=wall))
+
+
+def test_a_node_taken_out_of_the_configuration_is_gone_and_forgotten_an_hour_later() -> None:
+    taken = without_n1(state({"web": started("n2")}))
+    assert n1(taken).state is NodeState.GONE
+    assert kinds(taken.state) == ["gone"]
+    assert without_n1(taken.state, 4599.0).state == taken.state
+    assert "n1" not in without_n1(taken.state, 4600.0).state.nodes
+
+
+def test_a_node_that_is_put_back_begins_anew() -> None:
+    taken = without_n1(state({"web": started("n2")}))
+    assert n1(step(taken.state, seen(WANTED))).state is NodeState.ONLINE
+    silent = node_seen("n1", heartbeat_age=5.0, answer=Answer.NO, beats=False)
+    assert n1(step(taken.state, seen(WANTED, {"n1": silent}))).state is NodeState.UNKNOWN
+
+
+def test_a_node_with_a_service_is_not_forgotten_and_one_that_is_dead_is_at_once() -> None:
+    assert n1(without_n1(state({"web": started("n1")}))).state is NodeState.ONLINE
+    dead = without_n1(state({"web": started("n2")}, {"n1": OFF}))
+    assert "n1" not in dead.state.nodes

@@ -25,6 +25,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requ
     MOVE,
     Request,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     EVENTS_KEPT,
     NodeState,
@@ -35,10 +43,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
     DISARM_MODES,
     Maintenance,
-    NodeRule,
-    Resource,
-    Service,
-    ServiceRule,
     Wanted,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.virtual_cluster import Cluster
@@ -85,7 +89,7 @@ def _declare_services(world: World) -> None:
         shutdown=chance.choice(SHUTDOWN_POLICIES),
         rebalance_on_start=chance.random() < 0.2,
         rebalance=chance.random() < 0.2,
-        hold=1,
+        rebalance_hold=1,
     )
     _want(world, replace(world.storage.wanted, policy=policy))
     if chance.random() < 0.6:

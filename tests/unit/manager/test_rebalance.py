@@ -12,18 +12,20 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.poli
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rebalance import (
     imbalance,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import Figures
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     MOVING,
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    NodeRule,
-    ServiceRule,
-)
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     NODES,
+    node_seen,
+    report,
     seen,
     service,
     started,
@@ -34,7 +36,7 @@ from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-EVEN = Policy(rebalance=True, hold=3)
+EVEN = Policy(rebalance=True, rebalance_hold=3)
 IDS = tuple(f"s{number}" for number in range(6))
 SERVICES = {one: service(one) for one in IDS}
 
@@ -77,7 +79,7 @@ def test_nothing_moves_while_something_else_is_under_way() -> None:
 
 
 def test_a_move_that_is_hardly_worth_it_is_not_made() -> None:
-    assert not moving(after_hold(even(replace(EVEN, margin=0.9))))
+    assert not moving(after_hold(even(replace(EVEN, rebalance_margin=0.9))))
 
 
 def test_the_reason_tells_the_imbalance_before_and_after() -> None:
@@ -133,3 +135,14 @@ def test_by_load_a_service_goes_where_it_keeps_the_loads_even_and_has_room() -> 
     look = replace(seen(wanted(policy=Policy(placement="load"))), figures=figures)
     load = Load.of({"big": started("n1", service("big"))}, look)
     assert load.ranked(NODES, "web", ServiceStatus(ServiceState.STOPPED)) == ["n2", "n1", "n3"]
+
+
+def test_without_measurements_nodes_are_compared_by_what_services_declare_to_need() -> None:
+    big, web = service("big", cpus=4.0, memory=32.0), service("web", cpus=3.0, memory=8.0)
+    asked = wanted(big, web, policy=Policy(placement="load"))
+    rooms = {"n1": (8.0, 64.0), "n2": (8.0, 64.0), "n3": (2.0, 16.0)}
+    nodes = {name: node_seen(name, report=report(name, room=room)) for name, room in rooms.items()}
+    load = Load.of({"big": started("n1", big)}, seen(asked, nodes))
+    assert load.ranked(NODES, "web", ServiceStatus(ServiceState.STOPPED)) == ["n2", "n1", "n3"]
+    untold = Load.of({"big": started("n1", big)}, seen(asked))
+    assert untold.figures is None

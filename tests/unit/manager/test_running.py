@@ -21,6 +21,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requ
     STOP,
     Request,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
     LeaseSight,
@@ -32,8 +36,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    NodeRule,
-    ServiceRule,
     wanted_document,
     wanted_from_document,
 )
@@ -241,7 +243,17 @@ def test_all_that_is_new_is_read_back() -> None:
         ),
         DB,
         requests={"web": Request(MOVE, 5.0, "n3"), "db": Request(STOP, 6.0, timeout=2.0)},
-        policy=Policy(shutdown="migrate", placement="load", rebalance=True, threshold=0.2),
+        policy=Policy(
+            shutdown="migrate", placement="load", rebalance=True, rebalance_threshold=0.2
+        ),
         disarm="ignore",
     )
     assert wanted_from_document(wanted_document(whole)) == whole
+
+
+def test_a_service_says_itself_how_long_it_waits_after_it_failed() -> None:
+    often = service(max_relocate=99, backoff=1.0, backoff_max=3.0)
+    for crashes, wait in ((1, 0.0), (2, 1.0), (3, 2.0), (4, 3.0), (900, 3.0)):
+        look = seen(wanted(often), {"n1": says("n1", local=LocalState.FAILED, one=often)})
+        taken = step(state({"web": started("n1", often, crashes=crashes)}), look)
+        assert max(web(taken).not_before - 1000.0, 0.0) == wait

@@ -11,6 +11,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
     LocalState,
     Outcome,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
+    CLEAR,
+    Request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import NodeRule
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import LeaseSight
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     Failover,
@@ -21,7 +26,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
     Maintenance,
-    NodeRule,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     kinds,
@@ -341,3 +345,44 @@ def test_a_failover_ends_when_its_services_run_again() -> None:
     done = step(before, seen(wanted(WEB), {"n2": says("n2", Outcome.OK)}))
     assert done.state.failovers[0].finished
     assert done.state.failovers[0].started["web"][0] == "n2"
+
+
+CLEARED = wanted(WEB, requests={"web": Request(CLEAR, 5.0)})
+
+
+def test_a_cleared_error_is_started_anew_and_answered_once() -> None:
+    failed = started("", state=ServiceState.ERROR, failed_nodes=("n1", "n2"), last_node="n1")
+    taken = run(failed, wanted_=CLEARED)
+    assert (web(taken).state, web(taken).failed_nodes) == (ServiceState.REQUEST_START, ())
+    assert web(taken).request == 5.0
+    again = replace(web(taken), state=ServiceState.ERROR, node="")
+    assert web(run(again, wanted_=CLEARED)).state is ServiceState.ERROR
+
+
+def test_what_may_still_run_is_stopped_before_its_error_is_over() -> None:
+    blocked = started("n1", state=ServiceState.ERROR)
+    look = says("n1", local=LocalState.BLOCKED)
+    first = run(blocked, look, CLEARED)
+    assert (web(first).state, web(first).request) == (ServiceState.ERROR, 5.0)
+    assert web(first).uid != blocked.uid
+    stopped = says("n1", Outcome.OK, uid=web(first).uid)
+    assert web(step(first.state, seen(CLEARED, {"n1": stopped}))).state in (
+        ServiceState.STOPPED,
+        ServiceState.REQUEST_START,
+    )
+
+
+def test_an_error_on_a_silent_node_is_cleared_when_the_node_is_back() -> None:
+    blocked = started("n1", state=ServiceState.ERROR)
+    suspect = {"n1": NodeStatus(NodeState.SUSPECT, boot="n1-boot1")}
+    silent = node_seen("n1", heartbeat_age=4.0)
+    away = step(state({"web": blocked}, suspect), seen(CLEARED, {"n1": silent}))
+    assert web(away).request == 0.0
+    back = step(away.state, seen(CLEARED, {"n1": says("n1", local=LocalState.BLOCKED)}))
+    assert web(back).request == 5.0
+
+
+def test_there_is_no_error_to_clear_of_what_runs() -> None:
+    taken = run(started("n1"), wanted_=CLEARED)
+    assert kinds(taken.state) == ["refused"]
+    assert web(taken).state is ServiceState.STARTED

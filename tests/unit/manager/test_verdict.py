@@ -5,6 +5,12 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    LocalService,
+    LocalState,
+    Mode,
+    Report,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
     LeaseSight,
@@ -15,6 +21,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.verd
     Verdict,
     judge,
 )
+from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import service
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 LEASES = list(LeaseSight)
@@ -79,3 +86,33 @@ def test_a_node_that_answers_but_is_silent_is_judged_by_its_host_lease(
     age, lease, expected
 ) -> None:
     assert verdict(NodeSeen(age, YES, lease)) is expected
+
+
+GONE = LocalService(service(), LocalState.STOPPED)
+RUNS = LocalService(service(), LocalState.BLOCKED)
+
+
+@pytest.mark.parametrize("answer", [YES, NO, UNKNOWN])
+@pytest.mark.parametrize(
+    ("mode", "local", "lease", "left"),
+    [
+        (Mode.SHUTDOWN, GONE, LeaseSight.FREE, True),
+        (Mode.SHUTDOWN, RUNS, LeaseSight.FREE, False),
+        (Mode.SHUTDOWN, GONE, LeaseSight.FAILED, False),
+        (Mode.ACTIVE, GONE, LeaseSight.FREE, False),
+        (Mode.RESTART, GONE, LeaseSight.FREE, False),
+    ],
+)
+def test_only_who_stopped_all_and_gave_its_lease_back_has_left(
+    answer, mode, local, lease, left
+) -> None:
+    said = Report("n1", "boot", mode=mode, services={"web": local})
+    assert (verdict(NodeSeen(3.0, answer, lease, said)) is Verdict.LEFT) == left
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"), [(3.0, Verdict.WAIT), (32.9, Verdict.WAIT), (33.0, Verdict.FENCE)]
+)
+def test_who_stopped_all_has_a_while_to_give_its_lease_back(age, expected) -> None:
+    said = Report("n1", "boot", mode=Mode.SHUTDOWN, services={"web": GONE})
+    assert verdict(NodeSeen(age, NO, LeaseSight.RENEWED, said)) is expected

@@ -6,17 +6,21 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Maintenance,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
     NodeRule,
+    ServiceRule,
+    node_rule_from_options,
+    service_rule_from_options,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
     Resource,
     Service,
-    ServiceRule,
-    Wanted,
-    node_rule_from_options,
     service_document,
     service_from_options,
-    service_rule_from_options,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Maintenance,
+    Wanted,
     wanted_document,
     wanted_from_document,
 )
@@ -24,6 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 RESOURCE = {"name": "ip", "agent": "ocf:heartbeat:IPaddr2"}
+OTHER = {"name": "server", "agent": "ocf:heartbeat:nginx"}
 SERVICE = {"name": "web", "resources": [RESOURCE]}
 NODE_RULE = {"name": "where", "services": ["web"], "nodes": {"n1": 1}}
 PAIR = {"name": "pair", "services": ["web", "db"], "affinity": "apart"}
@@ -48,6 +53,15 @@ PAIR = {"name": "pair", "services": ["web", "db"], "affinity": "apart"}
         ("resources.monitor_interval", {"resources": [{**RESOURCE, "monitor_interval": True}]}),
         ("max_restart", {"max_restart": -1}),
         ("max_relocate", {"max_relocate": "2"}),
+        (
+            "live_migration",
+            {"live_migration": True, "resources": [RESOURCE, {**RESOURCE, "name": "b"}]},
+        ),
+        ("backoff", {"backoff": -1}),
+        ("backoff", {"backoff": "10"}),
+        ("backoff_max", {"backoff": 20, "backoff_max": 10}),
+        ("cpus", {"cpus": True}),
+        ("memory", {"memory": 1e12}),
     ],
 )
 def test_a_bad_service_is_refused_by_the_name_of_the_option(option, change) -> None:
@@ -150,6 +164,10 @@ SERVICES = some.builds(
     max_restart=some.integers(0, 1000),
     max_relocate=some.integers(0, 1000),
     failback=some.booleans(),
+    backoff=some.floats(0, 300),
+    backoff_max=some.floats(300, 86400),
+    cpus=some.floats(0, 64),
+    memory=some.floats(0, 1e6),
 )
 
 
@@ -174,3 +192,30 @@ def test_every_configuration_comes_back_from_its_document(
     if len(ids) > 1:
         wanted = wanted.with_rule(ServiceRule("pair", ids, "together"))
     assert wanted_from_document(wanted_document(wanted)) == wanted
+
+
+def test_services_that_would_wait_for_each_other_are_refused() -> None:
+    chain = declared("a").with_service(
+        service_from_options({**SERVICE, "name": "b", "after": ["a"]})
+    )
+    chain = chain.with_service(service_from_options({**SERVICE, "name": "c", "after": ["b"]}))
+    with pytest.raises(InputError, match="no circle, but this is a after c after b after a"):
+        chain.with_service(service_from_options({**SERVICE, "name": "a", "after": ["c"]}))
+
+
+def test_what_came_after_a_service_that_was_removed_can_still_be_changed() -> None:
+    after = declared("a").with_service(
+        service_from_options({**SERVICE, "name": "b", "after": ["a"]})
+    )
+    removed = after.without_service("a")
+    changed = service_from_options({**SERVICE, "name": "b", "after": ["a"], "max_restart": 3})
+    assert removed.with_service(changed).services["b"].max_restart == 3
+    with pytest.raises(InputError, match="'gone' is not accepted; expected the id of a declared"):
+        removed.with_service(service_from_options({**SERVICE, "name": "b", "after": ["gone"]}))
+
+
+def test_who_disarmed_the_cluster_stands_in_its_document() -> None:
+    by = Maintenance("disks", "ada", 5.0)
+    disarmed = declared("web").with_disarm("freeze", by)
+    assert wanted_from_document(wanted_document(disarmed)) == disarmed
+    assert disarmed.with_disarm("").disarmed_by is None

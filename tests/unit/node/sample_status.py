@@ -21,6 +21,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
     LocalState,
     Report,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
     Event,
@@ -32,8 +36,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
     Maintenance,
-    Resource,
-    Service,
     Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
@@ -196,6 +198,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, at=AT
         "at": at,
         "global_maintenance": hold is not None,
         "maintenance": asdict(hold) if hold is not None else None,
+        "disarm": {"state": state.disarm, "mode": state.disarm_mode} if state.disarm else None,
         "config_version": wanted.version,
         "manager": {"node": state.manager, "epoch": state.epoch, "active": True},
         "configuration_lease": {"node": "n1", "epoch": wanted.version, "active": False},

@@ -11,7 +11,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs
     Sight,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Outcome
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
     Resource,
     Service,
 )

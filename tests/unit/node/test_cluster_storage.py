@@ -23,14 +23,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
     LocalState,
     Report,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Resource,
-    Service,
-    Wanted,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     CONFIGURATION_LEASE,
     MANAGER_LEASE,

@@ -11,14 +11,14 @@ import sys
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast import __version__
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
     NodeState,
     NodeStatus,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Resource,
-    Service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import machine, power
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
@@ -163,6 +163,8 @@ def test_a_probe_tells_what_the_agents_find_whatever_the_records_say(
         ("freeze", "freeze"),
         ("thaw", "thaw"),
         ("restart", "restart_daemons"),
+        ("shutdown", "shut_down"),
+        ("reboot", "shut_down"),
     ],
 )
 def test_the_power_switch_works_on_the_machine_of_the_configuration(
@@ -170,7 +172,8 @@ def test_the_power_switch_works_on_the_machine_of_the_configuration(
 ):
     acted = []
 
-    def act(*arguments):
+    def act(*arguments, reboot=False):
+        assert reboot == (word == "reboot")
         acted.append(arguments[:2])
         if len(acted) == 2:
             raise FenceError("Machine 'n1' cannot be switched off.")

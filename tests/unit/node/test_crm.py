@@ -29,6 +29,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen
     NodeSeen,
     PowerReport,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
     NodeState,
@@ -36,11 +40,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Resource,
-    Service,
-    Wanted,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.crm import (
     CONFIRM,
     LATE,

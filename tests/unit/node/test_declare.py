@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import time
 from dataclasses import replace
@@ -18,7 +17,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
-    ClusterState,
     NodeState,
     NodeStatus,
     ServiceState,
@@ -28,94 +26,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
     await_manager,
     declare,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
-    MANAGER_LEASE,
-    ClusterStorage,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_fence import (
     declare_fence,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_maintenance import (  # noqa: E501
-    declare_maintenance,
-)
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import write_device
+from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
-    configuration,
-    create_storage,
     document,
-    join,
 )
-from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import write_agent
-
-RESOURCE = {"name": "r", "agent": "ocf:test:thing", "parameters": {"path": "/srv/x"}}
-
-
-class Cluster:
-    """The storage of a cluster of which n1 is on, and its manager's record."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        create_storage(folder)
-        write_agent(folder / "ocf", "exit 0")
-        self.configuration = configuration(folder)
-        self.path = self.configuration.folder / "node.json"
-        self.path.write_text(json.dumps(document(folder)))
-        self.host = join(self.configuration)
-        self.storage = ClusterStorage(self.configuration)
-        self.storage.adopt_host_lease()
-        self.epoch = self.storage.leases.acquire(MANAGER_LEASE)
-
-    def manager_says(self, version, services=None, nodes=None):
-        """Write the manager's record."""
-        state = ClusterState(self.epoch, "n1", version, 1, 1, services or {}, nodes or {})
-        self.storage.write_manager(state)
-
-    def wanted(self):
-        return self.storage.read_wanted()[0]
-
-    def service(self, name="web", check=False, **changes):
-        options = {
-            "config": str(self.path),
-            "name": name,
-            "state": "started",
-            "resources": None,
-            "max_restart": None,
-            "max_relocate": None,
-            "failback": None,
-            "wait": False,
-            "timeout": 0.3,
-        }
-        return declare.declare_service({**options, **changes}, check)
-
-    def rule(self, name="sides", check=False, **changes):
-        options = {
-            "config": str(self.path),
-            "name": name,
-            "state": "present",
-            "services": ["web"],
-            "nodes": None,
-            "strict": False,
-            "affinity": None,
-        }
-        return declare.declare_rule({**options, **changes}, check)
-
-    def maintenance(self, state="drained", check=False, **changes):
-        options = {
-            "config": str(self.path),
-            "node": "n2",
-            "state": state,
-            "reason": "disks",
-            "owner": "ada",
-            "until": None,
-            "duration": None,
-            "wait": False,
-            "timeout": 0.3,
-        }
-        return declare_maintenance({**options, **changes}, check)
-
-    def close(self):
-        self.storage.close()
-        self.host.close()
 
 
 @pytest.fixture
@@ -201,6 +119,10 @@ def test_a_service_that_is_not_there_can_be_absent(cluster):
         (
             ServiceStatus(ServiceState.ERROR, "n1", reason="it failed on all nodes"),
             "Service 'web' is error: it failed on all nodes after 0.3 s; see holdfast status.",
+        ),
+        (
+            ServiceStatus(ServiceState.ERROR, "n1", reason="it failed", digest="0"),
+            "Service 'web' is error: it failed; see holdfast why.",
         ),
         (
             ServiceStatus(ServiceState.REQUEST_START, "n1", reason="the only node"),

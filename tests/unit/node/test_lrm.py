@@ -22,11 +22,19 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs
     JobKind,
     Sight,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_phase import (
+    FREEZE_WAIT,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalService,
     LocalState,
+    Mode,
     Outcome,
     Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
@@ -35,10 +43,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
     Maintenance,
-    Resource,
-    Service,
     Wanted,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import lrm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     SANLOCK,
     SanlockSettings,
@@ -66,6 +73,10 @@ class WorkersStandIn:
         self.log = log
         self.jobs = {}
         self.ended = []
+        self.number = 0
+
+    def resize(self, number):
+        self.number = number
 
     def begin(self, job):
         self.log.append((job.kind.value, job.service.id))
@@ -232,7 +243,7 @@ def test_a_storage_that_comes_back_in_time_stops_nothing(daemon):
     daemon.run_web()
     for _turn in range(3):
         daemon.storage.leases.views[1] = UNREADABLE
-        assert daemon.round(15.0) == []
+        assert set(kinds(daemon.round(15.0))) <= {"report"}
         daemon.storage.leases.views.clear()
         assert "stop" not in kinds(daemon.round())
 
@@ -382,3 +393,61 @@ def test_a_node_that_never_had_the_host_lease_writes_into_no_slot(tmp_path):
     daemon.storage.host_lease = 4
     daemon.round(1.0)
     assert set(kinds(daemon.storage.log)) == {"block", "report"}
+
+
+def test_a_lease_whose_next_renewal_is_in_doubt_lets_nothing_new_be_started(daemon):
+    daemon.round()
+    daemon.storage.leases.views[1] = UNREADABLE
+    daemon.round(15.0)
+    daemon.command(ServiceState.REQUEST_START)
+    assert "start" not in kinds(daemon.round(0.1))
+    daemon.storage.leases.views.clear()
+    assert "start" in kinds(daemon.round() + daemon.round())
+
+
+@pytest.mark.parametrize("why", ["reboot", "poweroff", "restart"])
+def test_an_lrm_that_is_told_to_end_says_so_before_it_does_anything_else(daemon, monkeypatch, why):
+    monkeypatch.setattr(lrm, "why_ending", lambda _configuration: why)
+    daemon.run_web()
+    daemon.daemon._on_term()
+    daemon.daemon._note_end()
+    (said,) = reports(daemon.round())
+    assert said.mode is {"poweroff": Mode.SHUTDOWN}.get(why, Mode.RESTART)
+    assert ("stop" in kinds(daemon.round())) == (why != "restart")
+    assert not daemon.daemon._stop
+
+
+def test_an_lrm_ends_once_its_services_have_stopped_or_when_it_is_told_twice(daemon, monkeypatch):
+    monkeypatch.setattr(lrm, "why_ending", lambda _configuration: "poweroff")
+    daemon.run_web()
+    daemon.daemon._on_term()
+    daemon.daemon._note_end()
+    daemon.round()
+    daemon.round()
+    daemon.workers.end(sight=Sight.STOPPED)
+    daemon.round()
+    assert daemon.daemon._stop
+    daemon.daemon._stop = False
+    daemon.daemon._on_term()
+    daemon.daemon._note_end()
+    assert daemon.daemon._stop
+
+
+def test_an_lrm_that_alone_is_started_anew_waits_for_a_manager_only_for_a_while(
+    daemon, monkeypatch
+):
+    monkeypatch.setattr(lrm, "why_ending", lambda _configuration: "restart")
+    daemon.run_web()
+    daemon.daemon._on_term()
+    daemon.daemon._note_end()
+    daemon.round()
+    daemon.round(FREEZE_WAIT - 2.0)
+    assert not daemon.daemon._stop
+    daemon.round(2.0)
+    assert daemon.daemon._stop
+    assert "stop" not in kinds(daemon.storage.log)
+
+
+def test_the_report_says_what_room_the_node_has(daemon):
+    daemon.daemon._room = (4.0, 2048.0)
+    assert [one.room for one in reports(daemon.round())] == [(4.0, 2048.0)]

@@ -21,6 +21,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.ending import why_ending
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
     HANG,
     Machine,
@@ -51,7 +52,10 @@ class Child:
 
     def __init__(self):
         self.returncode = None
-        self.killed = 0
+        self.killed = self.terminated = 0
+
+    def terminate(self):
+        self.terminated += 1
 
     def kill(self):
         self.killed += 1
@@ -189,6 +193,34 @@ def test_a_machine_begins_with_a_new_boot_and_a_run_folder_of_its_own(tended, no
     assert len(boots) == 2
     assert stat.S_IMODE(node.run_directory.stat().st_mode) == 0o700
     assert (node.folder / "machine.pid").read_text() == f"{os.getpid()}\n"
+
+
+@pytest.mark.parametrize(("act", "why"), [("_on_poweroff", "poweroff"), ("_on_reboot", "reboot")])
+def test_a_machine_that_goes_down_lets_its_lrm_end_first_and_starts_no_other(
+    tended, node, act, why
+):
+    machine = tended.machine
+    machine._write_files()
+    tended.look(1000.0)
+    assert not machine._is_down()
+    assert why_ending(node) == "restart"
+    getattr(machine, act)()
+    assert not machine._is_down()
+    assert not machine._is_down()
+    assert (why_ending(node), tended.daemon.child.terminated) == (why, 1)
+    tended.daemon.child.returncode = 0
+    tended.look(2000.0)
+    assert len(tended.starts) == 1
+    assert machine._is_down()
+    machine._write_files()
+    assert why_ending(node) == "restart"
+
+
+def test_a_machine_that_is_told_twice_to_go_down_does_not_wait_for_its_lrm(tended):
+    tended.look(1000.0)
+    for down in (False, True):
+        tended.machine._on_poweroff()
+        assert tended.machine._is_down() is down
 
 
 def test_a_private_folder_is_for_this_user_alone(tmp_path):

@@ -266,6 +266,18 @@ def test_only_the_machines_own_process_is_told_to_restart_its_daemons(machines):
     assert state(foreign) == "S"
 
 
+def test_a_machine_goes_down_in_order_and_one_that_does_not_is_one_sentence(machines):
+    power.shut_down(machines.folder, "n1", DEADLINE)
+    own = machines.run("exec SLEEP1")
+    (machines.folder / "n1" / "machine.pid").write_text(f"{own}\n")
+    power.shut_down(machines.folder, "n1", DEADLINE)
+    assert state(own) == "Z"
+    stubborn = machines.run("trap '' TERM; SLEEP2 & wait; wait")
+    (machines.folder / "n1" / "machine.pid").write_text(f"{stubborn}\n")
+    with pytest.raises(FenceError, match="'n1' is still on its way down after 0 s"):
+        power.shut_down(machines.folder, "n1", 0.2)
+
+
 @pytest.mark.parametrize("marked", [True, False])
 def test_a_daemon_dies_with_its_machine_and_only_there(monkeypatch, marked):
     asked = []

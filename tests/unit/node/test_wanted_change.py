@@ -13,11 +13,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     LeaseError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
     Resource,
     Service,
-    Wanted,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     CONFIGURATION_LEASE,
     ClusterStorage,

@@ -24,6 +24,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
     report_document,
     report_from_document,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     EVENTS_KEPT,
     FAILOVER_SERVICES_KEPT,
@@ -38,8 +42,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     state_from_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Resource,
-    Service,
     Wanted,
     wanted_document,
     wanted_from_document,

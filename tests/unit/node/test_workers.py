@@ -13,7 +13,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs
     JobKind,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Outcome
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
     Resource,
     Service,
 )
@@ -128,3 +128,25 @@ def test_a_service_is_busy_until_the_end_of_its_job_was_taken(bench):
     assert [end.text for end in found.workers.take_ended()] == ["done"]
     assert found.workers.busy() == frozenset()
     assert found.workers.take_ended() == []
+
+
+def test_more_workers_begin_at_once_and_too_many_end_after_what_they_have_in_hand(bench):
+    found = bench(1)
+    for name in ("a", "b", "c"):
+        found.hang(name)
+        found.workers.begin(job(JobKind.START, name))
+    found.wait_begun()
+    found.workers.resize(3)
+    found.wait_begun()
+    found.wait_begun()
+    found.workers.resize(1)
+    for name in ("a", "b", "c"):
+        found.gates[name].set()
+    found.wait_ended(3)
+    found.hang("d")
+    found.workers.begin(job(JobKind.START, "d"))
+    found.wait_begun()
+    found.workers.begin(job(JobKind.START, "e"))
+    assert not found.begins.acquire(timeout=0.2)
+    found.gates["d"].set()
+    found.wait_ended(2)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 from .load import Load
 from .report import Mode
+from .rules import NodeRule
 from .seen import Seen
+from .service import STARTED
 from .state import ACTIVE, ClusterState, NodeState, ServiceState, ServiceStatus
-from .wanted import STARTED, NodeRule
 
 SHOULD_LEAVE = "should leave "
 """How the reason begins when a service cannot move although its place is wrong."""

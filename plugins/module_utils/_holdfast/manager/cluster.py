@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .fencing import switch_on_again
 from .held import look_at_disarm
 from .hold import look_at_maintenance
-from .nodes import look_at_nodes, switch_on_again
+from .nodes import look_at_nodes
 from .rebalance import rebalance
 from .round import Change, FenceOrder, Round
 from .seen import Seen, Timing
@@ -128,12 +129,9 @@ def _with_intent(state: ClusterState, intent: Intent) -> ClusterState:
 
 
 def _note_configuration(round_: Round) -> None:
-    """Record which wanted configuration this state was made from, and drop removed nodes."""
+    """Record which wanted configuration this state was made from."""
     seen, state = round_.seen, round_.state
     if (state.config_version, state.config_slot) != (seen.wanted.version, seen.config_slot):
-        state = replace(state, config_version=seen.wanted.version, config_slot=seen.config_slot)
-    gone = [name for name in state.nodes if name not in seen.nodes and not state.services_on(name)]
-    if gone:
-        kept = {name: status for name, status in state.nodes.items() if name not in gone}
-        state = replace(state, nodes=kept)
-    round_.state = state
+        round_.state = replace(
+            state, config_version=seen.wanted.version, config_slot=seen.config_slot
+        )

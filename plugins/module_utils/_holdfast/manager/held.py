@@ -19,8 +19,9 @@ from dataclasses import replace
 
 from .report import LocalState, Mode, Report
 from .round import Round
+from .service import STARTED, Service
 from .state import HELD, MOVING, NodeState, ServiceState, ServiceStatus
-from .wanted import IGNORE, STARTED, Service
+from .wanted import IGNORE
 
 DISARMING = "disarming"
 DISARMED = "disarmed"

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import choice, running
+from . import choice
 from .round import Round
 from .seen import LeaseSight, NodeSeen
+from .service import STARTED, Service
 from .state import NodeState, ServiceState, ServiceStatus
-from .wanted import STARTED, Service
 
 
 def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
@@ -177,7 +177,7 @@ def _wait_for(round_: Round, status: ServiceStatus, wanted: Service) -> str:
             continue
         if there is None or there.state is not ServiceState.STARTED:
             return f"waits for {other!r}, after which it is started"
-    if 0.0 < status.not_before - round_.seen.wall <= running.BACK_OFF_MOST:
+    if 0.0 < status.not_before - round_.seen.wall <= wanted.backoff_max:
         return f"failed {status.crashes} times in a row: waits before the next start"
     return ""
 

@@ -8,7 +8,7 @@ import enum
 from dataclasses import dataclass
 
 from .report import Outcome
-from .wanted import Service
+from .service import Service
 
 
 class JobKind(enum.Enum):

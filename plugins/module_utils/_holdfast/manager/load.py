@@ -4,7 +4,8 @@
 
 A service that moves counts on both of its nodes, as both carry it for a while.  Nodes are
 compared by the number of their services, or by the share of CPU and memory in use where
-the policy says so and the figures are known (``Seen.figures``).
+the policy says so.  What is in use is measured (``Seen.figures``), or else what the services
+declare, of what the nodes report to have.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ class Load:
     @classmethod
     def of(cls, services: Mapping[str, ServiceStatus], seen: Seen) -> Load:
         """Return the load that all *services* make."""
-        load = cls(seen.figures if seen.wanted.policy.placement == LOAD else None)
+        figures = None
+        if seen.wanted.policy.placement == LOAD:
+            figures = seen.figures or declared_figures(seen)
+        load = cls(figures)
         for service_id, status in services.items():
             load.change(service_id, None, status)
         return load
@@ -100,6 +104,16 @@ class Load:
             for there, more, most in zip(used, own, room)
         )
         return (cpu, memory)
+
+
+def declared_figures(seen: Seen) -> Figures | None:
+    """Return what nodes report to have and services declare to need; None if no node says it."""
+    rooms = {
+        name: one.report.room
+        for name, one in seen.nodes.items()
+        if one.report is not None and one.report.room is not None
+    }
+    return Figures(rooms, seen.wanted.needs) if rooms else None
 
 
 def places(status: ServiceStatus | None) -> tuple[str, ...]:

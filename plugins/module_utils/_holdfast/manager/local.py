@@ -17,8 +17,9 @@ from .job_ends import note_end
 from .jobs import Job, JobEnd, JobKind, Purpose
 from .local_round import LocalRound, Memory
 from .report import CommandResult, LocalService, LocalState, Mode, Outcome, Phase, Report
+from .service import Service
 from .state import HELD, ClusterState, ServiceState, ServiceStatus
-from .wanted import IGNORE, Service, Wanted
+from .wanted import IGNORE, Wanted
 
 SETTLED_AFTER = 60.0
 """Seconds a service must run before its earlier failures are forgotten."""
@@ -46,7 +47,10 @@ class LocalSeen:
     *now* is monotonic seconds, *wall* seconds since 1970; *state* is the
     manager's record and *wanted* the configuration it was made from, None if
     they could not be read; *lease_trouble* is empty while this node's own host
-    lease is fresh; *busy* are the services that a worker has in hand.
+    lease is fresh, and *renewal_trouble* while nothing speaks against its next renewal;
+    *busy* are the services that a worker has in hand.  *shutdown* is empty, or why the
+    LRM was told to end, *shutdown_for* seconds ago.  *room* is what the node has of CPUs
+    and MiB of memory.
     """
 
     now: float
@@ -58,6 +62,8 @@ class LocalSeen:
     ended: tuple[JobEnd, ...] = ()
     busy: frozenset[str] = frozenset()
     shutdown: str = ""
+    shutdown_for: float = 0.0
+    room: tuple[float, float] | None = None
     idle_after: float = IDLE_AFTER
 
 
@@ -103,7 +109,9 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     if state is not None and not _is_current(round_.report, state):
         state = None
     said = round_.report.mode
-    local_phase.look_at_phase(round_, state, seen.wanted, seen.shutdown)
+    local_phase.look_at_phase(round_, state, seen.wanted, seen.shutdown, seen.shutdown_for)
+    if seen.room is not None:
+        round_.set(room=seen.room)
     if seen.lease_trouble:
         round_.set(lease_lost=True)
         _stop_everything(round_, f"this node's host lease {seen.lease_trouble}")
@@ -115,7 +123,7 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
             _stop_everything(round_, "its node shuts down")
         elif round_.report.mode is not Mode.DISARM:
             _monitor(round_)
-    ends = local_phase.may_end(round_, state, seen.shutdown)
+    ends = local_phase.may_end(round_, state, seen.shutdown, seen.shutdown_for)
     return LocalStep(round_.report, round_.memory, tuple(round_.jobs), ends)
 
 

@@ -24,6 +24,9 @@ REBOOT = "reboot"
 POWEROFF = "poweroff"
 """What ends an LRM: it alone is to be started anew, or its node is to be."""
 
+FREEZE_WAIT = 10.0
+"""Seconds for the manager to freeze the services of an LRM that is to end; then it ends anyway."""
+
 UNBOUND = frozenset(
     {ServiceState.STOPPED, ServiceState.FREEZE, ServiceState.ERROR, ServiceState.PROBE}
 )
@@ -31,11 +34,18 @@ UNBOUND = frozenset(
 
 
 def look_at_phase(
-    round_: LocalRound, state: ClusterState | None, wanted: Wanted | None, shutdown: str
+    round_: LocalRound,
+    state: ClusterState | None,
+    wanted: Wanted | None,
+    shutdown: str,
+    waited: float,
 ) -> None:
-    """Bring the LRM's mode and phase up to date."""
+    """Bring the LRM's mode and phase up to date; *waited* seconds ago it was told to end."""
     said = round_.report.mode
     mode = _mode(said, round_.report.node, state, wanted, shutdown)
+    if shutdown and mode is Mode.MAINTENANCE and wanted is not None:
+        # Proxmox VE's HA manager waits for ever, until systemd kills what still runs.
+        mode = mode if waited < wanted.policy.shutdown_timeout else Mode.SHUTDOWN
     round_.set(mode=mode)
     bound = _bound(round_, state)
     now = round_.now
@@ -62,14 +72,19 @@ def stops_all(mode: Mode, shutdown: str) -> bool:
     return shutdown in (REBOOT, POWEROFF) and mode in (Mode.RESTART, Mode.SHUTDOWN)
 
 
-def may_end(round_: LocalRound, state: ClusterState | None, shutdown: str) -> bool:
-    """Return whether the LRM may end now, with nothing left that anybody has to wait for."""
+def may_end(round_: LocalRound, state: ClusterState | None, shutdown: str, waited: float) -> bool:
+    """Return whether the LRM may end now, with nothing left that anybody has to wait for.
+
+    Services are frozen by a manager that is there and not held by global maintenance.
+    """
     if not shutdown or round_.busy:
         return False
     if round_.report.phase is Phase.LOST:
         return False
     if round_.report.mode is Mode.SHUTDOWN:
         return not round_.report.running()
+    if waited >= FREEZE_WAIT and round_.report.mode is not Mode.MAINTENANCE:
+        return shutdown == RESTART or not round_.report.running()
     return not _bound(round_, state)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from .jobs import Job, JobKind, Purpose
 from .report import CommandResult, LocalService, LocalState, Report
-from .wanted import Service
+from .service import Service
 
 PROBE_AGAIN = 10.0
 """Seconds after which a service found running when it was declared is looked at again."""

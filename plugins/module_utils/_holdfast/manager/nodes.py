@@ -1,191 +1,62 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The manager's view of nodes: suspicion, fencing, proof, and the way back."""
+"""The manager's view of nodes: health, suspicion, when one is to be fenced, and the way back."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Optional
 
+from .death import SHUT_DOWN, begin_failover, declare_dead, fence_may_arrive
+from .fencing import order_fences, take_ends
 from .report import Mode
-from .round import FenceOrder, Round
-from .seen import FenceReport, NodeSeen, PowerReport
-from .state import Failover, NodeState, NodeStatus, ServiceState
+from .round import Round
+from .seen import NodeSeen
+from .state import NodeState, NodeStatus, ServiceState
 from .verdict import Judgement, Verdict, judge
 
-MAX_RETRY = 60.0
-"""A fence that fails is tried again after at most so many seconds."""
-
-FENCE_ARRIVES = 600.0
-"""Seconds after which a fence that was sent does nothing any more.
-
-Who carries it out asks no device for anything later than that: not after waiting for its
-turn at a busy one, and not on a later level.
-"""
-
-FENCES_KEPT = 10
-POWER_RETRY = 30.0
-POWER_ATTEMPTS = 5
+GONE_KEPT = 3600.0
+"""Seconds for which a node that was taken out of the configuration is remembered (as in Proxmox
+VE's HA manager)."""
 
 _SECONDS = re.compile(r"\d+(\.\d+)? s\b")
 
 
 def look_at_nodes(round_: Round) -> None:
     """Bring every node's status up to date and give the orders that follow from it."""
-    for fence in round_.seen.fences:
-        _fence_ended(round_, fence)
-    for power in round_.seen.powers:
-        _power_ended(round_, power)
+    _forget_gone(round_)
+    take_ends(round_)
     for name in sorted(round_.seen.nodes):
         _look_at(round_, name, round_.seen.nodes[name])
     if not round_.seen.held and round_.state.disarm != "disarmed":
-        _order_fences(round_)
+        order_fences(round_)
 
 
-def switch_on_again(round_: Round) -> None:
-    """Switch fenced nodes on again, once this round has recovered what it could.
+def _forget_gone(round_: Round) -> None:
+    """Remember for a while what is no longer in the configuration, and for good what runs there.
 
-    What still waits for a node by then may well be waiting for this one.
+    Of a dead node there is nothing to remember.  One that is put back begins anew.
     """
-    if round_.seen.held or not round_.timing.power_on_after_fence:
-        return
-    for name, status in sorted(round_.state.nodes.items()):
-        if status.state is not NodeState.OFF or status.power or not status.fenced:
+    for name in sorted(round_.state.nodes.keys() - round_.seen.nodes.keys()):
+        status = round_.state.nodes[name]
+        if round_.state.services_on(name):
             continue
-        if name not in round_.seen.nodes or name in round_.seen.fencing:
-            continue
-        if name in round_.seen.wanted.maintenance or round_.seen.now < status.retry_after:
-            continue
-        _switch_on(round_, name, status)
-
-
-def declare_dead(
-    round_: Round, name: str, proof: str, services: Optional[list[str]] = None
-) -> None:
-    """Record the proof that a node is dead, and free its services for recovery.
-
-    Starts that failed elsewhere before are forgotten: to try there again is better
-    than to stay down.  *services* are those to recover if they are not all.
-    """
-    seen = round_.seen
-    status = round_.node(name)
-    if _fence_may_arrive(round_, status):
-        # A fence that could not be proved may have switched it off all the same.
-        status = replace(status, fenced=_with_fence(status, status.fence_sent))
-    if services is None:
-        services = round_.state.services_on(name)
-    failover = round_.state.open_failover(name) or _begin_failover(round_, name, proof)
-    round_.state = round_.state.with_failover(
-        replace(
-            failover,
-            confirmed=seen.wall,
-            proof=proof,
-            services=tuple(sorted({*failover.services, *services})),
-            finished=0.0 if services else seen.wall,
-        )
-    )
-    round_.set_node(
-        name,
-        replace(
-            status,
-            state=NodeState.OFF,
-            proof=proof,
-            reason=proof,
-            attempt=0,
-            retry_after=0.0,
-            power="",
-            demanded=False,
-        ),
-    )
-    round_.say("proof", proof, node=name)
-    for service_id in services:
-        _lost_its_node(round_, service_id, name, proof)
-
-
-def _lost_its_node(round_: Round, service_id: str, name: str, proof: str) -> None:
-    """A service was on a node that is proved dead, or on its way there while it ran.
-
-    One that was migrating away may run on its target already, so it keeps that.
-    """
-    service = round_.state.services[service_id]
-    if name == service.target and name != service.node:
-        if service.underlying is ServiceState.RECOVERY:
-            round_.set_service(service_id, replace(service, target=""))
-        return
-    migrating = service.underlying is ServiceState.MIGRATE
-    round_.set_service(
-        service_id,
-        replace(
-            service,
-            state=ServiceState.RECOVERY,
-            uid="",
-            target=service.target if migrating and service.target in round_.seen.nodes else "",
-            before="",
-            from_node="",
-            stop_timeout=None,
-            failed_nodes=(),
-            reason=f"its node {name} is dead: {proof}",
-        ),
-    )
-
-
-def _fence_ended(round_: Round, fence: FenceReport) -> None:
-    status = round_.node(fence.node)
-    if status.state is NodeState.OFF and fence.confirmed:
-        # Its host lease was the faster proof; but it is this fence that it has to come back from.
-        fenced = _with_fence(status, fence.sent)
-        round_.set_node(fence.node, replace(status, fenced=fenced, fence_sent=0.0))
-    if status.state is not NodeState.FENCE:
-        round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
-        return
-    failover = round_.state.open_failover(fence.node)
-    if failover is not None:
-        sent = failover.fence_sent or fence.sent
-        round_.state = round_.state.with_failover(replace(failover, fence_sent=sent))
-    if fence.confirmed and fence.quiet:
-        fenced = _with_fence(status, fence.sent)
-        round_.set_node(fence.node, replace(status, fenced=fenced, fence_sent=0.0))
-        declare_dead(round_, fence.node, fence.text)
-        return
-    text = fence.text
-    if fence.confirmed:
-        text = f"{text}; but it went on writing, so the device or its plug is the wrong one"
-    attempt = status.attempt + 1
-    wait = min(round_.timing.fence_retry * 2 ** (attempt - 1), MAX_RETRY)
-    reason = f"fence attempt {attempt} failed: {text}; next in {wait:.0f} s"
-    round_.set_node(
-        fence.node,
-        replace(status, attempt=attempt, retry_after=round_.seen.now + wait, reason=reason),
-    )
-    round_.say("fence_failed", f"{reason}; nothing is recovered without proof", node=fence.node)
-
-
-def _power_ended(round_: Round, power: PowerReport) -> None:
-    status = round_.node(power.node)
-    if status.state is not NodeState.OFF:
-        return
-    if power.ok:
-        round_.set_node(power.node, replace(status, power="on"))
-        round_.say("power_on", "switched on again after its recovery", node=power.node)
-        return
-    attempt = status.attempt + 1
-    again = attempt < POWER_ATTEMPTS
-    round_.set_node(
-        power.node,
-        replace(
-            status,
-            attempt=attempt,
-            power="" if again else "given up",
-            retry_after=round_.seen.now + POWER_RETRY,
-        ),
-    )
-    more = f"next try in {POWER_RETRY:.0f} s" if again else "given up: switch it on by hand"
-    round_.say("power_on_failed", f"{power.text}; {more}", node=power.node)
+        if status.state in (NodeState.OFF, NodeState.FENCE) or (
+            status.state is NodeState.GONE and round_.seen.wall - status.since >= GONE_KEPT
+        ):
+            nodes = {key: one for key, one in round_.state.nodes.items() if key != name}
+            round_.state = replace(round_.state, nodes=nodes)
+        elif status.state is not NodeState.GONE:
+            reason = "taken out of the configuration with no services on it"
+            round_.set_node(name, NodeStatus(NodeState.GONE, reason=reason, boot=status.boot))
+            round_.say("gone", reason, node=name)
 
 
 def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
     status = round_.node(name)
+    if status.state is NodeState.GONE:
+        status = replace(status, state=NodeState.UNKNOWN, reason="")
+        round_.set_node(name, status)
     judgement = judge(seen, round_.seen.storage_trouble, round_.timing)
     if judgement.verdict is Verdict.WATCH:
         return
@@ -197,6 +68,8 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _is_healthy(round_, name, seen, status)
     elif judgement.verdict is Verdict.DEAD and not _hands_off(round_, status):
         declare_dead(round_, name, judgement.reason)
+    elif judgement.verdict is Verdict.LEFT and _may_be_released(round_, name, status):
+        declare_dead(round_, name, judgement.reason, power=SHUT_DOWN)
     elif status.state is not NodeState.FENCE:
         _is_silent(round_, name, status, judgement)
 
@@ -207,7 +80,7 @@ def _look_at_dead(
     """A dead node is back only with another boot: a late write of the old one proves nothing."""
     if judgement.verdict is not Verdict.HEALTHY or seen.report is None:
         return
-    if seen.report.boot == status.boot:
+    if seen.report.boot == status.boot and status.power != SHUT_DOWN:
         warning = "it was proved dead, yet the same boot still writes: check its fence device"
         if status.reason != warning:
             round_.set_node(name, replace(status, reason=warning))
@@ -307,6 +180,16 @@ def _hands_off(round_: Round, status: NodeStatus) -> bool:
     return bool(round_.state.disarm) and status.state is not NodeState.FENCE
 
 
+def _may_be_released(round_: Round, name: str, status: NodeStatus) -> bool:
+    """Return whether a node that left in order lets its services be recovered without a fence.
+
+    One to which a fence was sent is proved dead by that: it may have come while it was rebooted.
+    """
+    if _hands_off(round_, status) or fence_may_arrive(round_, status):
+        return False
+    return bool(_at_stake(round_, name))
+
+
 def _at_stake(round_: Round, name: str) -> list[str]:
     """Return the services for which a silent node is fenced; frozen ones can wait for it."""
     services = round_.state.services
@@ -320,9 +203,12 @@ def _at_stake(round_: Round, name: str) -> list[str]:
 def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
     """A node without a fresh heartbeat: what is done depends on whether anything is at stake."""
     services = _at_stake(round_, name)
-    if not services and not _fence_may_arrive(round_, status):
+    if not services and not fence_may_arrive(round_, status):
         if status.state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
             reason = "silent with no services on it: nothing to recover, not fenced"
+            frozen = round_.state.services_on(name)
+            if frozen:
+                reason = f"silent; {', '.join(frozen)} wait frozen until it is back: not fenced"
             round_.set_node(name, replace(status, state=NodeState.OFFLINE, reason=reason))
             round_.say("offline", f"{judgement.reason}; {reason}", node=name)
         return
@@ -338,7 +224,7 @@ def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgemen
         if not _same_but_for_numbers(status, reason):
             round_.set_node(name, replace(status, state=NodeState.SUSPECT, reason=reason))
         return
-    failover = _begin_failover(round_, name, judgement.reason)
+    failover = begin_failover(round_, name, judgement.reason)
     round_.state = round_.state.with_failover(failover)
     round_.set_node(
         name,
@@ -346,20 +232,6 @@ def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgemen
     )
     cause = ", ".join(services) or "certainty: an earlier fence may have switched it off"
     round_.say("fence", f"{judgement.reason}; to be fenced for {cause}", node=name)
-
-
-def _fence_may_arrive(round_: Round, status: NodeStatus) -> bool:
-    """Return whether a fence with an unknown end may have switched the node off, or may yet.
-
-    Without this a node would stay off that a manager or candidate fenced just
-    before it died itself.
-    """
-    return status.fence_sent > 0 and round_.seen.wall - status.fence_sent < FENCE_ARRIVES
-
-
-def _with_fence(status: NodeStatus, at: float) -> tuple[float, ...]:
-    """Return the times of the last fences with one more, counted once."""
-    return tuple(sorted({*status.fenced, at}))[-FENCES_KEPT:]
 
 
 def _same_but_for_numbers(status: NodeStatus, reason: str) -> bool:
@@ -370,55 +242,3 @@ def _same_but_for_numbers(status: NodeStatus, reason: str) -> bool:
     if status.state is not NodeState.SUSPECT:
         return False
     return _SECONDS.sub("", status.reason) == _SECONDS.sub("", reason)
-
-
-def _begin_failover(round_: Round, name: str, reason: str) -> Failover:
-    status = round_.node(name)
-    wall = round_.seen.wall
-    seen = round_.seen.nodes.get(name)
-    suspected = status.since if status.state is NodeState.SUSPECT else wall
-    return Failover(
-        node=name,
-        reason=reason,
-        last_heartbeat=wall - seen.heartbeat_age if seen is not None else 0.0,
-        suspected=suspected,
-        recorded=wall,
-        services=tuple(round_.state.services_on(name)),
-    )
-
-
-def _order_fences(round_: Round) -> None:
-    """Send the fences that are due, never more at once than the brake allows.
-
-    A fence that the last manager decided on waits until this one has seen the node
-    to be silent itself; and a manager never fences its own node.
-    """
-    free = round_.timing.concurrent_fences - len(round_.seen.fencing)
-    for name, status in sorted(round_.state.nodes.items()):
-        if free <= 0 or round_.seen.storage_trouble:
-            return
-        if status.state is not NodeState.FENCE or name in round_.seen.fencing:
-            continue
-        seen = round_.seen.nodes.get(name)
-        if seen is None or name == round_.state.manager:
-            continue
-        if seen.heartbeat_age < round_.timing.suspect_after and not status.demanded:
-            continue
-        if round_.seen.now < status.retry_after:
-            continue
-        round_.set_node(name, replace(status, fence_sent=round_.seen.wall))
-        round_.fences.append(FenceOrder(name, status.reason))
-        free -= 1
-
-
-def _switch_on(round_: Round, name: str, status: NodeStatus) -> None:
-    """Order a node on, unless it was fenced so often that this would be a loop."""
-    window = round_.timing.fence_window
-    recent = [at for at in status.fenced if round_.seen.wall - at < window]
-    if len(recent) < round_.timing.fence_limit:
-        round_.set_node(name, replace(status, power="sent"))
-        round_.powers.append(name)
-        return
-    reason = f"{status.proof}; left off: fenced {len(recent)} times in {window / 60:.0f} minutes"
-    round_.set_node(name, replace(status, power="left off", reason=reason))
-    round_.say("left_off", reason, node=name)

@@ -17,8 +17,8 @@ from math import sqrt
 from . import choice, running
 from .load import NOTHING
 from .round import Round
+from .service import STARTED
 from .state import MOVING, ServiceState
-from .wanted import STARTED
 
 ROUND_SECONDS = 10.0
 """The hold is counted in rounds of this length, that of Proxmox VE's HA manager."""
@@ -54,7 +54,7 @@ def rebalance(round_: Round) -> None:
         return
     loads = _loads(round_)
     before = imbalance(loads.values())
-    if before <= policy.threshold:
+    if before <= policy.rebalance_threshold:
         if round_.state.uneven:
             round_.state = replace(round_.state, uneven=0.0)
         return
@@ -63,10 +63,10 @@ def rebalance(round_: Round) -> None:
     if not since or since > now:
         round_.state = replace(round_.state, uneven=now)
         since = now
-    if now - since < (policy.hold - 1) * ROUND_SECONDS or _anything_moves(round_):
+    if now - since < (policy.rebalance_hold - 1) * ROUND_SECONDS or _anything_moves(round_):
         return
     best = _best_move(round_, loads)
-    if best is None or before - best.imbalance < policy.margin * before:
+    if best is None or before - best.imbalance < policy.rebalance_margin * before:
         return
     _begin(round_, best, before)
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from .service import Service, service_document, service_from_options
 from .state import known
-from .wanted import Service, service_document, service_from_options
 
 
 class LocalState(str, enum.Enum):
@@ -110,7 +110,7 @@ class Report:
     anew; *epoch* and *commands* are the highest that were seen in the manager's
     record, older ones are refused; *accepted* maps each command uid that was begun
     to its service; *found* answers the manager's probes with whether the service
-    runs here.
+    runs here.  *room* is what the node has of CPUs and MiB of memory, if it is known.
     """
 
     node: str = ""
@@ -125,6 +125,7 @@ class Report:
     results: Mapping[str, CommandResult] = field(default_factory=dict)
     services: Mapping[str, LocalService] = field(default_factory=dict)
     found: Mapping[str, bool] = field(default_factory=dict)
+    room: tuple[float, float] | None = None
 
     def with_service(self, service_id: str, service: LocalService) -> Report:
         """Return this report with one service changed."""
@@ -165,6 +166,7 @@ def report_document(report: Report) -> dict[str, Any]:
             for service_id, service in sorted(report.services.items())
         },
         "found": dict(report.found),
+        "room": list(report.room) if report.room is not None else None,
     }
 
 
@@ -173,6 +175,8 @@ def report_from_document(document: Mapping[str, Any]) -> Report:
     values = known(Report, document)
     values["mode"] = Mode(values.get("mode", Mode.ACTIVE.value))
     values["phase"] = Phase(values.get("phase", Phase.WAIT.value))
+    room = values.get("room")
+    values["room"] = (float(room[0]), float(room[1])) if room is not None else None
     values["results"] = {uid: _result(row) for uid, row in document.get("results", {}).items()}
     values["services"] = {
         service_id: _local_service(row) for service_id, row in document.get("services", {}).items()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an operator asks for once, beside the lasting configuration: a move, or a timed stop.
+"""What an operator asks for once: a move, a stop with a timeout, or the end of an error.
 
 A request stands in the wanted configuration with the time at which it was made.  The
 manager remembers in the service's status the last one that it has heard, so that each is
@@ -18,11 +18,12 @@ from ..errors import InputError
 
 MOVE = "move"
 STOP = "stop"
+CLEAR = "clear"
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request: ``move`` to *node*, or ``stop`` within *timeout* seconds.
+    """One request: ``move`` to *node*, ``stop`` within *timeout* seconds, or ``clear`` its error.
 
     *made* is seconds since 1970 and tells one request from another.  *live* False means
     that a move stops the service and starts it again, even where it could migrate.
@@ -43,8 +44,8 @@ def request_document(request: Request) -> dict[str, Any]:
 def request_from_document(row: Mapping[str, Any]) -> Request:
     """Read back what ``request_document`` made; raises ``InputError`` where it is wrong."""
     kind = row.get("kind")
-    if kind not in (MOVE, STOP):
-        raise InputError("kind", kind, "'move' or 'stop'")
+    if kind not in (MOVE, STOP, CLEAR):
+        raise InputError("kind", kind, "'move', 'stop' or 'clear'")
     timeout = row.get("timeout")
     return Request(
         kind=kind,

@@ -10,13 +10,11 @@ from . import choice
 from .report import LocalState, Mode, Report
 from .requests import MOVE, Request
 from .round import Round
+from .service import STARTED, Service
 from .state import NodeState, ServiceState, ServiceStatus
-from .wanted import STARTED, Service
 
-BACK_OFF = 10.0
-BACK_OFF_MOST = 300.0
-"""A service that fails again and again while it runs waits 10 s from the third time on, then
-20 s and so on, and never longer than this before it is started anew."""
+DOUBLED_AT_MOST = 32
+"""A wait that was doubled more often is the longest anyway."""
 
 
 def look_at(
@@ -230,9 +228,11 @@ def _next_try(round_: Round, service_id: str, status: ServiceStatus) -> choice.C
 def _failed(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
     """It failed while it ran, and its node gave it up: count that, and slow down if it goes on."""
     crashes = status.crashes + 1
+    wanted = round_.seen.wanted.services.get(service_id)
     wait = 0.0
-    if crashes > 2:
-        wait = min(BACK_OFF * 2 ** (crashes - 3), BACK_OFF_MOST)
+    if crashes > 2 and wanted is not None:
+        longer = 2 ** min(crashes - 3, DOUBLED_AT_MOST)
+        wait = min(wanted.backoff * longer, wanted.backoff_max)
     not_before = round_.seen.wall + wait if wait else 0.0
     counted = replace(status, crashes=crashes, not_before=not_before)
     try_elsewhere(round_, service_id, counted, text)

@@ -18,10 +18,10 @@ from dataclasses import replace
 from . import choice, held, inactive, running
 from .policy import LOAD
 from .report import CommandResult, Outcome, Report
-from .requests import MOVE
+from .requests import CLEAR, MOVE
 from .round import Round
+from .service import STARTED, Service
 from .state import HELD, MOVING, ClusterState, ServiceState, ServiceStatus
-from .wanted import STARTED, Service
 
 TURNS = 12
 """The services are gone through at most so often in one round, until none moves any more."""
@@ -140,7 +140,13 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
                 _active(round_, service_id, status, wanted, report)
         return
     heard = replace(status, request=request.made)
-    if status.state is ServiceState.STARTED:
+    if request.kind == CLEAR and status.state is ServiceState.ERROR:
+        if not status.node or held.online(round_, status.node):
+            round_.set_service(service_id, heard)
+            round_.say("request", "its error is cleared by the operator", service=service_id)
+            _clear(round_, service_id, heard)
+        return
+    if status.state is ServiceState.STARTED and request.kind != CLEAR:
         running.answer_request(round_, service_id, heard, request)
         return
     if status.state is ServiceState.STOPPED and request.kind == MOVE:
@@ -304,8 +310,12 @@ def _error(round_: Round, service_id: str, status: ServiceStatus, wanted: Servic
         running.fail(round_, service_id, status, status.reason, node=status.node)
         return
     mended = wanted is None or wanted.state != STARTED or wanted.digest() != status.digest
-    if not mended:
-        return
+    if mended:
+        _clear(round_, service_id, status)
+
+
+def _clear(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """Take a service out of its error: what may still run is stopped, then all begins anew."""
     if status.node:
         _stop_again(round_, service_id, status)
         return

@@ -30,7 +30,8 @@ class NodeState(str, enum.Enum):
 
     unknown: not heard of since it was configured; online: its heartbeat is
     fresh; offline: silent with nothing to recover; suspect: silent, and why
-    nothing is done yet is its reason; fence: to be fenced; off: proved dead.
+    nothing is done yet is its reason; fence: to be fenced; off: proved dead;
+    gone: taken out of the configuration a while ago, and soon forgotten.
     """
 
     UNKNOWN = "unknown"
@@ -39,6 +40,7 @@ class NodeState(str, enum.Enum):
     SUSPECT = "suspect"
     FENCE = "fence"
     OFF = "off"
+    GONE = "gone"
 
 
 class ServiceState(str, enum.Enum):

@@ -7,13 +7,15 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from .report import Mode
 from .seen import Answer, LeaseSight, NodeSeen, Timing
 
 
 class Verdict(enum.Enum):
     """What is to be done about a node; WAIT always comes with a reason.
 
-    WATCH: the observer has not watched it for long enough to say anything.
+    WATCH: the observer has not watched it for long enough to say anything.  LEFT: it was
+    shut down, nothing runs there any more, and it gave its host lease back.
     """
 
     HEALTHY = "healthy"
@@ -21,6 +23,7 @@ class Verdict(enum.Enum):
     WAIT = "wait"
     FENCE = "fence"
     DEAD = "dead"
+    LEFT = "left"
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,29 @@ def judge(seen: NodeSeen, storage_trouble: str, timing: Timing) -> Judgement:
         return Judgement(
             Verdict.DEAD, f"{silent}, and its host lease has run out behind its watchdog"
         )
+    if _stopped_all(seen):
+        if seen.lease is LeaseSight.FREE:
+            return Judgement(
+                Verdict.LEFT,
+                "it was shut down: its services stopped and it gave its host lease back",
+            )
+        if age < timing.suspect_after + timing.daemon_grace:
+            return Judgement(
+                Verdict.WAIT,
+                f"{silent}, but it stopped its services and is being shut down: it has"
+                f" {timing.daemon_grace:.0f} s to give its host lease back",
+            )
     if seen.answer is Answer.YES:
         return _alive_without_heartbeat(seen, silent, timing)
     if seen.answer is Answer.UNKNOWN:
         return Judgement(Verdict.WAIT, f"{silent}; it is being asked over the network")
     return Judgement(Verdict.FENCE, f"{silent} and no answer on the network")
+
+
+def _stopped_all(seen: NodeSeen) -> bool:
+    """Return whether a node said that it is shut down, and that nothing runs there any more."""
+    report = seen.report
+    return report is not None and report.mode is Mode.SHUTDOWN and not report.running()
 
 
 def _alive_without_heartbeat(seen: NodeSeen, silent: str, timing: Timing) -> Judgement:

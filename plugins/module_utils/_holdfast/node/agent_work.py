@@ -13,7 +13,7 @@ from pathlib import Path
 from ..errors import HoldfastError
 from ..manager.jobs import Job, JobEnd, JobKind, Sight
 from ..manager.report import Outcome
-from ..manager.wanted import Resource, Service
+from ..manager.service import Resource, Service
 from ..ocf.call import OcfResult, call
 from ..ocf.environment import SEARCH_PATH
 from ..ocf.locate import locate, parse_agent

@@ -21,10 +21,12 @@ def await_manager(
     timeout: float,
     done: Callable[[ClusterState], bool],
     why: Callable[[ClusterState], str],
+    failed: Callable[[ClusterState], str] = lambda _state: "",
 ) -> ClusterState:
     """Wait until the manager has taken up *version* and *done*, and return its record.
 
-    Raises ``HoldfastError`` with *why* it is not so after *timeout* seconds.
+    Raises ``HoldfastError`` with *why* it is not so after *timeout* seconds; or at once
+    with what has *failed*, where waiting longer is of no use.
     """
     until = time.monotonic() + timeout
     storage = ClusterStorage(configuration)
@@ -34,6 +36,9 @@ def await_manager(
             taken_up = state.config_version >= version
             if taken_up and done(state):
                 return state
+            failure = failed(state) if taken_up else ""
+            if failure:
+                raise HoldfastError(f"{failure}; see holdfast why.")
             if time.monotonic() > until:
                 reason = why(state) if taken_up else "The manager has not taken up the change"
                 raise HoldfastError(f"{reason} after {timeout:g} s; see holdfast status.")

@@ -23,6 +23,9 @@ from .configuration import DEFAULT_PATH, NodeConfiguration, load
 
 WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
 
+SHUTDOWN_WAIT = 600.0
+"""Seconds to wait for a machine of a cluster on one computer that is to go down in order."""
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command with *arguments* and return its exit status."""
@@ -56,6 +59,14 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("--html", metavar="FILE", help="also write a status page into FILE")
     status.set_defaults(act=_status)
 
+    why = commands.add_parser(
+        "why", help="say why a service or a node is as it is: what was chosen, and what rejected"
+    )
+    _add_config(why)
+    why.add_argument("subject", metavar="SERVICE|NODE", help="a service's id or a node's name")
+    why.add_argument("--json", action="store_true", help="print plain data for programs")
+    why.set_defaults(act=_why)
+
     probe = commands.add_parser(
         "probe", help="ask the agents which of the declared services run on this node now"
     )
@@ -64,9 +75,11 @@ def _parser() -> argparse.ArgumentParser:
 
     machine = commands.add_parser(
         "machine",
-        help="of a cluster on one computer: run, restart (daemons), cut, freeze or thaw a machine",
+        help="of a cluster on one computer: run, restart (daemons), shut down, reboot, cut, freeze"
+        " or thaw a machine",
     )
-    machine.add_argument("what", choices=("run", "restart", "cut", "freeze", "thaw"))
+    choices = ("run", "restart", "shutdown", "reboot", "cut", "freeze", "thaw")
+    machine.add_argument("what", choices=choices)
     machine.add_argument("config", help="the node's configuration file")
     machine.set_defaults(act=_machine)
 
@@ -115,6 +128,16 @@ def _status(options: argparse.Namespace) -> int:
     return NOT_AS_WANTED if status["problems"] else WELL
 
 
+def _why(options: argparse.Namespace) -> int:
+    from .why import read_why, render_why
+
+    why = read_why(_load(options), options.subject)
+    width = shutil.get_terminal_size((100, 24)).columns
+    text = json.dumps(why, indent=2) + "\n" if options.json else render_why(why, width)
+    sys.stdout.write(text)
+    return WELL
+
+
 def _probe(options: argparse.Namespace) -> int:
     from .probe import probe_services
 
@@ -137,6 +160,8 @@ def _machine(options: argparse.Namespace) -> int:
     base, name = configuration.folder.parent, configuration.folder.name
     if options.what == "cut":
         power.power_off(base, name, 10.0)
+    elif options.what in ("shutdown", "reboot"):
+        power.shut_down(base, name, SHUTDOWN_WAIT, reboot=options.what == "reboot")
     elif options.what == "restart":
         power.restart_daemons(base, name)
     elif options.what == "freeze":
@@ -157,11 +182,16 @@ def _run_machine(configuration: NodeConfiguration) -> int:
         environment = {**os.environ, power.MARK: mark}
         package = Path(__file__).resolve().parent.parent
         environment["PYTHONPATH"] = str(package.parent)
-        config = str(configuration.folder / "node.json")
-        command = [sys.executable, "-m", package.name, "machine", "run", config]
-        os.execve(sys.executable, command, environment)
-    Machine(configuration).run()
+        os.execve(sys.executable, _machine_command(configuration), environment)
+    if Machine(configuration).run():
+        os.execve(sys.executable, _machine_command(configuration), os.environ)
     return WELL
+
+
+def _machine_command(configuration: NodeConfiguration) -> list[str]:
+    package = Path(__file__).resolve().parent.parent
+    config = str(configuration.folder / "node.json")
+    return [sys.executable, "-m", package.name, "machine", "run", config]
 
 
 def _lrm(options: argparse.Namespace) -> int:

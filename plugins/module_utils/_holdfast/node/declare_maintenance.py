@@ -46,7 +46,9 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
     def plan(wanted: Wanted) -> Wanted:
         if not drain:
             return wanted.without_maintenance(node)
-        return wanted.with_maintenance(node, _asked(options, wanted.maintenance.get(node)))
+        return wanted.with_maintenance(
+            node, asked_maintenance(options, wanted.maintenance.get(node))
+        )
 
     change = change_wanted(configuration, plan, check=check)
     before = _document(change.before.maintenance.get(node))
@@ -75,7 +77,7 @@ def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Resul
     def plan(wanted: Wanted) -> Wanted:
         if not begin:
             return wanted.without_global_maintenance()
-        return wanted.with_global_maintenance(_asked(options, wanted.global_maintenance))
+        return wanted.with_global_maintenance(asked_maintenance(options, wanted.global_maintenance))
 
     on_board = _on_the_board(configuration)
     change = change_wanted(configuration, plan, check=check)
@@ -92,8 +94,11 @@ def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Resul
     return Result(changed, values, {"maintenance": before}, {"maintenance": after})
 
 
-def _asked(options: Mapping[str, Any], before: Maintenance | None) -> Maintenance:
-    """Return the maintenance that *options* ask for where *before* is in force."""
+def asked_maintenance(options: Mapping[str, Any], before: Maintenance | None) -> Maintenance:
+    """Return the maintenance that *options* ask for where *before* is in force.
+
+    Raises ``InputError`` for an end that is no time, or is over.
+    """
     now = time.time()
     known = before or Maintenance(since=now)
     reason = options["reason"] if options["reason"] is not None else known.reason

@@ -59,11 +59,17 @@ class HostLease:
         self._said = ""
         self._refused = ""
         self._doubt: Exception | None = None
+        self._unrenewed = ""
         self._next_look = self._begun
         self._next_join = self._begun
         self._joining: Joining | None = None
         self._disarmed = False
         self.owns_slot = False
+
+    @property
+    def doubt(self) -> str:
+        """Why the next renewal may not come, while the lease itself is still good; else empty."""
+        return f"is in doubt: {self._doubt}" if self._doubt is not None else self._unrenewed
 
     def look(self) -> str | None:
         """Return why this node may not act, as what its host lease does or is; nothing if it may.
@@ -121,7 +127,7 @@ class HostLease:
             self.fail_seconds = self._storage.leases.fail_seconds
             self.good_at = now
             self._trouble, self._said, self._refused = "", "", ""
-            self._doubt = None
+            self._doubt, self._unrenewed = None, ""
             self.owns_slot, self._disarmed = True, False
             log(f"works under host lease generation {self.generation}")
 
@@ -150,8 +156,11 @@ class HostLease:
         self.owns_slot = view.host_name == self._configuration.node
         if view.generation != self.generation or view.state is HostState.FREE:
             return f"is no longer that of this start (generation {self.generation})"
+        silent = f"was not renewed for {view.unchanged_for:.0f} s"
         if view.state is not HostState.LIVE:
-            return f"was not renewed for {view.unchanged_for:.0f} s"
+            return silent
+        late = view.unchanged_for >= self._storage.leases.fail_seconds / 2
+        self._unrenewed = silent if late else ""
         return ""
 
     def _let_go(self) -> None:

@@ -4,7 +4,9 @@
 
 Each round it reads, lets ``manager/local.py`` decide, writes its record, and only
 then begins what was decided.  Its own death changes nothing for the services:
-the next one takes them up as they are.
+the next one takes them up as they are.  Told to end by SIGTERM it first says why
+(``ending.py``), so that its services are frozen, moved or stopped as the policy has it;
+told once more it ends at once.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ from ..storage.whiteboard import HostBlock
 from .agent_work import AgentWork
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration, make_private
+from .ending import why_ending
 from .host_lease import HostLease
 from .leftovers import end_leftover_agents
 from .log import log
 from .network import Network
 from .notify import Notifier
+from .room import node_room
 from .workers import Workers
 
 ROUND = 0.5
@@ -75,22 +79,28 @@ class LocalDaemon:
         self._state: ClusterState | None = None
         self._wanted: Wanted | None = None
         self._trouble = ""
+        self._room = node_room()
+        self._shutdown = ""
+        self._asked_to_end = 0.0
+        self._terms = 0
         self._stop = False
         self._workers = workers or Workers(
             AgentWork(configuration, forbidden=self._forbidden).carry_out, self._wake
         )
 
     def run(self) -> None:
-        """Go round until SIGTERM; services are left as they are."""
+        """Go round until SIGTERM, and then until nothing here has to be waited for."""
         signal.signal(signal.SIGTERM, self._on_term)
         notifier = Notifier()
         notifier.ready()
         log(f"LRM of {self._configuration.node} runs")
         while not self._stop:
+            self._note_end()
             self.round()
             notifier.alive()
             self._network.listen(ROUND)
-        log(f"LRM of {self._configuration.node} ends; its services are left as they are")
+        left = self._report.running()
+        log(f"LRM of {self._configuration.node} ends; left running: {', '.join(left) or 'nothing'}")
 
     def round(self) -> None:
         """Look, decide, write, act: once."""
@@ -108,8 +118,12 @@ class LocalDaemon:
             state=self._state,
             wanted=self._wanted,
             lease_trouble=trouble,
+            renewal_trouble=self._lease.doubt,
             ended=tuple(self._pending),
             busy=self._workers.busy(),
+            shutdown=self._shutdown,
+            shutdown_for=now - self._asked_to_end,
+            room=self._room,
         )
         step = local.step(self._report, self._memory, seen)
         if not self._write(step.report) and not trouble:
@@ -120,8 +134,17 @@ class LocalDaemon:
         for job in step.jobs:
             log(f"{job.kind.value} {job.service.id} {job.uid} {job.reason}".rstrip())
             self._workers.begin(job)
+        self._stop = self._stop or (step.ends and not step.jobs)
         if trouble and not self._report.running() and not self._workers.busy():
             self._lease.come_back()
+
+    def _note_end(self) -> None:
+        """Once SIGTERM has come, find out why; a second one asks for the end at once."""
+        if self._terms and not self._shutdown:
+            self._shutdown = why_ending(self._configuration)
+            self._asked_to_end = self._clock()
+            log(f"told to end: {self._shutdown}")
+        self._stop = self._stop or self._terms > 1
 
     def _heartbeat(self, now: float) -> None:
         """Write this node's block on the whiteboard, once a second."""
@@ -163,6 +186,7 @@ class LocalDaemon:
                 wanted = self._storage.read_wanted_from(self._state.config_slot)
                 if wanted is not None and wanted.version >= self._state.config_version:
                     self._wanted = wanted
+                    self._workers.resize(wanted.policy.max_workers)
         except HoldfastError as error:
             self._state = None
             log(f"the manager's record cannot be read: {error}")
@@ -198,4 +222,4 @@ class LocalDaemon:
         self._network.hint([(self._me.address, self._me.port + 1)])
 
     def _on_term(self, *_arguments: object) -> None:
-        self._stop = True
+        self._terms += 1

@@ -5,12 +5,14 @@
 It does what a real node's hardware, kernel and systemd do: it keeps the node's host
 lease or the sanlock that does, starts the two daemons again when they die or hang,
 answers on the network, and collects what its services leave behind.  It decides
-nothing about services.
+nothing about services.  As systemd does, it takes SIGTERM for a poweroff and SIGINT for
+a reboot, lets the LRM end first, and asked once more it does not wait any longer.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import select
 import signal
@@ -23,8 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import HoldfastError, LeaseError, StorageError
+from ..manager.local_phase import POWEROFF, REBOOT
 from . import power
 from .configuration import NodeConfiguration, make_private
+from .ending import leave_word
 from .log import log
 from .machine_lease import take_machine_lease
 from .network import Network
@@ -38,6 +42,9 @@ HANG = 10.0
 READY_WAIT = 20.0
 ENDING = 5.0
 """Seconds for a daemon to end when the machine is switched off in an orderly way."""
+
+SHUTDOWN_WAIT = 900.0
+"""Seconds for the LRM to stop its services, or to have them moved, before the machine goes down."""
 
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2): orphans of this machine become its children."""
@@ -76,17 +83,22 @@ class Machine:
         log(f"machine of {configuration.node} is on: host id {configuration.me.host_id}")
         self._daemons = [self._daemon("lrm"), self._daemon("crm")]
         self._next_renewal = 0.0
-        self._stop = False
+        self._going_down = ""
+        self._down_at = math.inf
 
-    def run(self) -> None:
-        """Serve until SIGTERM, then switch everything of this machine off and leave."""
+    def run(self) -> bool:
+        """Serve until SIGTERM or SIGINT, then switch everything of this machine off and leave.
+
+        Return whether it is to be started again at once.
+        """
         ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
-        signal.signal(signal.SIGTERM, self._on_term)
+        signal.signal(signal.SIGTERM, self._on_poweroff)
+        signal.signal(signal.SIGINT, self._on_reboot)
         signal.signal(signal.SIGHUP, self._on_hangup)
         self._write_files()
         begun = time.monotonic()
         announced = False
-        while not self._stop:
+        while not self._is_down():
             self._tick()
             if not announced and all(daemon.ready for daemon in self._daemons):
                 (self._folder / "ready").write_text(f"{os.getpid()}\n", encoding="ascii")
@@ -97,6 +109,20 @@ class Machine:
                     f" {READY_WAIT:.0f} s; see lrm.log and crm.log in {self._folder}."
                 )
         self._switch_off()
+        return self._going_down == REBOOT
+
+    def _is_down(self) -> bool:
+        """Return whether the LRM has ended since the machine is to go down; tell it to, once."""
+        if not self._going_down:
+            return False
+        now, lrm = time.monotonic(), self._daemons[0]
+        if self._down_at == math.inf:
+            log(f"machine is to go down: {self._going_down}")
+            self._down_at = now + SHUTDOWN_WAIT
+            leave_word(self._folder, self._going_down)
+            if lrm.child is not None and lrm.child.returncode is None:
+                lrm.child.terminate()
+        return now >= self._down_at or lrm.child is None or lrm.child.returncode is not None
 
     def _tick(self) -> None:
         now = time.monotonic()
@@ -116,6 +142,8 @@ class Machine:
     def _look_after(self, daemon: Daemon, now: float) -> None:
         """Start a daemon that is not there, and kill one that hangs."""
         child = daemon.child
+        if self._down_at != math.inf and daemon is self._daemons[0]:
+            return
         if child is not None and child.returncode is None:
             if now - daemon.heard > HANG:
                 log(f"{daemon.name} did not report for {HANG:.0f} s: killed")
@@ -161,6 +189,7 @@ class Machine:
 
     def _write_files(self) -> None:
         """Begin as after a power-on: an empty run folder, a new boot, our process id."""
+        leave_word(self._folder, "")
         make_private(self._configuration.run_directory)
         (self._folder / "boot").write_text(f"{uuid.uuid4().hex}\n", encoding="ascii")
         (self._folder / "machine.pid").write_text(f"{os.getpid()}\n", encoding="ascii")
@@ -186,8 +215,16 @@ class Machine:
             if daemon.child is not None and daemon.child.returncode is None:
                 daemon.child.terminate()
 
-    def _on_term(self, *_arguments: object) -> None:
-        self._stop = True
+    def _on_poweroff(self, *_arguments: object) -> None:
+        self._go_down(POWEROFF)
+
+    def _on_reboot(self, *_arguments: object) -> None:
+        self._go_down(REBOOT)
+
+    def _go_down(self, why: str) -> None:
+        if self._going_down:
+            self._down_at = 0.0
+        self._going_down = self._going_down or why
 
 
 def _end(daemon: Daemon) -> None:

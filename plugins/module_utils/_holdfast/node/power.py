@@ -125,13 +125,34 @@ def restart_daemons(folder: Path, name: str) -> None:
     """
     if name not in machines(folder):
         return
-    machine = _machine(folder, name)
-    try:
-        pid = int((machine / "machine.pid").read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return
-    if pid in processes(machine):
+    pid = _machine_process(_machine(folder, name))
+    if pid:
         _signal([pid], signal.SIGHUP)
+
+
+def shut_down(folder: Path, name: str, deadline: float, *, reboot: bool = False) -> None:
+    """Have a machine go down in an orderly way, and wait until it is off, or is up again.
+
+    A machine that is off is left alone, or started for a *reboot*.  Raises ``FenceError``
+    when it takes longer than *deadline* seconds; it goes on then.
+    """
+    machine = _machine(folder, name)
+    ready = machine / "ready"
+    pid = _machine_process(machine)
+    if not pid:
+        if reboot:
+            power_on(folder, name, deadline)
+        return
+    until = time.monotonic() + deadline
+    ready.unlink(missing_ok=True)
+    _signal([pid], signal.SIGINT if reboot else signal.SIGTERM)
+    while not ready.exists() if reboot else processes(machine):
+        if time.monotonic() > until:
+            raise FenceError(
+                f"Machine {name!r} is still on its way down after {deadline:.0f} s: services that"
+                " cannot be stopped or moved keep it up; see holdfast status."
+            )
+        time.sleep(POLL)
 
 
 def die_with_parent() -> None:
@@ -178,6 +199,15 @@ def _machine(folder: Path, name: str) -> Path:
         known = ", ".join(machines(folder)) or "there are none"
         raise InputError("plug", name, f"one of the machines below {folder} ({known})")
     return machine.resolve()
+
+
+def _machine_process(machine: Path) -> int:
+    """Return the process that stands for a machine which is on, 0 if there is none."""
+    try:
+        pid = int((machine / "machine.pid").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
+    return pid if pid in processes(machine) else 0
 
 
 def _parent_if_alive(entry: Path) -> int | None:

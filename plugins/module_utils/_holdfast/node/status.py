@@ -16,12 +16,15 @@ from ..errors import StorageError
 from ..lease.interface import HostLeaseView, HostState
 from ..manager.hold import in_force
 from ..manager.maintenance import Maintenance, maintenance_document
+from ..manager.policy import policy_document
 from ..manager.report import LocalState, Report
+from ..manager.rules import rule_document
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
-from ..manager.wanted import Wanted, rule_document
+from ..manager.wanted import Wanted
 from ..storage.whiteboard import Board, HostBlock
 from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
+from .history import event_document, last_choices
 
 EVENTS_SHOWN = 50
 
@@ -120,6 +123,8 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "at": time.time(),
         "global_maintenance": hold is not None,
         "maintenance": maintenance_document(hold) if hold is not None else None,
+        "disarm": {"state": state.disarm, "mode": state.disarm_mode} if state.disarm else None,
+        "policy": policy_document(wanted.policy),
         "config_version": wanted.version,
         "manager": _lease(configuration, storage, MANAGER_LEASE),
         "configuration_lease": _lease(configuration, storage, CONFIGURATION_LEASE),
@@ -127,7 +132,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "services": _services(state, wanted, reports),
         "rules": [rule_document(rule) for rule in wanted.rules()],
         "failovers": [_failover(one) for one in map(asdict, state.failovers)],
-        "events": [asdict(event) for event in state.events[-EVENTS_SHOWN:]],
+        "events": [event_document(event) for event in state.events[-EVENTS_SHOWN:]],
     }
     result["problems"] = problems(result)
     result["under_way"] = under_way(result)
@@ -176,6 +181,7 @@ def _node(name: str, state: ClusterState, wanted: Wanted, report: Report | None)
         "reason": status.reason,
         "since": status.since,
         "proof": status.proof,
+        "mode": status.mode,
         "maintenance": maintenance_document(maintenance) if maintenance is not None else None,
         "services": state.services_on(name),
         "lease_lost": report.lease_lost if report is not None else False,
@@ -187,6 +193,7 @@ def _services(
 ) -> dict[str, dict[str, Any]]:
     dead = {name for name, status in state.nodes.items() if status.state is NodeState.OFF}
     services: dict[str, dict[str, Any]] = {}
+    choices = last_choices(state.events)
     for service_id in sorted({*wanted.services, *state.services}):
         status = state.services.get(service_id, ServiceStatus(ServiceState.PROBE))
         definition = wanted.services.get(service_id)
@@ -203,6 +210,7 @@ def _services(
             "since": status.since,
             "reason": status.reason,
             "failed_nodes": list(status.failed_nodes),
+            "choice": choices.get(service_id),
             "resources": [
                 {"name": one.name, "agent": one.agent}
                 for one in (definition.resources if definition is not None else ())

@@ -82,6 +82,9 @@ def _headline(status: dict[str, Any], colour: bool, width: int) -> list[str]:
         loud = _painted("*** GLOBAL MAINTENANCE ***", Tone.WARN, colour)
         sentences = f"{words.held(status)} {words.GLOBAL_MAINTENANCE}"
         lines += ["", loud, *textwrap.wrap(sentences, max(width, 40))]
+    if status["disarm"] is not None:
+        loud = f"*** {status['disarm']['state'].upper()} ({status['disarm']['mode']}) ***"
+        lines += ["", _painted(loud, Tone.WARN, colour)]
     told = [*status["problems"], *status["under_way"]]
     if told:
         lines.append("")

@@ -44,6 +44,7 @@ _NODE_TONES = {
     NodeState.SUSPECT.value: Tone.WARN,
     NodeState.FENCE.value: Tone.BAD,
     NodeState.OFF.value: Tone.BAD,
+    NodeState.GONE.value: Tone.QUIET,
 }
 _SERVICE_TONES = {
     ServiceState.STARTED.value: Tone.GOOD,
@@ -93,6 +94,8 @@ def verdict(status: dict[str, Any]) -> tuple[Tone, str]:
         return Tone.BAD, "1 problem" if count == 1 else f"{count} problems"
     if status["global_maintenance"]:
         return Tone.WARN, "held by global maintenance"
+    if status["disarm"] is not None:
+        return Tone.WARN, f"{status['disarm']['state']} ({status['disarm']['mode']})"
     if status["under_way"]:
         return Tone.WARN, "changes are under way"
     return Tone.GOOD, "all is well"

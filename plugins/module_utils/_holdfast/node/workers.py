@@ -8,11 +8,13 @@ import itertools
 import queue
 import threading
 from collections.abc import Callable
+from typing import Optional
 
 from ..manager.jobs import Job, JobEnd, JobKind
 from ..manager.report import Outcome
 
 _LATER = frozenset({JobKind.MONITOR, JobKind.PROBE})
+_NOW = 0
 
 
 class Workers:
@@ -24,17 +26,26 @@ class Workers:
         """Start *number* threads; *wake* is called from them whenever a job has ended."""
         self._carry_out = carry_out
         self._wake = wake
-        self._waiting: queue.PriorityQueue[tuple[int, int, Job]] = queue.PriorityQueue()
+        self._waiting: queue.PriorityQueue[tuple[int, int, Optional[Job]]] = queue.PriorityQueue()
         self._ended: queue.SimpleQueue[JobEnd] = queue.SimpleQueue()
         self._order = itertools.count()
         self._busy: set[str] = set()
-        for _number in range(number):
+        self._number = 0
+        self.resize(number)
+
+    def resize(self, number: int) -> None:
+        """Work with *number* threads from now on; one too many ends after what it has in hand."""
+        while self._number < number:
+            self._number += 1
             threading.Thread(target=self._work, daemon=True).start()
+        while self._number > number:
+            self._number -= 1
+            self._waiting.put((_NOW, next(self._order), None))
 
     def begin(self, job: Job) -> None:
         """Queue a job; its service is busy until its end was taken."""
         self._busy.add(job.service.id)
-        self._waiting.put((1 if job.kind in _LATER else 0, next(self._order), job))
+        self._waiting.put((_NOW + 1 + (job.kind in _LATER), next(self._order), job))
 
     def take_ended(self) -> list[JobEnd]:
         """Return the jobs that ended since the last call; their services are free again."""
@@ -54,6 +65,8 @@ class Workers:
     def _work(self) -> None:
         while True:
             job = self._waiting.get()[2]
+            if job is None:
+                return
             try:
                 end = self._carry_out(job)
             except Exception as error:

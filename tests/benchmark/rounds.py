@@ -7,12 +7,16 @@ shape that real ones have: a tenth under a node rule, a tenth in pairs kept toge
 apart.  The goals are those of the steady round: 5 ms at 20 nodes and 500 services, 1 s at
 2000 and 20,000, and growth close to linear between them.
 
-Use: python3 tests/benchmark/manager.py [--rounds 20]
+The growth is printed as an exponent: how much faster than the number of services the time
+grows from one size to the next, 1.0 being linear.
+
+Use: python3 tests/benchmark/rounds.py [--rounds 20]
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import sys
 import time
@@ -29,12 +33,20 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
     LocalState,
     Report,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (  # noqa: E402
+    NodeRule,
+    ServiceRule,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (  # noqa: E402
     Answer,
     LeaseSight,
     NodeSeen,
     Seen,
     Timing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (  # noqa: E402
+    Resource,
+    Service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (  # noqa: E402
     ClusterState,
@@ -44,10 +56,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (  # noqa: E402
-    NodeRule,
-    Resource,
-    Service,
-    ServiceRule,
     Wanted,
 )
 
@@ -108,13 +116,21 @@ def without_a_node(seen: Seen) -> Seen:
     return Seen(seen.now, seen.wall, seen.wanted, nodes=nodes)
 
 
+def exponent(smaller: tuple[int, float], larger: tuple[int, float]) -> str:
+    """Return by which power of the number of services the time grew between two sizes."""
+    if not smaller[0]:
+        return ""
+    return f"{math.log(larger[1] / smaller[1]) / math.log(larger[0] / smaller[0]):.2f}"
+
+
 def main() -> int:
     """Measure all sizes; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=20)
     rounds = parser.parse_args().rounds
     missed = 0
-    sys.stdout.write("nodes services  steady best   median   each   node dead\n")
+    sys.stdout.write("nodes services  steady best   median   each   node dead  growth\n")
+    last = (0, 0.0)
     for nodes, services in SIZES:
         state, seen = build(nodes, services)
         state = cluster.step(state, seen, Timing()).state
@@ -126,9 +142,11 @@ def main() -> int:
         verdict = "" if goal is None else f"  goal {goal * 1000:.0f} ms"
         if goal is not None and median > goal:
             missed, verdict = 1, f"{verdict} MISSED"
+        growth = exponent(last, (services, median))
+        last = (services, median)
         sys.stdout.write(
             f"{nodes:5} {services:8} {best * 1000:9.2f} ms {median * 1000:7.2f} ms"
-            f" {median / services * 1e6:5.1f} us {dead * 1000:8.2f} ms{verdict}\n"
+            f" {median / services * 1e6:5.1f} us {dead * 1000:8.2f} ms  {growth:>6}{verdict}\n"
         )
     return missed
 

@@ -1,0 +1,134 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fences and switchings-on: which are sent, with the brake on both, and what their end means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .death import declare_dead, with_fence
+from .round import FenceOrder, Round
+from .seen import FenceReport, PowerReport
+from .state import NodeState, NodeStatus
+
+MAX_RETRY = 60.0
+"""A fence that fails is tried again after at most so many seconds."""
+
+POWER_RETRY = 30.0
+POWER_ATTEMPTS = 5
+
+
+def take_ends(round_: Round) -> None:
+    """Read how the fences and switchings-on ended that were under way."""
+    for fence in round_.seen.fences:
+        _fence_ended(round_, fence)
+    for power in round_.seen.powers:
+        _power_ended(round_, power)
+
+
+def order_fences(round_: Round) -> None:
+    """Send the fences that are due, never more at once than the brake allows.
+
+    A fence that the last manager decided on waits until this one has seen the node
+    to be silent itself; and a manager never fences its own node.
+    """
+    free = round_.timing.concurrent_fences - len(round_.seen.fencing)
+    for name, status in sorted(round_.state.nodes.items()):
+        if free <= 0 or round_.seen.storage_trouble:
+            return
+        if status.state is not NodeState.FENCE or name in round_.seen.fencing:
+            continue
+        seen = round_.seen.nodes.get(name)
+        if seen is None or name == round_.state.manager:
+            continue
+        if seen.heartbeat_age < round_.timing.suspect_after and not status.demanded:
+            continue
+        if round_.seen.now < status.retry_after:
+            continue
+        round_.set_node(name, replace(status, fence_sent=round_.seen.wall))
+        round_.fences.append(FenceOrder(name, status.reason))
+        free -= 1
+
+
+def switch_on_again(round_: Round) -> None:
+    """Switch fenced nodes on again, once this round has recovered what it could.
+
+    What still waits for a node by then may well be waiting for this one.
+    """
+    if round_.seen.held or not round_.timing.power_on_after_fence:
+        return
+    for name, status in sorted(round_.state.nodes.items()):
+        if status.state is not NodeState.OFF or status.power or not status.fenced:
+            continue
+        if name not in round_.seen.nodes or name in round_.seen.fencing:
+            continue
+        if name in round_.seen.wanted.maintenance or round_.seen.now < status.retry_after:
+            continue
+        _switch_on(round_, name, status)
+
+
+def _fence_ended(round_: Round, fence: FenceReport) -> None:
+    status = round_.node(fence.node)
+    if status.state is NodeState.OFF and fence.confirmed:
+        # Its host lease was the faster proof; but it is this fence that it has to come back from.
+        fenced = with_fence(status, fence.sent)
+        round_.set_node(fence.node, replace(status, fenced=fenced, fence_sent=0.0))
+    if status.state is not NodeState.FENCE:
+        round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
+        return
+    failover = round_.state.open_failover(fence.node)
+    if failover is not None:
+        sent = failover.fence_sent or fence.sent
+        round_.state = round_.state.with_failover(replace(failover, fence_sent=sent))
+    if fence.confirmed and fence.quiet:
+        fenced = with_fence(status, fence.sent)
+        round_.set_node(fence.node, replace(status, fenced=fenced, fence_sent=0.0))
+        declare_dead(round_, fence.node, fence.text)
+        return
+    text = fence.text
+    if fence.confirmed:
+        text = f"{text}; but it went on writing, so the device or its plug is the wrong one"
+    attempt = status.attempt + 1
+    wait = min(round_.timing.fence_retry * 2 ** (attempt - 1), MAX_RETRY)
+    reason = f"fence attempt {attempt} failed: {text}; next in {wait:.0f} s"
+    round_.set_node(
+        fence.node,
+        replace(status, attempt=attempt, retry_after=round_.seen.now + wait, reason=reason),
+    )
+    round_.say("fence_failed", f"{reason}; nothing is recovered without proof", node=fence.node)
+
+
+def _power_ended(round_: Round, power: PowerReport) -> None:
+    status = round_.node(power.node)
+    if status.state is not NodeState.OFF:
+        return
+    if power.ok:
+        round_.set_node(power.node, replace(status, power="on"))
+        round_.say("power_on", "switched on again after its recovery", node=power.node)
+        return
+    attempt = status.attempt + 1
+    again = attempt < POWER_ATTEMPTS
+    round_.set_node(
+        power.node,
+        replace(
+            status,
+            attempt=attempt,
+            power="" if again else "given up",
+            retry_after=round_.seen.now + POWER_RETRY,
+        ),
+    )
+    more = f"next try in {POWER_RETRY:.0f} s" if again else "given up: switch it on by hand"
+    round_.say("power_on_failed", f"{power.text}; {more}", node=power.node)
+
+
+def _switch_on(round_: Round, name: str, status: NodeStatus) -> None:
+    """Order a node on, unless it was fenced so often that this would be a loop."""
+    window = round_.timing.fence_window
+    recent = [at for at in status.fenced if round_.seen.wall - at < window]
+    if len(recent) < round_.timing.fence_limit:
+        round_.set_node(name, replace(status, power="sent"))
+        round_.powers.append(name)
+        return
+    reason = f"{status.proof}; left off: fenced {len(recent)} times in {window / 60:.0f} minutes"
+    round_.set_node(name, replace(status, power="left off", reason=reason))
+    round_.say("left_off", reason, node=name)

@@ -1,0 +1,159 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rules of a cluster: where services may run, and with which others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .. import names
+from ..errors import InputError
+
+APART = "apart"
+TOGETHER = "together"
+
+
+@dataclass(frozen=True)
+class NodeRule:
+    """Services that run on some nodes: always (*strict*) or preferably.
+
+    *nodes* gives each node a priority; a higher number is preferred.
+    """
+
+    name: str
+    services: tuple[str, ...]
+    nodes: Mapping[str, int]
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class ServiceRule:
+    """Services that are kept ``apart`` on different nodes, or ``together`` on one."""
+
+    name: str
+    services: tuple[str, ...]
+    affinity: str
+
+
+def node_rule_from_options(options: Mapping[str, Any]) -> NodeRule:
+    """Return the checked node rule of a document or of module options."""
+    nodes = options.get("nodes") or {}
+    if not isinstance(nodes, Mapping) or not nodes:
+        raise InputError("nodes", nodes, "a dictionary of node names with their priorities")
+    priorities = {
+        names.node_name(name, "nodes"): names.count(value, "nodes") for name, value in nodes.items()
+    }
+    return NodeRule(
+        name=names.service_id(options.get("name")),
+        services=_services(options, least=1),
+        nodes=priorities,
+        strict=bool(options.get("strict", False)),
+    )
+
+
+def service_rule_from_options(options: Mapping[str, Any]) -> ServiceRule:
+    """Return the checked service rule of a document or of module options."""
+    affinity = options.get("affinity")
+    if affinity not in ("apart", "together"):
+        raise InputError("affinity", affinity, "'apart' or 'together'")
+    return ServiceRule(
+        name=names.service_id(options.get("name")),
+        services=_services(options, least=2),
+        affinity=affinity,
+    )
+
+
+def rule_document(rule: NodeRule | ServiceRule) -> dict[str, Any]:
+    """Return a rule as plain data."""
+    if isinstance(rule, NodeRule):
+        return {
+            "name": rule.name,
+            "services": list(rule.services),
+            "nodes": dict(rule.nodes),
+            "strict": rule.strict,
+        }
+    return {"name": rule.name, "services": list(rule.services), "affinity": rule.affinity}
+
+
+def rules_by_service(rules: Iterable[NodeRule]) -> dict[str, NodeRule]:
+    """Return the node rule that names each service."""
+    found: dict[str, NodeRule] = {}
+    for rule in rules:
+        for service_id in rule.services:
+            found.setdefault(service_id, rule)
+    return found
+
+
+def rules_in_force(
+    own: Mapping[str, NodeRule], together: Mapping[str, frozenset[str]]
+) -> dict[str, NodeRule]:
+    """Return the node rule that counts for each service: its own, or that of its partners.
+
+    Services that are kept *together* follow the one rule that names any of them.
+    """
+    found = dict(own)
+    for service_id, partners in together.items():
+        rules = {own[one].name: own[one] for one in partners if one in own}
+        if service_id not in own and len(rules) == 1:
+            found[service_id] = next(iter(rules.values()))
+    return found
+
+
+def affinities(rules: Iterable[ServiceRule]) -> dict[str, dict[str, frozenset[str]]]:
+    """Return for either affinity each service's partners.
+
+    Rules that keep services together and name one service in common make one group,
+    and who is to stay apart from one of a group stays apart from all of it.
+    """
+    rules = list(rules)
+    groups: dict[str, set[str]] = {}
+    for rule in rules:
+        if rule.affinity == TOGETHER:
+            merged = set(rule.services).union(*(groups.get(one, ()) for one in rule.services))
+            groups.update(dict.fromkeys(merged, merged))
+    apart: dict[str, set[str]] = {}
+    for rule in rules:
+        if rule.affinity != APART:
+            continue
+        for one in rule.services:
+            others = set(rule.services) - {one}
+            away = others.union(*(groups.get(other, ()) for other in others))
+            for member in groups.get(one, {one}):
+                apart.setdefault(member, set()).update(away)
+    return {
+        TOGETHER: {one: frozenset(group - {one}) for one, group in groups.items()},
+        APART: {one: frozenset(others - groups.get(one, {one})) for one, others in apart.items()},
+    }
+
+
+def refuse_second_node_rule(rule: NodeRule, own: Mapping[str, NodeRule]) -> None:
+    """Raise ``InputError`` if another node rule names a service of *rule* already."""
+    for service_id in rule.services:
+        if service_id in own:
+            raise InputError(
+                "services",
+                service_id,
+                f"a service that no other node rule names; rule {own[service_id].name!r} does",
+            )
+
+
+def refuse_contradiction(rule: ServiceRule, others: Iterable[ServiceRule]) -> None:
+    """Raise ``InputError`` if one of *others* keeps two services of *rule* the other way."""
+    opposite = TOGETHER if rule.affinity == APART else APART
+    for other in others:
+        shared = set(rule.services) & set(other.services)
+        if other.affinity == opposite and len(shared) >= 2:
+            raise InputError(
+                "services",
+                sorted(shared),
+                f"services that rule {other.name!r} does not already keep {opposite}",
+            )
+
+
+def _services(options: Mapping[str, Any], least: int) -> tuple[str, ...]:
+    services = tuple(dict.fromkeys(str(one) for one in options.get("services") or ()))
+    if len(services) < least:
+        raise InputError("services", list(services), f"at least {least} different service ids")
+    return services

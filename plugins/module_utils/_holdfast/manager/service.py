@@ -1,0 +1,242 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A service as it is declared: what is run, and how it is to be kept running."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from .. import names
+from ..errors import InputError
+
+STARTED = "started"
+STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One thing a resource agent runs; all times in seconds.
+
+    *agent* is written ``ocf:provider:type``.  The default timeouts are the
+    median advice of the agents that ship with resource-agents 4.12, rounded.
+    """
+
+    name: str
+    agent: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    start_timeout: float = 30.0
+    stop_timeout: float = 30.0
+    monitor_timeout: float = 20.0
+    monitor_interval: float = 10.0
+
+
+@dataclass(frozen=True)
+class Service:
+    """What is kept running: resources started in order and stopped in reverse.
+
+    *max_restart* is how often a start or a failed service is tried again on its
+    node, *max_relocate* how many further nodes are tried after that.  With
+    *failback* a service moves to a node that its rule prefers once it is there.
+
+    *node* is where it is started for the first time, if it may run there.  What is
+    *ignored* is left as it is.  With *live_migration* it is moved while it runs, where
+    its agents can.  It is started once the services *after* which it comes run.  With
+    *fence_on_stop_failure* a stop that failed lets its node be fenced.
+
+    What fails while it runs, again and again, waits from the third time on for *backoff*
+    seconds before it is started anew, then for twice as long, and never for longer than
+    *backoff_max*.  *cpus* and *memory* (MiB) are what it takes of its node, for placement
+    by load; 0 where that is not known.
+    """
+
+    id: str
+    resources: tuple[Resource, ...]
+    state: str = STARTED
+    max_restart: int = 1
+    max_relocate: int = 1
+    failback: bool = True
+    node: str = ""
+    ignored: bool = False
+    live_migration: bool = False
+    after: tuple[str, ...] = ()
+    fence_on_stop_failure: bool = False
+    backoff: float = 10.0
+    backoff_max: float = 300.0
+    cpus: float = 0.0
+    memory: float = 0.0
+
+    def digest(self) -> str:
+        """Return a short fingerprint of what is run; a change of it means a restart."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        rows = [_resource_document(resource) for resource in self.resources]
+        return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
+
+
+_LIMITS = {
+    "backoff": (0.0, 3600.0, "seconds"),
+    "backoff_max": (0.0, 86400.0, "seconds"),
+    "cpus": (0.0, 10000.0, "a number of CPUs"),
+    "memory": (0.0, 1e9, "MiB"),
+}
+"""The numbers of a service: the least, the most, and their unit."""
+
+
+def service_from_options(options: Mapping[str, Any]) -> Service:
+    """Return the checked service of a document or of module options.
+
+    Raises ``InputError`` naming the option that is wrong.
+    """
+    identity = names.service_id(options.get("name"))
+    state = options.get("state", STARTED)
+    if state not in (STARTED, STOPPED):
+        raise InputError("state", state, "'started' or 'stopped'")
+    resources = tuple(_resource(row) for row in options.get("resources") or ())
+    if not resources:
+        raise InputError("resources", [], f"at least one resource for service {identity!r}")
+    seen: set[str] = set()
+    for resource in resources:
+        if resource.name in seen:
+            raise InputError("resources", resource.name, "a resource name used once per service")
+        seen.add(resource.name)
+    live = bool(options.get("live_migration", False))
+    if live and len(resources) > 1:
+        # Of several, some would run here and some there.
+        raise InputError(
+            "live_migration", live, f"false for {identity!r}, which has {len(resources)} resources"
+        )
+    return Service(
+        id=identity,
+        resources=resources,
+        state=state,
+        max_restart=names.count(options.get("max_restart", 1), "max_restart"),
+        max_relocate=names.count(options.get("max_relocate", 1), "max_relocate"),
+        failback=bool(options.get("failback", True)),
+        node=names.node_name(options["node"], "node") if options.get("node") else "",
+        ignored=bool(options.get("ignored", False)),
+        live_migration=live,
+        after=_after(identity, options.get("after") or ()),
+        fence_on_stop_failure=bool(options.get("fence_on_stop_failure", False)),
+        **_numbers(options),
+    )
+
+
+def service_document(service: Service) -> dict[str, Any]:
+    """Return a service as plain data; ``service_from_options`` reads it back."""
+    document: dict[str, Any] = {
+        "name": service.id,
+        "state": service.state,
+        "resources": [_resource_document(resource) for resource in service.resources],
+        "max_restart": service.max_restart,
+        "max_relocate": service.max_relocate,
+        "failback": service.failback,
+    }
+    # What has its default is left out, so that versions without it read the same document.
+    for key in ("node", "ignored", "live_migration", "fence_on_stop_failure", *_LIMITS):
+        if getattr(service, key) != getattr(Service, key):
+            document[key] = getattr(service, key)
+    if service.after:
+        document["after"] = list(service.after)
+    return document
+
+
+def refuse_unknown_after(
+    service: Service, before: Service | None, services: Mapping[str, Service]
+) -> None:
+    """Raise ``InputError`` if *service* is newly to come after one that is not declared."""
+    known = set(before.after) if before is not None else set()
+    for other in service.after:
+        if other not in services and other not in known:
+            there = ", ".join(sorted(services)) or "there are none yet"
+            raise InputError("after", other, f"the id of a declared service ({there})")
+
+
+def refuse_circle(service: Service, services: Mapping[str, Service]) -> None:
+    """Raise ``InputError`` if *service* would have to wait for itself."""
+    ways: list[tuple[str, ...]] = [(other,) for other in service.after]
+    seen: set[str] = set()
+    while ways:
+        way = ways.pop()
+        if way[-1] == service.id:
+            circle = " after ".join((service.id, *way))
+            raise InputError("after", list(service.after), f"no circle, but this is {circle}")
+        if way[-1] not in seen and way[-1] in services:
+            seen.add(way[-1])
+            ways.extend((*way, other) for other in services[way[-1]].after)
+
+
+def _numbers(options: Mapping[str, Any]) -> dict[str, float]:
+    given = {
+        key: names.number(options.get(key, getattr(Service, key)), key, *limits)
+        for key, limits in _LIMITS.items()
+    }
+    if given["backoff_max"] < given["backoff"]:
+        least = f"seconds from backoff, which is {given['backoff']:g}, on"
+        raise InputError("backoff_max", given["backoff_max"], least)
+    return given
+
+
+def _resource(row: object) -> Resource:
+    fallback = Resource(name="-", agent="-")
+    if not isinstance(row, Mapping):
+        raise InputError("resources", row, "a list of dictionaries, each with name and agent")
+    agent = row.get("agent")
+    if not isinstance(agent, str) or not agent:
+        raise InputError("resources.agent", agent, "a resource agent such as ocf:heartbeat:IPaddr2")
+    parameters = row.get("parameters") or {}
+    if not isinstance(parameters, Mapping):
+        raise InputError("resources.parameters", parameters, "a dictionary of parameters")
+    return Resource(
+        name=names.service_id(row.get("name"), "resources.name"),
+        agent=agent,
+        parameters={str(key): _parameter(value) for key, value in parameters.items()},
+        start_timeout=_seconds(row, "start_timeout", fallback.start_timeout),
+        stop_timeout=_seconds(row, "stop_timeout", fallback.stop_timeout),
+        monitor_timeout=_seconds(row, "monitor_timeout", fallback.monitor_timeout),
+        monitor_interval=_seconds(row, "monitor_interval", fallback.monitor_interval),
+    )
+
+
+def _resource_document(resource: Resource) -> dict[str, Any]:
+    return {
+        "name": resource.name,
+        "agent": resource.agent,
+        "parameters": dict(resource.parameters),
+        "start_timeout": resource.start_timeout,
+        "stop_timeout": resource.stop_timeout,
+        "monitor_timeout": resource.monitor_timeout,
+        "monitor_interval": resource.monitor_interval,
+    }
+
+
+def _parameter(value: object) -> str:
+    """Return a parameter as agents get it: text, with YAML's booleans in lower case."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _after(service_id: str, others: object) -> tuple[str, ...]:
+    """Return the services after which this one is started, each once."""
+    if not isinstance(others, (list, tuple)):
+        raise InputError("after", others, "a list of service ids")
+    after = tuple(dict.fromkeys(names.service_id(one, "after") for one in others))
+    if service_id in after:
+        raise InputError("after", service_id, "services other than this one")
+    return after
+
+
+def _seconds(row: Mapping[str, Any], option: str, default: float) -> float:
+    value = row.get(option)
+    if value is None:
+        return default
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 86400:
+        return float(value)
+    raise InputError(f"resources.{option}", value, "seconds from just over 0 to 86400")

@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Holding the whole cluster, or disarming it, and letting it go, for ``cluster_maintenance``.
+
+Both keep the manager from doing anything.  Global maintenance leaves the nodes guarded:
+one that loses its storage is still reset by its watchdog.  A disarmed cluster has let go
+of the watchdogs too, in an orderly way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..manager.held import DISARMED
+from ..manager.maintenance import maintenance_document
+from ..manager.state import ClusterState
+from ..manager.wanted import Wanted
+from ..result import Result
+from .await_manager import await_manager
+from .configuration import NodeConfiguration, load
+from .declare_maintenance import asked_maintenance, declare_global_maintenance
+from .wanted_change import change_wanted
+
+HOLD = "hold"
+
+
+def declare_cluster_maintenance(options: Mapping[str, Any], check: bool) -> Result:
+    """Begin the maintenance that the mode names, or end whichever there is.
+
+    Raises ``InputError`` when one is to begin while the other is in force.
+    """
+    if options["state"] == "absent":
+        ended = declare_global_maintenance(options, check)
+        return _joined(ended, _declare_disarm(options, "", check))
+    if options["mode"] == HOLD:
+        return declare_global_maintenance(options, check)
+    for option in ("until", "duration"):
+        if options[option] is not None:
+            raise InputError(
+                option,
+                options[option],
+                "it only with mode=hold: who disarmed a cluster arms it",
+            )
+    return _declare_disarm(options, options["mode"], check)
+
+
+def _declare_disarm(options: Mapping[str, Any], mode: str, check: bool) -> Result:
+    configuration = load(Path(options["config"]))
+
+    def plan(wanted: Wanted) -> Wanted:
+        if not mode:
+            return wanted.with_disarm("")
+        if wanted.global_maintenance is not None:
+            raise InputError(
+                "mode", mode, "'hold', as global maintenance is in force: end that first"
+            )
+        return wanted.with_disarm(mode, asked_maintenance(options, wanted.disarmed_by))
+
+    change = change_wanted(configuration, plan, check=check)
+    version = change.after.version
+    values: dict[str, Any] = {"disarm": _document(change.after), "version": version}
+    if options["wait"] and not check:
+        _wait(configuration, mode, version, options["timeout"])
+    before, after = {"disarm": _document(change.before)}, {"disarm": _document(change.after)}
+    return Result(change.changed, {"maintenance": None, **values}, before, after)
+
+
+def _joined(one: Result, other: Result) -> Result:
+    """Return what two changes in a row did together; *other* is named only if it did something."""
+    if not other.changed:
+        return replace(one, values={**one.values, "disarm": other.values["disarm"]})
+    both = {**dict(one.values), **dict(other.values), "maintenance": one.values["maintenance"]}
+    return replace(
+        one,
+        changed=True,
+        values=both,
+        before={"maintenance": one.before, "disarm": other.before},
+        after={"maintenance": one.after, "disarm": other.after},
+    )
+
+
+def _document(wanted: Wanted) -> dict[str, Any] | None:
+    """Return how the cluster is disarmed, and by whom; None while it is armed."""
+    if not wanted.disarm:
+        return None
+    by = maintenance_document(wanted.disarmed_by) if wanted.disarmed_by is not None else {}
+    return {"mode": wanted.disarm, **{key: by.get(key) for key in ("reason", "owner", "since")}}
+
+
+def _wait(configuration: NodeConfiguration, mode: str, version: int, timeout: float) -> None:
+    def done(state: ClusterState) -> bool:
+        return state.disarm == (DISARMED if mode else "") and (
+            not mode or state.disarm_mode == mode
+        )
+
+    def why(state: ClusterState) -> str:
+        if not mode:
+            return "The cluster is not armed"
+        moving = [
+            f"{key} ({one.state.value})"
+            for key, one in sorted(state.services.items())
+            if one.state.value not in ("freeze", "error", "stopped")
+        ]
+        under_way = f"; under way: {', '.join(moving)}" if moving else ""
+        return f"The cluster is {state.disarm or 'armed'}{under_way}"
+
+    await_manager(configuration, version, timeout, done, why)

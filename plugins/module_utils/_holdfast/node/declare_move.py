@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Moving a service to a node by an operator's request, for the module ``service_move``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import names
+from ..errors import HoldfastError, InputError, StorageError
+from ..manager import choice
+from ..manager.maintenance import told
+from ..manager.requests import MOVE, Request
+from ..manager.seen import NodeSeen, Seen
+from ..manager.state import ClusterState, ServiceState, ServiceStatus
+from ..manager.wanted import Wanted
+from ..result import Result
+from .await_manager import await_manager
+from .cluster_storage import ClusterStorage
+from .configuration import NodeConfiguration, load
+from .wanted_change import change_wanted
+
+MOVABLE = (ServiceState.STARTED, ServiceState.STOPPED, ServiceState.REQUEST_START)
+"""States in which a request to move is heard, at once or once the service runs."""
+
+
+def declare_move(options: Mapping[str, Any], check: bool) -> Result:
+    """Ask for a service to be moved to a node, unless it is there or on its way.
+
+    What the manager would refuse is refused before anything is written, and in check
+    mode too.  Raises ``InputError`` or ``HoldfastError`` with the reason.
+    """
+    configuration = load(Path(options["config"]))
+    name = names.service_id(options["name"])
+    node = names.node_name(options["node"])
+    if node not in configuration.members:
+        known = ", ".join(sorted(configuration.members))
+        raise InputError("node", node, f"one of the cluster's nodes ({known})")
+    state, seen = _look(configuration)
+    status = _status(name, state, seen.wanted)
+    before = _place(status)
+    moves = before != node
+    if moves:
+        _refuse_what_cannot_be(name, node, status, state, seen)
+    request = Request(MOVE, time.time(), node, live=bool(options["live"]))
+
+    def plan(wanted: Wanted) -> Wanted:
+        return wanted.with_request(name, request) if moves else wanted
+
+    change = change_wanted(configuration, plan, check=check)
+    values: dict[str, Any] = {"service": name, "node": node, "version": change.after.version}
+    if options["wait"] and not check:
+        timeout = options["timeout"]
+        values["status"] = _wait(configuration, name, node, change.after.version, timeout, state)
+    return Result(change.changed, values, {name: {"node": before}}, {name: {"node": node}})
+
+
+def _look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
+    """Return the manager's record, and what can be seen of the nodes from their records."""
+    storage = ClusterStorage(configuration)
+    try:
+        state = storage.read_manager() or ClusterState()
+        wanted, slot = storage.read_wanted()
+        nodes = {}
+        for name, member in configuration.members.items():
+            try:
+                nodes[name] = NodeSeen(0.0, report=storage.read_report(member.host_id))
+            except StorageError as error:
+                nodes[name] = NodeSeen(0.0, problem=str(error))
+        return state, Seen(time.monotonic(), time.time(), wanted, slot, nodes)
+    finally:
+        storage.close()
+
+
+def _status(name: str, state: ClusterState, wanted: Wanted) -> ServiceStatus:
+    if name not in wanted.services:
+        known = ", ".join(sorted(wanted.services)) or "there are none yet"
+        raise InputError("name", name, f"the id of a declared service ({known})")
+    if name not in state.services:
+        raise HoldfastError(
+            f"Service {name!r} is not taken up by the manager yet, or is to be ignored, so it"
+            " cannot be moved."
+        )
+    return state.services[name]
+
+
+def _place(status: ServiceStatus) -> str:
+    """Return where a service is or is going; for a stopped one where it starts next."""
+    if status.underlying is ServiceState.STOPPED:
+        return status.last_node
+    return status.target or status.node
+
+
+def _refuse_what_cannot_be(
+    name: str, node: str, status: ServiceStatus, state: ClusterState, seen: Seen
+) -> None:
+    if state.hold is not None:
+        raise HoldfastError(
+            f"Service {name!r} is not moved: the cluster is in global maintenance"
+            f" ({told(state.hold)})."
+        )
+    if status.state not in MOVABLE:
+        raise HoldfastError(
+            f"Service {name!r} can be moved only while it runs or is stopped; it is"
+            f" {status.state.value}: {status.reason or 'no reason known'}."
+        )
+    why = choice.refusal(name, node, state, seen)
+    if why:
+        raise InputError("node", node, f"a node that can take service {name!r} now; {why}")
+
+
+def _wait(
+    configuration: NodeConfiguration,
+    name: str,
+    node: str,
+    version: int,
+    timeout: float,
+    last: ClusterState,
+) -> dict[str, Any]:
+    """Wait until the service is there; a refusal, a failed move or an error ends that at once."""
+    known = set(last.events)
+
+    def done(state: ClusterState) -> bool:
+        status = state.services.get(name)
+        ended = (ServiceState.STARTED, ServiceState.STOPPED)
+        return status is not None and status.state in ended and _place(status) == node
+
+    def failed(state: ClusterState) -> str:
+        for event in reversed(state.events):
+            ends = event.kind in ("refused", "migration_failed", "error")
+            if ends and event.service == name and event not in known:
+                return f"Service {name!r} was not moved to {node}: {event.text}"
+        return ""
+
+    def why(state: ClusterState) -> str:
+        status = state.services.get(name)
+        if status is None:
+            return f"Service {name!r} is not known to the manager any more"
+        return f"Service {name!r} is {status.state.value} on {status.node}: {status.reason}"
+
+    state = await_manager(configuration, version, timeout, done, why, failed)
+    status = state.services[name]
+    return {"state": status.state.value, "node": node, "reason": status.reason}

@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changing how a cluster behaves as a whole, for the module ``cluster_policy``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from ..manager.policy import Policy, policy_document, policy_from_document
+from ..manager.wanted import Wanted
+from ..result import Result
+from .configuration import load
+from .wanted_change import change_wanted
+
+
+def declare_policy(options: Mapping[str, Any], check: bool) -> Result:
+    """Change what *options* say of the cluster's policy; what they leave out stays as it is."""
+    configuration = load(Path(options["config"]))
+    given = {
+        item.name: options[item.name]
+        for item in fields(Policy)
+        if options.get(item.name) is not None
+    }
+
+    def plan(wanted: Wanted) -> Wanted:
+        merged = {**policy_document(wanted.policy), **given}
+        return wanted.with_policy(policy_from_document(merged))
+
+    change = change_wanted(configuration, plan, check=check)
+    before, after = policy_document(change.before.policy), policy_document(change.after.policy)
+    return Result(change.changed, {"policy": after, "version": change.after.version}, before, after)

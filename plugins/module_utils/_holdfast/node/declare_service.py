@@ -1,0 +1,178 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Declaring a service, for the module ``service``, and what is asked of it once beside that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import names
+from ..errors import InputError
+from ..manager.requests import CLEAR, STOP, Request
+from ..manager.service import (
+    STARTED,
+    STOPPED,
+    Service,
+    service_document,
+    service_from_options,
+)
+from ..manager.state import ClusterState, ServiceState, ServiceStatus
+from ..manager.wanted import Wanted
+from ..ocf.locate import locate, parse_agent
+from ..ocf.metadata import load_metadata
+from ..ocf.parameters import check_parameters
+from ..result import Result
+from ..secrets import without_secrets
+from .await_manager import await_manager
+from .cluster_storage import ClusterStorage
+from .configuration import NodeConfiguration, load
+from .wanted_change import change_wanted
+
+MIGRATION = ("migrate_to", "migrate_from")
+"""The actions that an agent needs for a live migration (OCF 1.1, Actions)."""
+
+SERVICE_KEYS = (
+    *("state", "resources", "max_restart", "max_relocate", "failback"),
+    *("node", "ignored", "live_migration", "after", "fence_on_stop_failure"),
+    *("backoff", "backoff_max", "cpus", "memory"),
+)
+"""What can be said of a service; what is left out stays as it is declared."""
+
+
+def declare_service(options: Mapping[str, Any], check: bool) -> Result:
+    """Declare a service as the module ``service`` was told to, or remove it.
+
+    An error is cleared, and a service stopped with a timeout, by a request that stands
+    beside the declaration; see ``manager/requests.py``.
+    """
+    configuration = load(Path(options["config"]))
+    name = names.service_id(options["name"])
+    absent = options["state"] == "absent"
+    present, state = _look(configuration)
+    once = _requests(options, state.services.get(name))
+    if not absent:
+        merged = service_from_options(_merged_service(present, options))
+        _check_agents(merged, options.get("resources"), configuration)
+
+    def plan(wanted: Wanted) -> Wanted:
+        if absent:
+            return wanted.without_service(name) if name in wanted.services else wanted
+        before = wanted.services.get(name)
+        service = service_from_options(_merged_service(wanted, options))
+        after = wanted.with_service(service)
+        request = once.get(CLEAR)
+        if before is not None and (before.state, service.state) == (STARTED, STOPPED):
+            request = once.get(STOP, request)
+        return after.with_request(name, request) if request is not None else after
+
+    change = change_wanted(configuration, plan, check=check)
+    values: dict[str, Any] = {
+        "service": _service(change.after, name),
+        "version": change.after.version,
+        "cleared": CLEAR in once,
+    }
+    if options["wait"] and not check:
+        wanted_state = "absent" if absent else options["state"]
+        values["status"] = _wait_for_service(
+            configuration, name, wanted_state, change.after.version, options["timeout"]
+        )
+    return Result(
+        change.changed, values, _service(change.before, name), _service(change.after, name)
+    )
+
+
+def _look(configuration: NodeConfiguration) -> tuple[Wanted, ClusterState]:
+    storage = ClusterStorage(configuration)
+    try:
+        return storage.read_wanted()[0], storage.read_manager() or ClusterState()
+    finally:
+        storage.close()
+
+
+def _merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a service with what is left out taken from what is declared."""
+    present = wanted.services.get(options["name"])
+    merged: dict[str, Any] = {"name": options["name"]}
+    if present is not None:
+        merged = service_document(present)
+    for key in SERVICE_KEYS:
+        if options.get(key) is not None:
+            merged[key] = options[key]
+    return merged
+
+
+def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[str, Request]:
+    """Return what *options* ask for once: to clear an error, to stop with a timeout."""
+    asked: dict[str, Request] = {}
+    within = options.get("stop_within")
+    if within is not None:
+        if options["state"] != STOPPED:
+            raise InputError("stop_within", within, f"it only with state={STOPPED}")
+        seconds = names.number(within, "stop_within", 1.0, 86400.0, "seconds")
+        asked[STOP] = Request(STOP, time.time(), timeout=seconds)
+    if options.get("clear_error"):
+        if options["state"] != STARTED:
+            raise InputError("clear_error", True, f"it only with state={STARTED}")
+        if status is not None and status.state is ServiceState.ERROR:
+            asked[CLEAR] = Request(CLEAR, time.time())
+    return asked
+
+
+def _check_agents(service: Service, given: object, configuration: NodeConfiguration) -> None:
+    """Refuse nodes and agents that are not there, and what the agents cannot do.
+
+    What was declared before is not looked at again, unless it is to migrate.
+    """
+    if service.node and service.node not in configuration.members:
+        known = ", ".join(sorted(configuration.members))
+        raise InputError("node", service.node, f"one of the cluster's nodes ({known})")
+    for resource in service.resources:
+        if not given and not service.live_migration:
+            continue
+        agent = parse_agent(resource.agent, "resources.agent")
+        path = locate(agent, configuration.agent_directories)
+        metadata = load_metadata(path, agent=agent)
+        if given:
+            check_parameters(metadata, resource.parameters, "resources.parameters")
+        missing = [one for one in MIGRATION if not metadata.supports(one)]
+        if service.live_migration and missing:
+            raise InputError(
+                "live_migration",
+                True,
+                f"false for {service.id!r}: {resource.agent} has no action {' and '.join(missing)}",
+            )
+
+
+def _service(wanted: Wanted, name: str) -> object:
+    """Return a service as it may be shown."""
+    service = wanted.services.get(name)
+    return without_secrets(service_document(service)) if service is not None else None
+
+
+def _wait_for_service(
+    configuration: NodeConfiguration, name: str, wanted: str, version: int, timeout: float
+) -> dict[str, Any]:
+    def done(state: ClusterState) -> bool:
+        status = state.services.get(name)
+        return status is None if wanted == "absent" else bool(status and status.state == wanted)
+
+    def why(state: ClusterState) -> str:
+        status = state.services.get(name)
+        if status is None:
+            return f"Service {name!r} is not taken up by the manager"
+        return f"Service {name!r} is {status.state.value}: {status.reason}"
+
+    def failed(state: ClusterState) -> str:
+        # Without its digest an error is being undone: what may still run is stopped again.
+        status = state.services.get(name)
+        final = status is not None and status.state is ServiceState.ERROR and status.digest
+        return why(state) if wanted == STARTED and final else ""
+
+    state = await_manager(configuration, version, timeout, done, why, failed)
+    status = state.services.get(name)
+    if status is None:
+        return {"state": "absent", "node": "", "reason": ""}
+    return {"state": status.state.value, "node": status.node, "reason": status.reason}

@@ -1,0 +1,193 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a service or a node is as it is: the reasons that the manager wrote down before it acted.
+
+They stand in the manager's record, so the answer needs no daemon.  A reason stays with
+its service or node; the history behind it, with the nodes that were rejected, is that of
+the whole cluster and keeps the last ``EVENTS_KEPT`` lines.
+"""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from typing import Any
+
+from ..errors import InputError
+from ..manager.hold import in_force
+from ..manager.maintenance import maintenance_document, told, utc
+from ..manager.requests import request_document
+from ..manager.rules import rule_document
+from ..manager.state import ClusterState, NodeStatus, ServiceState, ServiceStatus
+from ..manager.wanted import Wanted
+from ..names import did_you_mean
+from .cluster_storage import ClusterStorage
+from .configuration import NodeConfiguration
+from .history import event_document, last_choices
+from .status_words import age, clean
+
+
+def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
+    """Return what is known of why a service or node is as it is, as plain data.
+
+    *subject* is the id of a service or the name of a node; where both are called so, the
+    service is meant.  Raises ``InputError`` for one that nobody knows.
+    """
+    storage = ClusterStorage(configuration)
+    try:
+        state = storage.read_manager() or ClusterState()
+        wanted = in_force(storage.read_wanted()[0], state.ended)
+    finally:
+        storage.close()
+    if subject in wanted.services or subject in state.services:
+        return why_service(subject, state, wanted, time.time())
+    if subject in configuration.members or subject in state.nodes:
+        return why_node(subject, state, wanted, time.time())
+    known = [*wanted.services, *configuration.members]
+    hint = did_you_mean(subject, known)
+    raise InputError("subject", subject, f"the id of a service or the name of a node{hint}")
+
+
+def why_service(name: str, state: ClusterState, wanted: Wanted, at: float) -> dict[str, Any]:
+    """Return why a service is where it is, and in its state; see docs/status.md."""
+    status = state.services.get(name, ServiceStatus(ServiceState.PROBE))
+    definition = wanted.services.get(name)
+    request = wanted.requests.get(name)
+    return {
+        "kind": "service",
+        "name": name,
+        "at": at,
+        "held": _held(state),
+        "state": status.state.value,
+        "wanted": definition.state if definition is not None else "absent",
+        "node": status.node,
+        "target": status.target,
+        "since": status.since,
+        "reason": status.reason or "not looked at by a manager yet",
+        "choice": last_choices(state.events).get(name),
+        "failed_nodes": list(status.failed_nodes),
+        "crashes": status.crashes,
+        "not_before": status.not_before,
+        "after": list(definition.after) if definition is not None else [],
+        "rules": [rule_document(rule) for rule in wanted.rules() if name in rule.services],
+        "request": request_document(request) if request is not None else None,
+        "request_heard": request is not None and status.request >= request.made,
+        "history": [event_document(one) for one in state.events if one.service == name],
+    }
+
+
+def why_node(name: str, state: ClusterState, wanted: Wanted, at: float) -> dict[str, Any]:
+    """Return why a node is in its state, and each of its services there; see docs/status.md."""
+    status = state.nodes.get(name, NodeStatus())
+    maintenance = wanted.maintenance.get(name)
+    return {
+        "kind": "node",
+        "name": name,
+        "at": at,
+        "held": _held(state),
+        "state": status.state.value,
+        "since": status.since,
+        "reason": status.reason or "nothing speaks against it",
+        "proof": status.proof,
+        "mode": status.mode,
+        "power": status.power,
+        "fenced": list(status.fenced),
+        "maintenance": maintenance_document(maintenance) if maintenance is not None else None,
+        "services": {
+            one: {"state": state.services[one].state.value, "reason": state.services[one].reason}
+            for one in state.services_on(name)
+        },
+        "history": [
+            event_document(one) for one in state.events if one.node == name and not one.service
+        ],
+    }
+
+
+def render_why(why: dict[str, Any], width: int = 100) -> str:
+    """Return the answer as lines of text, ended by a newline; no reason is cut short."""
+    lines = _service_lines(why) if why["kind"] == "service" else _node_lines(why)
+    if why["held"]:
+        lines.append(("held", why["held"]))
+    column = max(len(label) for label, _text in lines) + 2
+    shown = [
+        row for label, text in lines for row in _wrapped(f"{label:<{column}}", clean(text), width)
+    ]
+    if why["history"]:
+        shown += ["", "history"]
+        for event in why["history"]:
+            shown += _wrapped(f"  {utc(event['at'])}  ", _told(event), width)
+    return "\n".join(shown) + "\n"
+
+
+def _service_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
+    place = f" on {why['node']}" if why["node"] else ""
+    target = f", going to {why['target']}" if why["target"] else ""
+    lines = [
+        ("service", f"{why['name']} is {why['state']}{place}{target}{_for(why)}"),
+        ("why", why["reason"]),
+        ("wanted", why["wanted"]),
+    ]
+    if why["choice"] is not None:
+        choice = why["choice"]
+        lines.append(("chosen", f"{choice['node']} at {utc(choice['at'])}: {choice['text']}"))
+        lines += [("not", f"{node}: {reason}") for node, reason in choice["rejected"]]
+    for rule in why["rules"]:
+        lines.append(("rule", _rule(rule)))
+    if why["after"]:
+        lines.append(("after", ", ".join(why["after"])))
+    if why["failed_nodes"]:
+        lines.append(("failed on", ", ".join(why["failed_nodes"])))
+    if why["not_before"] > why["at"]:
+        wait = age(why["not_before"] - why["at"])
+        lines.append(("waits", f"{wait} more, after {why['crashes']} failures in a row"))
+    if why["request"] is not None and not why["request_heard"]:
+        asked = f"{why['request']['kind']} {why['request']['node']}".rstrip()
+        lines.append(("asked for", f"{asked}, not answered yet"))
+    return lines
+
+
+def _node_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
+    lines = [("node", f"{why['name']} is {why['state']}{_for(why)}"), ("why", why["reason"])]
+    lines += [(key, why[key]) for key in ("proof", "mode", "power") if why[key]]
+    if why["maintenance"] is not None:
+        maintenance = why["maintenance"]
+        by = f" by {maintenance['owner']}" if maintenance["owner"] else ""
+        lines.append(("drained", f"since {utc(maintenance['since'])}{by}: {maintenance['reason']}"))
+    if why["fenced"]:
+        lines.append(("fenced", ", ".join(utc(one) for one in why["fenced"])))
+    for name, service in why["services"].items():
+        lines.append(("has", f"{name} ({service['state']}): {service['reason']}"))
+    return lines
+
+
+def _held(state: ClusterState) -> str:
+    if state.hold is not None:
+        return f"nothing is done in global maintenance ({told(state.hold)})"
+    if state.disarm:
+        return f"nothing is done, the cluster is {state.disarm} ({state.disarm_mode})"
+    return ""
+
+
+def _for(why: dict[str, Any]) -> str:
+    return f", for {age(why['at'] - why['since'])}" if why["since"] else ""
+
+
+def _rule(rule: dict[str, Any]) -> str:
+    if "affinity" in rule:
+        return f"{rule['name']}: {rule['affinity']}: {', '.join(rule['services'])}"
+    order = sorted(rule["nodes"].items(), key=lambda one: (-one[1], one[0]))
+    nodes = ", ".join(f"{node} ({priority})" for node, priority in order)
+    return f"{rule['name']}: {'only on' if rule['strict'] else 'rather on'} {nodes}"
+
+
+def _told(event: dict[str, Any]) -> str:
+    """Return a line of the history: what, about which node, the reason and who was rejected."""
+    node = f" {event['node']}" if event["node"] else ""
+    not_ = "; ".join(f"not {other}: {reason}" for other, reason in event["rejected"])
+    return clean(f"{event['kind']}{node}: {event['text']}" + (f" ({not_})" if not_ else ""))
+
+
+def _wrapped(label: str, text: str, width: int) -> list[str]:
+    indent = " " * len(label)
+    room = max(width, len(label) + 28)
+    return textwrap.wrap(text, room, initial_indent=label, subsequent_indent=indent) or [label]

@@ -1,0 +1,145 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_policy
+short_description: Say how a cluster shuts nodes down, places services and evens the load out
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Changes the policy of the whole cluster in its wanted configuration.
+  - What is not given stays as it is. The defaults of a new cluster are named with each option.
+extends_documentation_fragment:
+  - holdfast.ha.attributes
+  - holdfast.ha.node
+options:
+  shutdown:
+    description:
+      - What a node does with its services when it is shut down.
+      - V(migrate) moves them away first.
+      - V(failover) stops them, and others start them.
+      - V(freeze) stops them, and they wait for the node to come back.
+      - V(conditional), which is the default, is V(freeze) for a reboot and V(failover) for a
+        poweroff.
+      - A daemon that alone is started anew leaves its services running, whatever this says.
+    type: str
+    choices:
+      - conditional
+      - freeze
+      - failover
+      - migrate
+  shutdown_timeout:
+    description:
+      - Seconds that a node which is shut down has to be emptied, with O(shutdown=migrate) and while
+        it is drained. What is left then is stopped, and others start it.
+      - What shuts the node down must wait at least as long. The default is V(300).
+    type: float
+  placement:
+    description:
+      - By what nodes are compared when a service is placed, and how uneven their load is.
+      - V(count), which is the default, is the number of services.
+      - V(load) is the share of CPUs and memory that is in use, as the services declare it.
+    type: str
+    choices:
+      - count
+      - load
+  rebalance_on_start:
+    description:
+      - Start a stopped service on the best node, instead of the one on which it ran last.
+      - The default is V(false).
+    type: bool
+  rebalance:
+    description:
+      - Move services by itself, one at a time, while the load is uneven.
+      - The default is V(false).
+    type: bool
+  rebalance_threshold:
+    description:
+      - The imbalance above which that begins. It is the standard deviation of the nodes' loads
+        divided by their mean. The default is V(0.3).
+    type: float
+  rebalance_hold:
+    description:
+      - For how many rounds of 10 seconds the load must have been uneven. The default is V(3).
+    type: int
+  rebalance_margin:
+    description:
+      - The share of the imbalance that a move must take away to be worth it. The default is V(0.1).
+    type: float
+  max_workers:
+    description:
+      - How many services a node starts, stops or watches at the same time. The default is V(4).
+    type: int
+seealso:
+  - module: holdfast.ha.service
+  - module: holdfast.ha.rule
+  - module: holdfast.ha.node_maintenance
+"""
+
+EXAMPLES = r"""
+- name: Move the services away before a node is shut down, and even the load out
+  holdfast.ha.cluster_policy:
+    shutdown: migrate
+    placement: load
+    rebalance: true
+    rebalance_threshold: 0.2
+"""
+
+RETURN = r"""
+policy:
+  description: The whole policy as it is now.
+  returned: success
+  type: dict
+  sample:
+    shutdown: migrate
+    shutdown_timeout: 300.0
+    placement: load
+    rebalance_on_start: false
+    rebalance: true
+    rebalance_threshold: 0.2
+    rebalance_hold: 3
+    rebalance_margin: 0.1
+    max_workers: 4
+version:
+  description: The version of the wanted configuration.
+  returned: success
+  type: int
+  sample: 14
+"""
+
+from ..module_utils._holdfast.node.declare_policy import declare_policy
+from ..module_utils._module import NODE_OPTIONS, Options, run
+
+OPTIONS = NODE_OPTIONS.merge(
+    Options(
+        argument_spec={
+            "shutdown": {
+                "type": "str",
+                "choices": ["conditional", "freeze", "failover", "migrate"],
+            },
+            "shutdown_timeout": {"type": "float"},
+            "placement": {"type": "str", "choices": ["count", "load"]},
+            "rebalance_on_start": {"type": "bool"},
+            "rebalance": {"type": "bool"},
+            "rebalance_threshold": {"type": "float"},
+            "rebalance_hold": {"type": "int"},
+            "rebalance_margin": {"type": "float"},
+            "max_workers": {"type": "int"},
+        }
+    )
+)
+
+
+def main() -> None:
+    """Run the module."""
+    run(OPTIONS, declare_policy)
+
+
+if __name__ == "__main__":
+    main()

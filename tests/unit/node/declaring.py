@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The storage of a cluster on which a test declares things, and its manager's record."""
+
+from __future__ import annotations
+
+import json
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    declare,
+    declare_service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
+    MANAGER_LEASE,
+    ClusterStorage,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_maintenance import (  # noqa: E501
+    declare_maintenance,
+)
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    configuration,
+    create_storage,
+    document,
+    join,
+)
+from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import write_agent
+
+RESOURCE = {"name": "r", "agent": "ocf:test:thing", "parameters": {"path": "/srv/x"}}
+
+
+class Cluster:
+    """The storage of a cluster of which n1 is on, and its manager's record."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        create_storage(folder)
+        write_agent(folder / "ocf", "exit 0")
+        self.configuration = configuration(folder)
+        self.path = self.configuration.folder / "node.json"
+        self.path.write_text(json.dumps(document(folder)))
+        self.host = join(self.configuration)
+        self.storage = ClusterStorage(self.configuration)
+        self.storage.adopt_host_lease()
+        self.epoch = self.storage.leases.acquire(MANAGER_LEASE)
+
+    def manager_says(self, version, services=None, nodes=None):
+        """Write the manager's record."""
+        state = ClusterState(self.epoch, "n1", version, 1, 1, services or {}, nodes or {})
+        self.storage.write_manager(state)
+
+    def wanted(self):
+        return self.storage.read_wanted()[0]
+
+    def service(self, name="web", check=False, **changes):
+        options = {
+            "config": str(self.path),
+            "name": name,
+            "state": "started",
+            "resources": None,
+            "max_restart": None,
+            "max_relocate": None,
+            "failback": None,
+            "wait": False,
+            "timeout": 0.3,
+        }
+        return declare_service.declare_service({**options, **changes}, check)
+
+    def rule(self, name="sides", check=False, **changes):
+        options = {
+            "config": str(self.path),
+            "name": name,
+            "state": "present",
+            "services": ["web"],
+            "nodes": None,
+            "strict": False,
+            "affinity": None,
+        }
+        return declare.declare_rule({**options, **changes}, check)
+
+    def maintenance(self, state="drained", check=False, **changes):
+        options = {
+            "config": str(self.path),
+            "node": "n2",
+            "state": state,
+            "reason": "disks",
+            "owner": "ada",
+            "until": None,
+            "duration": None,
+            "wait": False,
+            "timeout": 0.3,
+        }
+        return declare_maintenance({**options, **changes}, check)
+
+    def close(self):
+        self.storage.close()
+        self.host.close()

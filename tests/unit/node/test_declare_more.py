@@ -1,0 +1,282 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is declared beside services and rules: requests, moves, policies, a disarmed cluster."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    HoldfastError,
+    InputError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+    Event,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    await_manager,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    declare_move as declare_move_room,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
+    ClusterStorage,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_disarm import (
+    declare_cluster_maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_maintenance import (  # noqa: E501
+    declare_maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_move import (
+    declare_move,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_policy import (
+    declare_policy,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
+    change_wanted,
+)
+from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    configuration,
+)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    found = Cluster(tmp_path)
+    yield found
+    found.close()
+
+
+def test_an_error_is_cleared_by_a_request_and_only_where_there_is_one(cluster):
+    cluster.service(resources=[RESOURCE])
+    cluster.manager_says(1, {"web": ServiceStatus(ServiceState.ERROR, reason="it failed")})
+    told = cluster.service(check=True, clear_error=True)
+    assert (told.changed, told.values["cleared"], cluster.wanted().requests) == (True, True, {})
+    assert cluster.service(clear_error=True).changed
+    assert cluster.wanted().requests["web"].kind == "clear"
+    cluster.manager_says(2, {"web": ServiceStatus(ServiceState.STARTED, "n1")})
+    assert not cluster.service(clear_error=True).changed
+
+
+def test_a_stop_with_a_timeout_is_asked_for_once(cluster):
+    cluster.service(resources=[RESOURCE])
+    assert cluster.service(state="stopped", stop_within=7.0).changed
+    request = cluster.wanted().requests["web"]
+    assert (request.kind, request.timeout) == ("stop", 7.0)
+    assert not cluster.service(state="stopped", stop_within=9.0).changed
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"stop_within": 5.0}, "stop_within: 5.0 is not accepted; expected it only with state"),
+        ({"state": "stopped", "stop_within": 0.0}, "expected seconds from 1 to 86400"),
+        ({"state": "stopped", "clear_error": True}, "expected it only with state=started"),
+        ({"node": "n9"}, "node: 'n9' is not accepted; expected one of the cluster's nodes (n1,"),
+        ({"after": ["db"]}, "after: 'db' is not accepted; expected the id of a declared service"),
+        ({"live_migration": True}, "ocf:test:thing has no action migrate_to and migrate_from"),
+        ({"cpus": -1.0}, "cpus: -1.0 is not accepted; expected a number of CPUs from 0 to 10000"),
+        ({"backoff": 400.0}, "expected seconds from backoff, which is 400, on"),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_what_a_service_cannot_be_is_refused_in_check_mode_too(cluster, changes, part, check):
+    with pytest.raises(InputError) as caught:
+        cluster.service(resources=[RESOURCE], check=check, **changes)
+    assert part in str(caught.value)
+    assert cluster.wanted().version == 0
+
+
+def test_no_more_services_are_kept_apart_than_there_are_nodes(cluster):
+    for name in ("a", "b", "c", "d"):
+        cluster.service(name, resources=[RESOURCE])
+    cluster.rule(services=["a", "b", "c"], affinity="apart")
+    with pytest.raises(InputError, match="at most 3 services to be kept apart"):
+        cluster.rule(services=["a", "b", "c", "d"], affinity="apart")
+    cluster.rule("near", services=["a", "d"], affinity="together")
+
+
+def policy(cluster, check=False, **changes):
+    return declare_policy({"config": str(cluster.path), **changes}, check)
+
+
+def test_a_policy_changes_only_where_it_is_given(cluster):
+    told = policy(cluster, check=True, shutdown="migrate", rebalance_hold=5)
+    done = policy(cluster, shutdown="migrate", rebalance_hold=5)
+    assert (told.before, told.after) == (done.before, done.after)
+    assert (done.after["shutdown"], done.after["rebalance_hold"]) == ("migrate", 5)
+    assert {**done.after, "shutdown": "conditional", "rebalance_hold": 3} == done.before
+    again = policy(cluster, rebalance_hold=5, max_workers=None)
+    assert (again.changed, again.after) == (False, done.after)
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"shutdown": "never"}, "shutdown: 'never' is not accepted; expected one of conditional"),
+        ({"max_workers": 0}, "max_workers: 0 is not accepted; expected a whole number of workers"),
+        ({"rebalance_hold": 2.5}, "expected a whole number of rounds"),
+        ({"rebalance_margin": 1.5}, "expected a share from 0 to 1"),
+        ({"rebalance": "maybe"}, "rebalance: 'maybe' is not accepted; expected true or false"),
+        ({"shutdown_timeout": -1}, "expected seconds from 0 to 86400"),
+    ],
+)
+def test_a_policy_that_makes_no_sense_is_refused(cluster, changes, part):
+    with pytest.raises(InputError) as caught:
+        policy(cluster, **changes)
+    assert part in str(caught.value)
+
+
+def move(cluster, check=False, **changes):
+    options = {"config": str(cluster.path), "name": "web", "node": "n2", "live": True}
+    return declare_move({**options, "wait": False, "timeout": 0.3, **changes}, check)
+
+
+@pytest.fixture
+def movable(cluster):
+    """The cluster with web on n1, all nodes online, and n3 being drained."""
+    cluster.service(resources=[RESOURCE])
+    cluster.service("off", state="stopped", resources=[RESOURCE])
+    drained = {
+        **{"config": str(cluster.path), "node": "n3", "state": "drained", "reason": "x"},
+        **{"owner": "x", "wait": False, "timeout": 0.3},
+    }
+    declare_maintenance(drained, False)
+    for node in ("n1", "n2", "n3"):
+        there = ClusterStorage(configuration(cluster.folder, node))
+        there.write_report(Report(node))
+        there.close()
+    cluster.web = {"web": ServiceStatus(ServiceState.STARTED, "n1")}
+    cluster.online = {name: NodeStatus(NodeState.ONLINE) for name in ("n1", "n2", "n3")}
+    cluster.manager_says(3, cluster.web, cluster.online)
+    return cluster
+
+
+def test_a_move_is_told_in_check_mode_and_asked_for_once(movable):
+    told = move(movable, check=True)
+    assert (told.changed, movable.wanted().requests) == (True, {})
+    done = move(movable, live=False)
+    assert (told.before, told.after) == (done.before, done.after)
+    assert done.before == {"web": {"node": "n1"}}
+    request = movable.wanted().requests["web"]
+    assert (request.kind, request.node, request.live) == ("move", "n2", False)
+    assert not move(movable, node="n1").changed
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        ServiceStatus(ServiceState.STARTED, "n2"),
+        ServiceStatus(ServiceState.RELOCATE, "n1", target="n2"),
+        ServiceStatus(ServiceState.STOPPED, last_node="n2"),
+    ],
+)
+def test_what_is_there_or_on_its_way_is_left_alone(movable, status):
+    movable.manager_says(3, {"web": status}, movable.online)
+    assert not move(movable).changed
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"node": "n9"}, "node: 'n9' is not accepted; expected one of the cluster's nodes"),
+        (
+            {"node": "n3"},
+            "a node that can take service 'web' now; n3: it is in maintenance",
+        ),
+        (
+            {"name": "nobody"},
+            "name: 'nobody' is not accepted; expected the id of a declared",
+        ),
+        ({"name": "off"}, "Service 'off' is not taken up by the manager yet"),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_a_move_that_the_manager_would_refuse_is_refused_before(movable, changes, part, check):
+    with pytest.raises(HoldfastError) as caught:
+        move(movable, check, **changes)
+    assert part in str(caught.value)
+    assert not movable.wanted().requests
+
+
+@pytest.mark.parametrize("state", [ServiceState.ERROR, ServiceState.FENCE, ServiceState.FREEZE])
+def test_what_can_not_be_moved_just_now_says_what_it_is(movable, state):
+    status = ServiceStatus(state, "n1", reason="so it is")
+    movable.manager_says(3, {"web": status}, movable.online)
+    with pytest.raises(HoldfastError, match=f"it is {state.value}: so it is"):
+        move(movable)
+
+
+def test_a_refusal_ends_the_wait_for_a_move_at_once(movable, monkeypatch):
+    def refuse(_configuration, plan, **more):
+        change = change_wanted(_configuration, plan, **more)
+        event = Event(5.0, "refused", "n2", "web", "asked to move to n2: it is off")
+        says = ClusterState(movable.epoch, "n1", 4, 1, 1, movable.web, movable.online)
+        movable.storage.write_manager(says.with_event(event))
+        return change
+
+    monkeypatch.setattr(declare_move_room, "change_wanted", refuse)
+    with pytest.raises(HoldfastError) as caught:
+        move(movable, wait=True, timeout=60.0)
+    assert str(caught.value) == (
+        "Service 'web' was not moved to n2: asked to move to n2: it is off; see holdfast why."
+    )
+
+
+def disarm(cluster, check=False, **changes):
+    options = {
+        **{"config": str(cluster.path), "state": "present", "mode": "freeze", "reason": "disks"},
+        **{"owner": "ada", "until": None, "duration": None, "wait": False, "timeout": 0.3},
+    }
+    return declare_cluster_maintenance({**options, **changes}, check)
+
+
+def test_a_cluster_is_disarmed_once_and_armed_once(cluster):
+    told, done = disarm(cluster, check=True), disarm(cluster)
+    assert (told.changed, done.changed) == (True, True)
+    assert cluster.wanted().disarm == "freeze"
+    assert done.values["disarm"]["owner"] == "ada"
+    assert not disarm(cluster, reason=None, owner=None).changed
+    told, armed = disarm(cluster, check=True, state="absent"), disarm(cluster, state="absent")
+    assert (told.changed, told.before, told.after) == (armed.changed, armed.before, armed.after)
+    assert (cluster.wanted().disarm, cluster.wanted().disarmed_by) == ("", None)
+    assert not disarm(cluster, state="absent").changed
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"duration": 5.0}, "duration: 5.0 is not accepted; expected it only with mode=hold"),
+        ({"until": "2090-01-01T10:00:00Z"}, "expected it only with mode=hold"),
+    ],
+)
+def test_a_disarmed_cluster_has_no_expiry(cluster, changes, part):
+    with pytest.raises(InputError) as caught:
+        disarm(cluster, **changes)
+    assert part in str(caught.value)
+
+
+def test_a_cluster_is_not_disarmed_in_two_ways_nor_in_maintenance(cluster):
+    disarm(cluster)
+    with pytest.raises(InputError, match="'freeze', as the cluster is disarmed already"):
+        disarm(cluster, mode="ignore")
+    disarm(cluster, state="absent")
+    disarm(cluster, mode="hold")
+    with pytest.raises(InputError, match="global maintenance is in force: end that first"):
+        disarm(cluster, check=True)
+
+
+def test_a_wait_for_disarming_says_what_is_under_way(cluster, monkeypatch):
+    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    cluster.manager_says(1, {"web": ServiceStatus(ServiceState.RELOCATE, "n1", target="n2")})
+    with pytest.raises(HoldfastError) as caught:
+        disarm(cluster, wait=True)
+    assert str(caught.value).startswith("The cluster is armed; under way: web (relocate) after 0.3")

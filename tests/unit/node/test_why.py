@@ -1,0 +1,141 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a service or a node is as it is: each question has an answer, and nothing is cut short."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
+    MOVE,
+    Request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    Event,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.why import (
+    render_why,
+    why_node,
+    why_service,
+)
+from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
+    service,
+    started,
+    state,
+    wanted,
+)
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    create_storage,
+    document,
+)
+
+REJECTED = (("n1", "its start failed there"), ("n3", "it is in maintenance"))
+EVENTS = (
+    Event(900.0, "start", "n1", "web", "it was there last"),
+    Event(910.0, "failed", "n1", "web", "r: exit 1"),
+    Event(910.0, "start", "n2", "web", "the only node that can take it", REJECTED),
+    Event(920.0, "online", "n1", "", "back after a new start"),
+    Event(930.0, "start", "n1", "db", "it was there last"),
+)
+RUNS = started("n2", since=911.0, reason="the only node that can take it", failed_nodes=("n1",))
+
+
+def of_service(status=RUNS, wanted_=None, **changes):
+    cluster = state({"web": status}, events=EVENTS, **changes)
+    return why_service("web", cluster, wanted_ or wanted(service()), 1000.0)
+
+
+def test_the_last_choice_is_told_with_those_that_were_rejected():
+    why = of_service()
+    assert why["choice"]["node"] == "n2"
+    assert why["choice"]["rejected"] == [list(one) for one in REJECTED]
+    assert [one["kind"] for one in why["history"]] == ["start", "failed", "start"]
+    text = render_why(why)
+    assert "web is started on n2, for 1m 29s" in text
+    for part in ("n1: its start failed there", "n3: it is in maintenance", "failed on  n1"):
+        assert part in text
+
+
+def test_all_that_binds_a_service_is_told():
+    asked = wanted(
+        service(after=("db",)),
+        service("db"),
+        node_rules={"where": NodeRule("where", ("web",), {"n1": 1, "n2": 2}, strict=True)},
+        service_rules={"pair": ServiceRule("pair", ("web", "db"), "apart")},
+        requests={"web": Request(MOVE, 50.0, "n3")},
+    )
+    waiting = started("", state=ServiceState.STOPPED, crashes=4, not_before=1020.0)
+    text = render_why(of_service(waiting, asked))
+    for part in (
+        "where: only on n2 (2), n1 (1)",
+        "pair: apart: web, db",
+        "after      db",
+        "20s more, after 4 failures in a row",
+        "asked for  move n3, not answered yet",
+    ):
+        assert part in text
+
+
+def test_a_service_that_nobody_looked_at_yet_says_so():
+    why = why_service("web", state({}), wanted(service()), 1000.0)
+    assert why["reason"] == "not looked at by a manager yet"
+    assert why["choice"] is None
+    assert "web is probe" in render_why(why)
+
+
+def test_that_nothing_is_done_at_all_is_told_with_its_reason():
+    held = of_service(hold=Maintenance("new switches", "ada", 5.0))
+    assert "global maintenance (by ada: new switches)" in render_why(held)
+    assert "disarmed (freeze)" in render_why(of_service(disarm="disarmed", disarm_mode="freeze"))
+
+
+def test_a_node_is_told_with_its_proof_and_what_it_has():
+    dead = NodeStatus(
+        NodeState.OFF, 950.0, "fenced", proof="plug n1 is off", fenced=(940.0,), power="left off"
+    )
+    cluster = state({"web": started("n1", reason="so it is")}, {"n1": dead}, events=EVENTS)
+    drained = wanted(service(), maintenance={"n1": Maintenance("kernel", "ada", 5.0)})
+    why = why_node("n1", cluster, drained, 1000.0)
+    assert [one["kind"] for one in why["history"]] == ["online"]
+    text = render_why(why)
+    for part in ("n1 is off, for 50s", "plug n1 is off", "left off", "by ada: kernel"):
+        assert part in text
+    assert "web (started): so it is" in text
+
+
+def test_a_reason_drives_no_terminal_and_is_never_cut_short():
+    nasty = RUNS.reason + " \x1b[31m\n" + "x" * 300
+    text = render_why(of_service(started("n2", reason=nasty)), width=60)
+    assert "\x1b" not in text
+    assert text.replace(" ", "").replace("\n", "").count("x" * 300) == 1
+
+
+@pytest.fixture
+def config(tmp_path):
+    create_storage(tmp_path)
+    path = tmp_path / "node.json"
+    path.write_text(json.dumps(document(tmp_path)))
+    return str(path)
+
+
+def test_the_command_answers_for_nodes_and_names_what_it_does_not_know(config, capsys):
+    assert main(["why", "n1", "--config", config]) == 0
+    assert "n1 is unknown" in capsys.readouterr().out
+    assert main(["why", "n1", "--json", "--config", config]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "node"
+    assert main(["why", "n4", "--config", config]) == 2
+    assert "'n4' is not accepted; expected the id of a service or the name" in (
+        capsys.readouterr().err
+    )
