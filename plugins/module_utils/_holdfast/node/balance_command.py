@@ -90,8 +90,6 @@ def _run(asked: Asked, progress: Progress) -> None:
 
     cluster, only = _prepared(asked)
     output.save(cluster, "original", "before", asked)
-    if not asked.json:
-        output.say_tags(cluster, asked)
     if not cluster.names:
         sys.stdout.write("Cluster is empty, exiting.\n")
         return
@@ -121,6 +119,7 @@ def _run(asked: Asked, progress: Progress) -> None:
 def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
     """Return the cluster as the options want it looked at, and which instances may move."""
     from ..placement.balance import setup
+    from .balance_output import say_tags
 
     cluster, warnings = _read(asked)
     only = setup.choose_instances(
@@ -129,6 +128,8 @@ def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
     if warnings and asked.verbose > 0:
         lines = "".join([f"  - {warning}\n" for warning in warnings])
         sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")
+    if not asked.json:
+        say_tags(cluster, asked)
     loads = asked.last("dynu-file")
     if asked.has("ignore-dynu"):
         setup.set_loads(cluster, None)

@@ -19,7 +19,7 @@ from math import inf
 from operator import add, mul
 
 from ..score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, RESERVED
-from .chords import Chords
+from .chords import LOADS, Chords
 from .estimate import ROLES, WEIGHT, kept_without
 from .load_gaps import LoadGaps
 from .moves import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
@@ -93,10 +93,7 @@ class Bounds:
         self._forced = forced
         self._chords = Chords(score, reach, units, forced, weights)
         self._follow(score)
-        self._even = [
-            p[CPU_LOAD] == p[MEMORY_LOAD] == p[NET_LOAD] == p[DISK_LOAD] == 1.0
-            for _s, _t, p, _q, _i in self._classes
-        ]
+        self._even = self._all_even(score)
         self._steps = [
             {roles: self._brief(steps) for roles, steps in _all_steps(p, q).items()}
             for _s, _t, p, q, _i in self._classes
@@ -138,6 +135,13 @@ class Bounds:
                 vectors = self._brief(_squared(first)), self._brief(_squared(second))
                 self._classes.append((*vectors, first, second, plain))
             self._class_of[index] = numbers[key]
+
+    def _all_even(self, score: Score) -> bool:
+        """Return whether every instance has one of each load, and all loads of a node are equal."""
+        loads = (*LOADS, DISK_LOAD)
+        return all(
+            sizes[place] == 1.0 for _s, _t, sizes, _q, _i in self._classes for place in loads
+        ) and all(row[CPU_LOAD] == row[MEMORY_LOAD] == row[NET_LOAD] for row in score.rows.values())
 
     def _brief(self, vector: Sizes) -> Sizes:
         """Return of *vector* what is not counted with another place."""
@@ -331,7 +335,7 @@ class Bounds:
                 continue
             number = self._class_of[index]
             first, second = self._least_primary[number], self._least_secondary[number]
-            if not self._even[number]:
+            if not self._even:
                 for kind, bound in self._parts[index]:
                     bound += self._gap_of(index, kind)
                     bound += first if kind in ON_PRIMARY else 0 if kind == FAILOVER else second
@@ -361,7 +365,7 @@ class Bounds:
         disks, rest, disk_load, loads = self._gaps
         instance = self._instances[index]
         gap = disks if kind == SECONDARY else disks + rest
-        if not self._even[self._class_of[index]]:
+        if not self._even:
             return gap + disk_load + loads
         if kind != FAILOVER:
             gap += self._loads.leaving(True, _disks_leave(instance, kind))
@@ -386,7 +390,7 @@ class Bounds:
         start = bound + disks + (0.0 if kind == SECONDARY else rest)
         rows = self._score.rows
         source, leaves = rows.get(instance.primary), rows.get(_disks_leave(instance, kind))
-        if not self._even[number] or source is None or leaves is None:
+        if not self._even or source is None or leaves is None:
             start += disk_load + loads
             left = most - start
             near = [(value, place) for place, value in enumerate(row) if value <= left]

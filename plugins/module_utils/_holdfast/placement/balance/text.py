@@ -145,7 +145,7 @@ def shown_commands(text: str) -> str:
 
 def _steps(names: Names, made: Made) -> list[str]:
     instance = made.before
-    running = instance.state in RUNNING_STATES and not instance.forthcoming
+    running = instance.state in RUNNING_STATES
     word = "migrate" if running else "failover"
     name = names.short(instance.name)
     if made.kind == ANYWHERE:
@@ -169,7 +169,7 @@ def instance_table(cluster: Cluster, scope: Sequence[int]) -> str:
         nodes = cluster.nodes
         rows.append(
             [
-                "R" if instance.running_memory or _runs(instance) else " ",
+                "R" if instance.state in RUNNING_STATES else " ",
                 instance.name,
                 nodes[instance.primary].name,
                 nodes[instance.secondary].name if instance.secondary >= 0 else "",
@@ -192,10 +192,6 @@ def instance_table(cluster: Cluster, scope: Sequence[int]) -> str:
         ]
         lines.append(" " + " ".join(cells) + "\n")
     return "".join(lines)
-
-
-def _runs(instance: Instance) -> bool:
-    return instance.state in RUNNING_STATES and not instance.forthcoming
 
 
 def show_short(value: float) -> str:
