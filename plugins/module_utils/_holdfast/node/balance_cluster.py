@@ -11,7 +11,8 @@ from typing import Any
 
 from ..errors import ClusterDataError
 from ..placement.balance.moves import MoveLimits
-from ..placement.balance.plan import PlanLimits, make_plan
+from ..placement.balance.plan import make_plan
+from ..placement.balance.planner import PlanLimits
 from ..placement.balance.report import describe_plan
 from ..placement.balance.run import StopRule, optimal_score, run_as_hbal
 from ..placement.balance.setup import choose_group, choose_instances, settled
@@ -43,6 +44,7 @@ def plan_balance(options: Mapping[str, Any], check: bool) -> Result:
             options["most_copied"],
             gain_per_gib=options["gain_per_gib"],
             good_score=optimal_score(cluster, scope),
+            swaps=options["swaps"],
         )
         plan = make_plan(cluster, scope, limits, aims, only)
     values = describe_plan(cluster, scope, plan, limits, only)

@@ -220,7 +220,8 @@ def _plan(
     if asked.like_hbal:
         stop = StopRule(asked.least_gain, asked.gain_limit, asked.least_score, asked.most_moves)
         return run_as_hbal(cluster, scope, limits, stop, only, say)
-    from ..placement.balance.plan import PlanLimits, make_plan
+    from ..placement.balance.plan import make_plan
+    from ..placement.balance.planner import PlanLimits
 
     aims = PlanLimits(
         asked.most_moves,
@@ -229,5 +230,6 @@ def _plan(
         fair_score=asked.gain_limit,
         fair_gain=asked.least_gain,
         good_score=optimal_score(cluster, scope) + asked.least_score,
+        swaps=asked.has("swaps"),
     )
     return make_plan(cluster, scope, limits, aims, only, progress.tell)

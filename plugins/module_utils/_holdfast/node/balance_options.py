@@ -53,6 +53,7 @@ OPTIONS = (
     ("", "like-hbal", NONE, "", "make the moves that hbal makes, without N+1 on the way"),
     ("", "most-copied", NEEDED, "GIB", "copy at most so many GiB; not with --like-hbal"),
     ("", "gain-per-gib", NEEDED, "GAIN", "the least gain for each GiB; not with --like-hbal"),
+    ("", "swaps", NONE, "", "also swap instances where that takes more moves than hbal makes"),
     ("", "json", NONE, "", "print the plan as JSON, with what blocks better moves"),
     ("V", "version", NONE, "", "show the version"),
     ("h", "help", NONE, "", "show this help"),
@@ -119,7 +120,7 @@ class Asked:
         for name, text in REFUSED.items():
             if self.has(name):
                 raise ClusterDataError(text)
-        for name in ("most-copied", "gain-per-gib"):
+        for name in ("most-copied", "gain-per-gib", "swaps"):
             if self.like_hbal and self.has(name):
                 raise ClusterDataError(f"--{name} cannot be given with --like-hbal")
 

@@ -42,6 +42,17 @@ class Made:
         return STEPS[self.kind].format(names(self.target) if self.target >= 0 else "")
 
 
+class Worth:
+    """What a plan comes to: its score, its moves and the MiB that it copies."""
+
+    __slots__ = ("copied", "moves", "score")
+
+    def __init__(self, score: float, moves: int, mebibytes: int) -> None:
+        self.score = score
+        self.moves = moves
+        self.copied = mebibytes
+
+
 class Plan:
     """Moves in order; the scores before and after; the cluster after."""
 
@@ -58,6 +69,11 @@ class Plan:
     def copied(self) -> int:
         """How many MiB of disks the plan copies."""
         return sum(copied(step.before, step.kind) for step in self.steps)
+
+    @property
+    def worth(self) -> Worth:
+        """What the plan comes to."""
+        return Worth(self.score_after, len(self.steps), self.copied)
 
 
 def made_of(before: Instance, choice: Choice, score: float) -> Made:
