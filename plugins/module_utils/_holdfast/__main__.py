@@ -12,6 +12,10 @@ if __name__ == "__main__":
         from .node.iallocator_command import main_and_exit
 
         main_and_exit(sys.argv[2:])
+    if sys.argv[1:2] == ["balance"]:
+        from .node.balance_command import main_and_exit
+
+        main_and_exit(sys.argv[2:])
     from .node.command import main
 
     raise SystemExit(main(sys.argv[1:]))

@@ -34,6 +34,10 @@ def main(arguments: Sequence[str]) -> int:
         from .iallocator_command import main as answer
 
         return answer(arguments[1:])
+    if arguments[:1] == ["balance"]:
+        from .balance_command import main as balance
+
+        return balance(arguments[1:])
     parser = _parser()
     options = parser.parse_args(list(arguments))
     try:
@@ -87,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"
     )
+    commands.add_parser("balance", add_help=False, help="balance a cluster as hbal does, or better")
 
     leave = commands.add_parser(
         "leave",

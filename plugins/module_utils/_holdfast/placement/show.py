@@ -35,7 +35,7 @@ def show_group(group: Group) -> str:
     return (
         f"Group {{name = {quoted(group.name)}, uuid = {quoted(group.uuid)}, "
         f"idx = {group.index}, allocPolicy = {PLACING[group.placing]}, "
-        f"networks = {quoted_list(group.networks)}, iPolicy = {_show_policy(group.policy)}, "
+        f"networks = {quoted_list(group.networks)}, iPolicy = {show_policy(group.policy)}, "
         f"allTags = {quoted_list(group.tags)}}}"
     )
 
@@ -59,7 +59,8 @@ def show_number(value: float) -> str:
     return f"{mantissa}{'0' if mantissa.endswith('.') else ''}e{int(exponent)}"
 
 
-def _show_policy(policy: Policy) -> str:
+def show_policy(policy: Policy) -> str:
+    """Return all of *policy* as a Haskell program shows a record."""
     ranges = ",".join(
         [
             f"MinMaxISpecs {{minMaxISpecsMinSpec = {_show_spec(least)}, "

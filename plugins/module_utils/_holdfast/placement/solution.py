@@ -93,8 +93,8 @@ def show_metric(metric: Metric) -> str:
 def fixed(value: float, places: int) -> str:
     """Return *value* with *places* decimals, rounded as Haskell's printf does.
 
-    It rounds the shortest decimal text that names the number, a 5 away from zero; C
-    rounds the number itself.
+    It rounds the shortest decimal text that names the number, a half to the even digit;
+    C rounds the number itself.
     """
     digits, _e, exponent = repr(abs(value)).partition("e")
     whole, _dot, fraction = digits.partition(".")
@@ -106,7 +106,8 @@ def fixed(value: float, places: int) -> str:
             fraction = fraction.ljust(shift, "0")
             whole, fraction = whole + fraction[:shift], fraction[shift:]
     number = int(whole + fraction[:places].ljust(places, "0"))
-    if fraction[places : places + 1] >= "5":
+    rest = fraction[places:]
+    if rest[:1] >= "5" and (number % 2 or rest[:1] > "5" or rest[1:].strip("0")):
         number += 1
     text = str(number).rjust(places + 1, "0")
     sign = "-" if value < 0 and number else ""

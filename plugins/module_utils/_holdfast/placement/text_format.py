@@ -41,8 +41,10 @@ _state = one_of("InstanceStatus", INSTANCE_STATES)
 _template = one_of("DiskTemplate", DISK_TEMPLATES)
 
 
-def read_text(text: str) -> tuple[Cluster, list[str]]:
+def read_text(text: str, exclusion: tuple[str, ...] = ()) -> tuple[Cluster, list[str]]:
     """Return the cluster that *text* describes, and what looks wrong in it.
+
+    Tags of instances that start with one of *exclusion* exclude each other as well.
 
     Raises `ClusterDataError` with htools' words if it is not in the format.
     """
@@ -66,13 +68,17 @@ def read_text(text: str) -> tuple[Cluster, list[str]]:
         _read_policy_line(cluster, line)
     for node in nodes:
         assembly.add_node(node)
-    return cluster, finish(assembly, instances)
+    return cluster, finish(assembly, instances, exclusion)
 
 
-def finish(assembly: Assembly, instances: list[Instance]) -> list[str]:
+def finish(
+    assembly: Assembly, instances: list[Instance], exclusion: tuple[str, ...] = ()
+) -> list[str]:
     """Add *instances* to a cluster whose nodes are there; return what looks wrong."""
     cluster = assembly.cluster
-    assembly.set_rules(TagRules(cluster.tags))
+    rules = TagRules(cluster.tags)
+    rules.exclusion += exclusion
+    assembly.set_rules(rules)
 
     def read_instance(index: int) -> Instance:
         instance = instances[index]

@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the module ``balance`` does: read a cluster, plan, write the cluster as it will be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import ClusterDataError
+from ..placement.balance.moves import MoveLimits
+from ..placement.balance.plan import make_plan
+from ..placement.balance.planner import PlanLimits
+from ..placement.balance.report import describe_plan
+from ..placement.balance.run import StopRule, optimal_score, run_as_hbal
+from ..placement.balance.setup import choose_group, choose_instances, settled
+from ..placement.text_format import write_text
+from ..result import Result
+from ..storage.whole_file import write_text as write_file
+from .cluster_source import read_cluster, read_source
+
+
+def plan_balance(options: Mapping[str, Any], check: bool) -> Result:
+    """Plan to balance the cluster that *options* name; write ``dest`` unless this is *check*.
+
+    The options are those of the module.  Raises `ClusterDataError` if the cluster cannot
+    be read, or a group or instance is not there.
+    """
+    source = options["src"]
+    text = json.dumps(options["cluster"]) if source is None else read_source(source)
+    cluster, warnings = read_cluster(text, options["static_node_memory"])
+    group = choose_group(cluster, options["group"])
+    scope = [node.index for node in cluster.nodes if node.group == group]
+    limits = MoveLimits(options["evacuate"], options["disk_moves"], options["instance_moves"])
+    only = choose_instances(cluster, options["select"], options["exclude"])
+    if options["like_hbal"]:
+        stop = StopRule(most_moves=options["most_moves"])
+        plan = run_as_hbal(cluster, scope, limits, stop, only)
+    else:
+        aims = PlanLimits(
+            options["most_moves"],
+            options["most_copied"],
+            gain_per_gib=options["gain_per_gib"],
+            good_score=optimal_score(cluster, scope),
+            swaps=options["swaps"],
+        )
+        plan = make_plan(cluster, scope, limits, aims, only)
+    values = describe_plan(cluster, scope, plan, limits, only)
+    before, after = write_text(cluster), write_text(settled(plan.cluster))
+    changed = _keep(options["dest"], after, check)
+    return Result(changed, values, before, after if plan.steps else before, warnings)
+
+
+def _keep(dest: str | None, text: str, check: bool) -> bool:
+    """Have *text* in the file *dest*, if there is to be one; return whether that changes it."""
+    if dest is None:
+        return False
+    path = Path(dest)
+    try:
+        there = path.read_text(encoding="utf-8") if path.exists() else None
+        if there == text:
+            return False
+        if not check:
+            write_file(path, text)
+    except OSError as error:
+        raise ClusterDataError(f"{dest} cannot be written: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ClusterDataError(f"{dest} is not UTF-8 text: {error.reason}") from None
+    return True

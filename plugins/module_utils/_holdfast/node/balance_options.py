@@ -1,0 +1,151 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``holdfast balance`` is asked for: hbal's options (htools 3.0.2) and our own."""
+
+from __future__ import annotations
+
+from ..errors import ClusterDataError
+from .cluster_source import STATIC_NODE_MEMORY
+from .htools_options import MAYBE, NEEDED, NONE, CommandLine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .htools_options import Settings
+
+OPTIONS = (
+    ("p", "print-nodes", MAYBE, "FIELDS", "print the nodes before and after"),
+    ("", "print-instances", NONE, "", "print the instances before and after"),
+    ("C", "print-commands", MAYBE, "FILE", "print Ganeti's commands, or write them to FILE"),
+    ("t", "text-data", NEEDED, "FILE", "take the cluster from FILE, in the text format"),
+    ("I", "ialloc-src", NEEDED, "FILE", "take the cluster from FILE, an allocator's request"),
+    ("E", "evac-mode", NONE, "", "only move instances off nodes that are offline or drained"),
+    ("", "restricted-migration", NONE, "", "no other primary, unless the old one is drained"),
+    ("m", "master", NEEDED, "ADDRESS", "refused: the cluster has to be in a file"),
+    ("L", "luxi", MAYBE, "SOCKET", "refused: the cluster has to be in a file"),
+    ("X", "exec", NONE, "", "refused: print the commands (-C) and run them"),
+    ("", "first-job-group", NONE, "", "accepted: nothing is executed"),
+    ("", "reason", NEEDED, "REASON", "accepted: nothing is executed"),
+    ("G", "group", NEEDED, "ID", "the node group to balance, by name or uuid"),
+    ("l", "max-length", NEEDED, "N", "make N moves at most"),
+    ("v", "verbose", NONE, "", "say more"),
+    ("q", "quiet", NONE, "", "say less"),
+    ("O", "offline", NEEDED, "NODE", "count NODE as offline; may be repeated"),
+    ("", "static-kvm-node-memory", NEEDED, "N", "MiB a KVM node needs itself; 0: as reported"),
+    ("e", "min-score", NEEDED, "EPSILON", "stop so near to the score that N+1 costs at least"),
+    ("", "max-cpu", NEEDED, "RATIO", "most virtual cores for each core of a node"),
+    ("", "min-disk", NEEDED, "RATIO", "least share of a node's disk to keep free"),
+    ("g", "min-gain", NEEDED, "DELTA", "least gain of a move where the score is good"),
+    ("", "min-gain-limit", NEEDED, "SCORE", "the score that is good enough for --min-gain"),
+    ("", "no-disk-moves", NONE, "", "copy no disks"),
+    ("", "select-instances", NEEDED, "INSTS", "move these only"),
+    ("", "no-instance-moves", NONE, "", "change secondaries only"),
+    ("", "ignore-soft-errors", NONE, "", "ignore soft limits"),
+    ("U", "dynu-file", NEEDED, "FILE", "take instances' loads from FILE"),
+    ("", "ignore-dynu", NONE, "", "count no loads"),
+    ("", "mond", MAYBE, "CHOICE", "accepted with 'no': monitoring daemons are not asked"),
+    ("", "mond-data", NEEDED, "FILE", "refused: monitoring daemons' data is not read"),
+    ("", "exit-on-missing-mond-data", NONE, "", "accepted: monitoring daemons are not asked"),
+    ("", "mond-xen", NONE, "", "accepted: monitoring daemons are not asked"),
+    ("", "exclusion-tags", NEEDED, "TAG,...", "instances with equal tags of these keep apart"),
+    ("", "exclude-instances", NEEDED, "INSTS", "do not move these"),
+    ("S", "save", NEEDED, "FILE", "save the cluster to FILE.original and FILE.balanced"),
+    ("", "priority", NEEDED, "PRIO", "accepted: nothing is executed"),
+    ("", "like-hbal", NONE, "", "make the moves that hbal makes, without N+1 on the way"),
+    ("", "most-copied", NEEDED, "GIB", "copy at most so many GiB; not with --like-hbal"),
+    ("", "gain-per-gib", NEEDED, "GAIN", "the least gain for each GiB; not with --like-hbal"),
+    ("", "swaps", NONE, "", "also swap instances where that takes more moves than hbal makes"),
+    ("", "json", NONE, "", "print the plan as JSON, with what blocks better moves"),
+    ("V", "version", NONE, "", "show the version"),
+    ("h", "help", NONE, "", "show this help"),
+)
+"""Each option's letter, name, whether it takes a value, the value's name, and its help."""
+
+REFUSED = {
+    "master": "-m: a cluster is not asked over the network; save it to a file and give it with -t",
+    "luxi": "-L: Ganeti's daemon is not asked; save the cluster to a file and give it with -t",
+    "exec": "-X: nothing is executed; write the commands with -C FILE and run that file",
+    "mond-data": "--mond-data: the monitoring daemons' load is not taken into account; "
+    "give loads with -U FILE",
+}
+PRIORITIES = ("low", "normal", "high")
+
+
+class Asked:
+    """The numbers and words among the *settings*; those not given have hbal's defaults.
+
+    Raises `CommandLine` or `ClusterDataError`, with hbal's words, for what cannot be.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.has = settings.has
+        self.last = settings.last
+        self.all = settings.all
+        self.verbose = 1 + len(settings.all("verbose")) - len(settings.all("quiet"))
+        self.like_hbal = settings.has("like-hbal")
+        self.json = settings.has("json")
+        self.most_moves = self._whole("max-length", "max solution length", -1)
+        self.least_score = self._decimal("min-score", "min score", 1e-9)
+        self.least_gain = self._decimal("min-gain", "min gain", 0.01)
+        self.gain_limit = self._decimal("min-gain-limit", "min gain limit", 0.1)
+        self.most_cpus = self._maybe_decimal("max-cpu", "parsing max-cpu")
+        self.least_disk = self._maybe_decimal("min-disk", "min free disk space")
+        self.node_memory = self._whole(
+            "static-kvm-node-memory", "static node memory", STATIC_NODE_MEMORY
+        )
+        most_copied = self._maybe_decimal("most-copied", "most copied")
+        self.most_copied = -1 if most_copied is None else int(most_copied * 1024)
+        self.gain_per_gib = self._decimal("gain-per-gib", "gain per GiB", 0.0)
+        if self.most_cpus is not None and self.most_cpus <= 0:
+            raise CommandLine("Invalid value of the max-cpu ratio, expected >0")
+        self._check_words()
+
+    def names(self, option: str) -> list[str]:
+        """Return the names that *option* was given, each time separated by commas."""
+        return [name for text in self.all(option) if text for name in text.split(",")]
+
+    def _check_words(self) -> None:
+        priority = self.last("priority")
+        if priority is not None and priority not in PRIORITIES:
+            raise CommandLine(f"Unknown priority '{priority}'")
+        choice = (self.last("mond") or "yes") if self.has("mond") else "no"
+        if choice not in ("yes", "no"):
+            raise CommandLine(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
+        if self._settings.files:
+            raise ClusterDataError("This program doesn't take any arguments.")
+        if choice == "yes":
+            raise ClusterDataError(
+                "--mond: the monitoring daemons' load is not taken into account; expected --mond=no"
+            )
+        for name, text in REFUSED.items():
+            if self.has(name):
+                raise ClusterDataError(text)
+        for name in ("most-copied", "gain-per-gib", "swaps"):
+            if self.like_hbal and self.has(name):
+                raise ClusterDataError(f"--{name} cannot be given with --like-hbal")
+
+    def _whole(self, name: str, what: str, default: int) -> int:
+        text = self.last(name)
+        if text is None:
+            return default
+        digits = text.strip()
+        bare = digits[1:] if digits.startswith("-") else digits
+        if not (bare.isascii() and bare.isdigit() and len(bare) < 19):
+            raise CommandLine(f"{what}: cannot parse string '{text}'")
+        return int(digits)
+
+    def _decimal(self, name: str, what: str, default: float) -> float:
+        value = self._maybe_decimal(name, what)
+        return default if value is None else value
+
+    def _maybe_decimal(self, name: str, what: str) -> float | None:
+        text = self.last(name)
+        if text is None:
+            return None
+        bare = text[1:] if text.startswith("-") else text
+        if not bare[:1].isdigit() or not bare.isascii() or "_" in bare:
+            raise CommandLine(f"{what}: cannot parse string '{text}'")
+        try:
+            return float(text)
+        except ValueError:
+            raise CommandLine(f"{what}: cannot parse string '{text}'") from None

@@ -1,0 +1,214 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``holdfast balance`` says: hbal's lines, in hbal's order, as loud as it was asked to be."""
+
+from __future__ import annotations
+
+import sys
+
+from ..errors import ClusterDataError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..placement.balance.steps import Made, Plan
+    from ..placement.balance.text import Names
+    from ..placement.model import Cluster, Node
+    from .balance_options import Asked
+
+
+def say_tags(cluster: Cluster, asked: Asked) -> None:
+    """Print the cluster's tags and policy."""
+    if asked.verbose > 1:
+        from ..placement.show import show_policy
+
+        sys.stdout.write(f"Loaded cluster tags: {','.join(cluster.tags)}\n")
+        sys.stdout.write(f"Loaded cluster ipolicy: {show_policy(cluster.policy)}\n")
+
+
+def say_loaded(cluster: Cluster, asked: Asked) -> None:
+    """Print how large the cluster is, and which instances are between groups."""
+    nodes = cluster.nodes
+    if asked.verbose > 1:
+        split = [
+            instance.name
+            for instance in cluster.instances()
+            if instance.secondary >= 0
+            and nodes[instance.primary].group != nodes[instance.secondary].group
+        ]
+        if split:
+            sys.stderr.write("Found instances belonging to multiple node groups:\n")
+            sys.stderr.write("".join([f"  {name}\n" for name in split]))
+            sys.stderr.write("These instances will not be moved.\n")
+    sys.stdout.write(f"Loaded {len(nodes)} nodes, {len(cluster.names)} instances\n")
+    domain = cluster.domain()
+    if domain and asked.verbose > 1:
+        sys.stdout.write(f"Note: Stripping common suffix of '{domain}' from names\n")
+
+
+def say_group(cluster: Cluster, scope: Sequence[int], group: int, asked: Asked) -> None:
+    """Print the group's size and what is wrong with it."""
+    inside = frozenset(scope)
+    count = sum(instance.primary in inside for instance in cluster.instances())
+    sys.stdout.write(f"Group size {len(scope)} nodes, {count} instances\n")
+    sys.stdout.write(f"Selected node group: {cluster.groups[group].name}\n")
+    nodes = [cluster.nodes[index] for index in scope]
+    short = [node for node in nodes if node.short and not node.offline]
+    held = {index for node in short for index in (*node.primaries, *node.secondaries)}
+    if asked.verbose > 0:
+        sys.stdout.write(
+            f"Initial check done: {len(short)} bad nodes, {len(held)} bad instances.\n"
+        )
+    if short:
+        sys.stdout.write(
+            "Cluster is not N+1 happy, continuing but no guarantee that the cluster will end "
+            "N+1 happy.\n"
+        )
+    beyond = sum(_beyond_policy(node) for node in nodes if node.offline or not node.short)
+    if beyond:
+        sys.stdout.write(f"The cluster contains {beyond} policy-violating nodes.\n")
+        sys.stdout.write(
+            "Continuing, ignoring soft errors.\n"
+            if asked.has("ignore-soft-errors")
+            else "Continuing, but the set of moves might be too restricted; consider using the "
+            "--ignore-soft-errors option.\n"
+        )
+
+
+def _beyond_policy(node: Node) -> bool:
+    """Return whether *node* has more cores or spindles in use than its policy allows."""
+    from ..placement.admission import divide
+
+    busy = divide(node.used_cpus, node.total_cpus)
+    return 0 <= node.policy.vcpu_ratio < busy or node.used_spindles > node.high_spindles
+
+
+def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) -> None:
+    """Print the score, and with much to say its terms."""
+    from ..placement.balance.run import score_of
+    from ..placement.score import TERMS, Score
+    from ..placement.solution import fixed, show_metric
+
+    overall = show_metric(score_of(cluster, scope))
+    if verbose <= 2:
+        sys.stdout.write(f"{which} score: {overall}\n")
+        return
+    space = " " if which == "Initial" else "   "
+    sys.stdout.write(f"{which} coefficients:{space}overall {overall}\n")
+    if all(cluster.nodes[index].offline for index in scope):
+        sys.stdout.write("   Field Value Weight\n")
+        return
+    terms = Score([cluster.nodes[index] for index in scope]).terms()
+    values = [fixed(terms[name] / weight, 8) for name, weight in TERMS]
+    width = max(len(value) for value in values)
+    sys.stdout.write(f"   {'Field':<24} {'Value':>{width}} Weight\n")
+    for (name, weight), value in zip(TERMS, values):
+        shown = "x" + fixed(weight, 2)
+        sys.stdout.write(f"   {name:<24} {value:>{width}} {shown:>6}\n")
+
+
+def say_balanced(score: float, least: float, asked: Asked) -> None:
+    """Print that there is nothing to do."""
+    from ..placement.balance.text import show_short
+
+    sys.stdout.write(
+        f"Cluster is already well balanced (initial score {show_short(score)},\n"
+        f"optimum score due to N+1 reservations {show_short(least)},\n"
+        f"minimum score {show_short(asked.least_score)}).\nNothing to do, exiting\n"
+    )
+
+
+def say_step(names: Names, number: int, made: Made) -> None:
+    """Print the *number*-th move."""
+    from ..placement.balance.text import step_line
+
+    sys.stdout.write(step_line(names, number, made))
+    sys.stdout.flush()
+
+
+def say_end(plan: Plan, scope: Sequence[int], asked: Asked) -> None:
+    """Print what *plan* comes to."""
+    from ..placement.solution import show_metric
+
+    if not plan.steps:
+        sys.stdout.write("No solution found\n")
+    elif asked.verbose > 2:
+        say_score("Final", plan.cluster, scope, asked.verbose)
+    else:
+        sys.stdout.write(
+            f"Cluster score improved from {show_metric(plan.score_before)} "
+            f"to {show_metric(plan.steps[-1].score)}\n"
+        )
+    if asked.verbose > 0:
+        sys.stdout.write(f"Solution length={len(plan.steps)}\n")
+
+
+def say_sets(plan: Plan) -> None:
+    """Print how much *plan* copies, and how far its moves can run side by side."""
+    from ..placement.balance.text import job_sets
+
+    sets = len(job_sets(plan.steps))
+    sys.stdout.write(f"Copied: {plan.copied / 1024:.1f} GiB, in {sets} sets of moves\n")
+
+
+def say_sums(before: Cluster, after: Cluster, scope: Sequence[int]) -> None:
+    """Print the memory and the disk that are free before and after."""
+    for word, cluster in (("Original:", before), ("Final:", after)):
+        memory = sum(cluster.nodes[index].unallocated for index in scope)
+        disk = sum(cluster.nodes[index].free_disk for index in scope)
+        sys.stdout.write(f"{word:<9} mem={memory} disk={disk}\n")
+
+
+def show_cluster(cluster: Cluster, scope: Sequence[int], which: str, asked: Asked) -> None:
+    """Print the instances and nodes, as far as the options ask for it."""
+    if asked.has("print-instances"):
+        from ..placement.balance.text import instance_table
+
+        sys.stderr.write(f"\n{which} instance map:\n{instance_table(cluster, scope)}")
+    if asked.has("print-nodes"):
+        from ..placement.node_table import node_table
+
+        fields = asked.last("print-nodes") or ""
+        names = (["+"] if fields.startswith("+") else []) + [
+            field for field in fields.lstrip("+").split(",") if field
+        ]
+        part = cluster.copy()
+        part.nodes = [cluster.nodes[index] for index in scope]
+        table = node_table(part, names)
+        sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
+
+
+def write_commands(names: Names, moves: Sequence[Made], asked: Asked) -> None:
+    """Print or write Ganeti's commands, if they are asked for."""
+    from ..placement.balance.text import PROLOGUE, commands, shown_commands
+
+    if not asked.has("print-commands"):
+        return
+    text = commands(names, moves)
+    path = asked.last("print-commands")
+    if not path:
+        sys.stdout.write(shown_commands(text))
+        return
+    _write_file(path, PROLOGUE + text)
+    sys.stdout.write(f"The commands have been written to file '{path}'\n")
+
+
+def save(cluster: Cluster, ending: str, when: str, asked: Asked) -> None:
+    """Write *cluster* to the file that is asked for, if one is."""
+    name = asked.last("save")
+    if name is None:
+        return
+    from ..placement.text_format import write_text
+
+    path = f"{name}.{ending}"
+    _write_file(path, write_text(cluster))
+    sys.stderr.write(f"The cluster state {when} balancing has been written to file '{path}'\n")
+
+
+def _write_file(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(text)
+    except OSError as error:
+        raise ClusterDataError(f"{path} cannot be written: {error.strerror}") from None

@@ -1,0 +1,350 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a move changes of the score, in a few sums and without making it.
+
+The same as carrying the move out and scoring it, but for rounding, wherever it can be
+made; whether it can is not looked at.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from ..score import (
+    DISK_LOAD,
+    FREE_DISK,
+    FREE_DISK_FORTH,
+    RESERVED,
+    SPINDLES,
+    SPINDLES_FORTH,
+    TERMS,
+)
+from .moves import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model import Instance, Node
+    from ..score import Score
+
+    Sizes = tuple[float, ...]
+
+WEIGHT = dict(TERMS)
+DEVIATIONS = (
+    "free_mem_cv",
+    "free_disk_cv",
+    "reserved_mem_cv",
+    "vcpu_ratio_cv",
+    "cpu_load_cv",
+    "mem_load_cv",
+    "disk_load_cv",
+    "net_load_cv",
+    "spindles_cv",
+    "free_mem_cv_forth",
+    "free_disk_cv_forth",
+    "vcpu_ratio_cv_forth",
+    "spindles_cv_forth",
+)
+WEIGHTS = tuple([WEIGHT[name] for name in DEVIATIONS])
+"""The weight of each deviation, by its place in a row of values (`score`)."""
+
+OF_DISKS = frozenset({FREE_DISK, DISK_LOAD, SPINDLES, FREE_DISK_FORTH, SPINDLES_FORTH})
+"""The deviations that change with a secondary alone."""
+
+OLD_PRIMARY, OLD_SECONDARY, TARGET = range(3)
+ROLES: dict[int, tuple[tuple[int, int, int], ...]] = {
+    FAILOVER: ((OLD_PRIMARY, -1, 1), (OLD_SECONDARY, 1, -1)),
+    SECONDARY: ((OLD_SECONDARY, 0, -1), (TARGET, 0, 1)),
+    TAKE_OVER: ((OLD_PRIMARY, -1, 1), (OLD_SECONDARY, 0, -1), (TARGET, 1, 0)),
+    PRIMARY: ((OLD_PRIMARY, -1, 0), (OLD_SECONDARY, 0, 0), (TARGET, 1, 0)),
+    FAILOVER_REPLACE: ((OLD_PRIMARY, -1, 0), (OLD_SECONDARY, 1, -1), (TARGET, 0, 1)),
+    ANYWHERE: ((OLD_PRIMARY, -1, 0), (TARGET, 1, 0)),
+}
+"""What each move makes of each node: how often primary and how often secondary, more or less."""
+
+
+def primary_sizes(instance: Instance) -> Sizes:
+    """Return what *instance* adds on its primary to what each deviation is taken of.
+
+    In the units of the node's total; spindles count as disks on no node here.
+    """
+    real = 0 if instance.forthcoming else 1
+    disk = instance.disk if instance.local else 0
+    use = instance.spindle_use if instance.local else 0
+    cpus = instance.vcpus if instance.online else 0
+    return (
+        float(-instance.running_memory),
+        float(-disk * real),
+        0.0,
+        float(cpus * real),
+        instance.cpu_load * real,
+        instance.memory_load * real,
+        instance.disk_load * real,
+        instance.net_load * real,
+        float(use * real),
+        float(-instance.memory),
+        float(-disk),
+        float(cpus),
+        float(use),
+    )
+
+
+def secondary_sizes(instance: Instance) -> Sizes:
+    """Return the same for its secondary; the memory kept there depends on the other node."""
+    real = 0 if instance.forthcoming else 1
+    disk, use = float(-instance.disk), float(instance.spindle_use)
+    load = instance.disk_load * real
+    return (0.0, disk * real, 0.0, 0.0, 0.0, 0.0, load, 0.0, use * real, 0.0, disk, 0.0, use)
+
+
+def units(node: Node) -> Sizes:
+    """Return what one of each size is worth in the values of *node*.
+
+    Nodes with exclusive storage, whose disks count as spindles, have none.
+    """
+    memory = 1 / node.total_memory if node.total_memory else 0.0
+    disk = 1 / node.total_disk if node.total_disk else 0.0
+    cpus = 1 / (node.total_cpus * node.cpu_speed) if node.total_cpus else 0.0
+    high = 1 / node.high_spindles if node.high_spindles else 0.0
+    return (memory, disk, memory, cpus, 1.0, 1.0, 1.0, 1.0, high, memory, disk, cpus, high)
+
+
+def together(
+    score: Score, sizes: Sequence[tuple[Sizes, Sizes]], units_of: Sequence[Sizes]
+) -> list[tuple[int, float]]:
+    """Return the deviations' places and weights, those that are always equal as one.
+
+    They are equal where each node has equal values, sizes and units in them: mostly those
+    with and without planned instances, and the loads.
+    """
+    columns = list(zip(*score.rows.values(), *units_of, *[each for pair in sizes for each in pair]))
+    found: dict[tuple[float, ...], tuple[int, float]] = {}
+    for place, column in enumerate(columns):
+        known = found.get(column)
+        found[column] = (known[0], known[1] + WEIGHTS[place]) if known else (place, WEIGHTS[place])
+    return list(found.values())
+
+
+def kept_without(node: Node, instance: Instance, peer: int) -> int:
+    """Return the most memory that *node* keeps for one peer once *instance* is gone."""
+    held = node.peers.get(peer, 0)
+    if held < node.reserved or instance.forthcoming:
+        return node.reserved
+    left = held - instance.reserved_memory
+    return max([left, 0] + [kept for other, kept in node.peers.items() if other != peer])
+
+
+class Estimate:
+    """Estimates for one state of a cluster: its *nodes* and their *score*."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        score: Score,
+        units_of: dict[int, Sizes],
+        weights: Sequence[tuple[int, float]],
+    ) -> None:
+        """Take *weights* of the deviations by their places (`together`)."""
+        self._nodes = nodes
+        self._rows = score.rows
+        self._count = score.count
+        self._sums = score.sums
+        self._variances = score.variances
+        self._roots = [sqrt(variance) for variance in score.variances]
+        self._pairs = score.pairs
+        self._units = units_of
+        self._weights = weights
+        self._weights_of_disks = [each for each in weights if each[0] in OF_DISKS]
+        self._places = any(nodes[index].location for index in score.rows)
+        self._kept_without: dict[int, int] = {}
+
+    def change(
+        self, instance: Instance, kind: int, target: int, sizes: tuple[Sizes, Sizes]
+    ) -> float:
+        """Return by how much the score changes if *instance* makes the move; less is better.
+
+        *sizes* are its `primary_sizes` and its `secondary_sizes`.
+        """
+        if kind == SECONDARY and instance.secondary in self._rows and not self._places:
+            return self._change_of_secondary(instance, target, sizes[1])
+        places = (instance.primary, instance.secondary, target)
+        roles = ROLES[kind]
+        first, second = sizes
+        n, sums, variances, roots = self._count, self._sums, self._variances, self._roots
+        square = n * n
+        online = [
+            (self._rows[places[role]], self._units[places[role]], primary, secondary)
+            for role, primary, secondary in roles
+            if (primary or secondary) and places[role] in self._rows
+        ]
+        result = 0.0
+        for place, weight in self._weights_of_disks if kind == SECONDARY else self._weights:
+            p, q = first[place], second[place]
+            if not p and not q:
+                continue
+            total = squares = 0.0
+            for row, unit, primary, secondary in online:
+                step = (p * primary + q * secondary) * unit[place]
+                total += step
+                squares += (2 * row[place] + step) * step
+            moved = (
+                variances[place] + (n * squares - 2 * sums[place] * total - total * total) / square
+            )
+            result += weight * (sqrt(moved if moved > 0 else 0.0) - roots[place])
+        if instance.exclusion:
+            result += self._tags(instance, places, roles)
+        if instance.forthcoming:
+            return result
+        return (
+            result
+            + self._kept(instance, kind, places, roles)
+            + self._located(instance, kind, places)
+        )
+
+    def _change_of_secondary(self, instance: Instance, target: int, sizes: Sizes) -> float:
+        """Return the same for another secondary, by far the most frequent question."""
+        node, other = self._nodes[instance.secondary], self._nodes[target]
+        row, other_row = self._rows[node.index], self._rows[target]
+        unit, other_unit = self._units[node.index], self._units[target]
+        n, sums, variances, roots = self._count, self._sums, self._variances, self._roots
+        square = n * n
+        result = 0.0
+        for place, weight in self._weights_of_disks:
+            size = sizes[place]
+            if size:
+                less, more = -size * unit[place], size * other_unit[place]
+                total = less + more
+                squares = (2 * row[place] + less) * less + (2 * other_row[place] + more) * more
+                change = n * squares - 2 * sums[place] * total - total * total
+                moved = variances[place] + change / square
+                result += weight * (sqrt(moved if moved > 0 else 0.0) - roots[place])
+        if instance.forthcoming:
+            return result
+        kept = self._kept_without.get(instance.index)
+        if kept is None:
+            kept = kept_without(node, instance, instance.primary)
+            self._kept_without[instance.index] = kept
+        peer = other.peers.get(instance.primary, 0) + instance.reserved_memory
+        other_kept = peer if peer > other.reserved else other.reserved
+        less = kept / node.total_memory - row[RESERVED] if kept != node.reserved else 0.0
+        more = 0.0
+        if other_kept != other.reserved:
+            more = other_kept / other.total_memory - other_row[RESERVED]
+        if less or more:
+            total = less + more
+            squares = (2 * row[RESERVED] + less) * less + (2 * other_row[RESERVED] + more) * more
+            change = n * squares - 2 * sums[RESERVED] * total - total * total
+            moved = variances[RESERVED] + change / square
+            root = sqrt(moved if moved > 0 else 0.0)
+            result += WEIGHTS[RESERVED] * (root - roots[RESERVED])
+            result += WEIGHT["reserved_mem_rtotal"] * total
+        for each, most, step in ((node, kept, -1), (other, other_kept, 1)):
+            if each.short or each.unallocated <= most:
+                held = len(each.primaries) + len(each.secondaries)
+                result += held + step if each.unallocated <= most else 0
+                result -= held if each.short else 0
+        return result
+
+    def _kept(
+        self,
+        instance: Instance,
+        kind: int,
+        places: tuple[int, int, int],
+        roles: Sequence[tuple[int, int, int]],
+    ) -> float:
+        """Return the part of memory that is kept for failovers, of N+1 and of offline nodes."""
+        nodes = self._nodes
+        kept = instance.reserved_memory
+        new_primary = primary_after(kind, places)
+        result = total = squares = 0.0
+        for role, primary, secondary in roles:
+            node = nodes[places[role]]
+            if node.offline:
+                result += WEIGHT["offline_all_cnt"] * (primary + secondary)
+                result += WEIGHT["offline_pri_cnt"] * primary
+                continue
+            reserved = node.reserved
+            peer = node.peers.get(new_primary, 0) + kept
+            if role == OLD_SECONDARY and instance.template == "drbd":
+                reserved = kept_without(node, instance, instance.primary)
+                if kind == PRIMARY:
+                    reserved = max(reserved, peer)
+            elif secondary > 0:
+                reserved = max(reserved, peer)
+            if reserved != node.reserved and node.total_memory:
+                old = self._rows[node.index][RESERVED]
+                step = reserved / node.total_memory - old
+                total += step
+                squares += (2 * old + step) * step
+                result += WEIGHT["reserved_mem_rtotal"] * step
+            held = len(node.primaries) + len(node.secondaries)
+            unallocated = node.unallocated - primary * instance.running_memory
+            before = held if node.short else 0
+            result += (held + primary + secondary if unallocated <= reserved else 0) - before
+        if total or squares:
+            n = self._count
+            moved = n * squares - 2 * self._sums[RESERVED] * total - total * total
+            moved = self._variances[RESERVED] + moved / (n * n)
+            result += WEIGHTS[RESERVED] * (
+                sqrt(moved if moved > 0 else 0.0) - self._roots[RESERVED]
+            )
+        return result
+
+    def _tags(
+        self,
+        instance: Instance,
+        places: tuple[int, int, int],
+        roles: Sequence[tuple[int, int, int]],
+    ) -> float:
+        """Return the part of tags that should not meet on a node."""
+        result = 0
+        for role, primary, _secondary in roles:
+            node = self._nodes[places[role]]
+            if node.offline or not primary:
+                continue
+            if primary > 0:
+                result += sum([tag in node.exclusion for tag in instance.exclusion])
+            else:
+                result -= sum([node.exclusion.get(tag, 0) > 1 for tag in instance.exclusion])
+        return WEIGHT["pri_tags_score"] * result
+
+    def _located(self, instance: Instance, kind: int, places: tuple[int, int, int]) -> float:
+        """Return the part of locations: shared by both nodes, asked for, or by many."""
+        nodes = self._nodes
+        before = nodes[instance.primary]
+        if not instance.desired and not self._places:
+            return 0.0
+        after = nodes[primary_after(kind, places)]
+        other = secondary_after(kind, places)
+        result = 0.0
+        if not before.offline:
+            result -= instance.location_score + len(instance.desired - before.location)
+        if not after.offline:
+            result += len(instance.desired - after.location)
+            if kind == ANYWHERE:
+                result += instance.location_score
+            else:
+                result += len(after.location & nodes[other].location)
+        if instance.exclusion and after is not before:
+            for place in () if before.offline else before.location - after.location:
+                for tag in instance.exclusion:
+                    result -= self._pairs.get((place, tag), 0) > 1
+            for place in () if after.offline else after.location - before.location:
+                for tag in instance.exclusion:
+                    result += (place, tag) in self._pairs
+        return result
+
+
+def primary_after(kind: int, places: tuple[int, int, int]) -> int:
+    """Return where an instance on *places* has its primary after a move of *kind*."""
+    if kind in (FAILOVER, FAILOVER_REPLACE):
+        return places[1]
+    return places[0] if kind == SECONDARY else places[2]
+
+
+def secondary_after(kind: int, places: tuple[int, int, int]) -> int:
+    """Return where it has its secondary then."""
+    if kind in (FAILOVER, TAKE_OVER):
+        return places[0]
+    return places[2] if kind in (SECONDARY, FAILOVER_REPLACE) else places[1]

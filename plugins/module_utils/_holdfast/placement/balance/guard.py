@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What must hold after every single move of a plan: each node that could be lost still can.
+
+The same question as `redundancy` asks, for moves of instances that are there: mirrored
+instances by arithmetic on the nodes that changed, all others by one node with room for
+everything, and only where there is none by trying it out.  hbal does not ask it.
+"""
+
+from __future__ import annotations
+
+from ..admission import policy_failure
+from ..model import RESTARTED_TEMPLATES
+from ..redundancy import can_evacuate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model import Instance, Node
+    from ..moves import Moved
+    from .state import State
+
+
+class Guard:
+    """Whether a move of a *search* leaves every node as losable as it was."""
+
+    def __init__(self, search: State) -> None:
+        self._search = search
+        nodes = search.nodes
+        self._others = [index for index in search.scope if nodes[index].others]
+        self.lost_before = {
+            index for index in self._others if not self._others_have_room(nodes, index, {})
+        }
+        self._bound = any(nodes[index].migration for index in search.scope)
+        for index in search.scope:
+            for peer in nodes[index].peers:
+                if not nodes[peer].migration <= nodes[index].accepts:
+                    self.lost_before.add(peer)
+
+    def refuses(self, _index: int, moved: Moved) -> bool:
+        """Return whether some node could not be lost any more once *moved* was made."""
+        return self.broken_by(moved) is not None
+
+    def broken_by(self, moved: Moved) -> int | None:
+        """Return a node that could not be lost any more once *moved* was made, if any."""
+        search = self._search
+        for index, node in moved.nodes.items():
+            before = search.nodes[index]
+            for peer, kept in node.peers.items():
+                running = kept - node.idle_peers.get(peer, 0)
+                if node.unallocated > running and (node.free_disk > 0 or before.free_disk <= 0):
+                    continue
+                held = before.peers.get(peer, 0) - before.idle_peers.get(peer, 0)
+                if not before.peers or before.unallocated > held:
+                    return peer
+        if self._bound and moved.instance.template == "drbd":
+            source, target = (
+                moved.nodes.get(place, search.nodes[place])
+                for place in (moved.instance.primary, moved.instance.secondary)
+            )
+            if not source.migration <= target.accepts and source.index not in self.lost_before:
+                return source.index
+        if not self._others and moved.instance.template == "drbd":
+            return None
+        return self._others_lost(moved)
+
+    def _others_lost(self, moved: Moved) -> int | None:
+        nodes = list(self._search.nodes)
+        for index, node in moved.nodes.items():
+            nodes[index] = node
+        placed = {moved.instance.index: moved.instance}
+        for index in self._search.scope:
+            if not nodes[index].others or index in self.lost_before:
+                continue
+            if not self._others_have_room(nodes, index, placed):
+                return index
+        return None
+
+    def _others_have_room(
+        self, nodes: Sequence[Node], index: int, placed: dict[int, Instance]
+    ) -> bool:
+        """Return whether all on the node *index* that is not mirrored finds another node."""
+        search, lost = self._search, nodes[index]
+        cluster = search.cluster_with(nodes, placed)
+        others = [cluster.instance(each) for each in lost.others]
+        memory = sum(instance.running_memory for instance in others)
+        disk = sum(instance.disk for instance in others if instance.local)
+        lasting = [each for each in others if each.template not in RESTARTED_TEMPLATES]
+        if not any(nodes[place].migration for place in search.scope):
+            for place in search.scope:
+                node = nodes[place]
+                if place == index or node.group != lost.group or node.exclusive or node.offline:
+                    continue
+                left = node.unallocated - node.peers.get(index, 0)
+                if left <= memory or (disk and node.free_disk <= disk):
+                    continue
+                if all(policy_failure(each, node.policy, False) is None for each in lasting):
+                    return True
+        return can_evacuate(cluster, lost, search.scope)

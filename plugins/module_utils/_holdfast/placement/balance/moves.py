@@ -1,0 +1,208 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The moves that balancing is made of: which an instance has, and what each comes to.
+
+The five moves of an instance with two nodes, the one of an instance on shared storage,
+their order and their checks are those of htools (Cluster and Cluster/Moves, version
+3.0.2).  A move is one job: its steps are carried out together.
+"""
+
+from __future__ import annotations
+
+from ..admission import (
+    migration_failure,
+    primary_failure,
+    secondary_failure,
+    with_primary,
+    with_secondary,
+    without_primary,
+    without_secondary,
+)
+from ..model import EXTERNAL_TEMPLATES
+from ..moves import Moved, common_locations, failover, failover_to, replace_secondary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model import Instance, Node
+
+FAILOVER, SECONDARY, TAKE_OVER, PRIMARY, FAILOVER_REPLACE, ANYWHERE = range(6)
+"""Change roles; another secondary; it becomes the primary and the old primary the
+secondary; another primary; change roles and another secondary; any node (shared storage).
+
+The numbers are the order in which htools tries them on one target.
+"""
+
+MOVED_TEMPLATES = (EXTERNAL_TEMPLATES - {"diskless"}) | {"drbd"}
+"""What htools moves to balance; the others stay where they are."""
+
+STEPS = {
+    FAILOVER: "f",
+    SECONDARY: "r:{0}",
+    TAKE_OVER: "r:{0} f",
+    PRIMARY: "f r:{0} f",
+    FAILOVER_REPLACE: "f r:{0}",
+    ANYWHERE: "fa:{0}",
+}
+"""The steps of each move as hbal prints them, with the target's name."""
+
+
+class Choice:
+    """A move that could be made: of an instance, its kind, its target, and what it gains."""
+
+    __slots__ = ("instance", "kind", "moved", "score", "target")
+
+    def __init__(self, instance: int, kind: int, target: int, moved: Moved, score: float) -> None:
+        self.instance = instance
+        self.kind = kind
+        self.target = target
+        self.moved = moved
+        self.score = score
+
+
+class MoveLimits:
+    """Which instances may move and how: what hbal's options of the same names say."""
+
+    __slots__ = ("disk_moves", "evacuate", "force", "instance_moves", "restricted")
+
+    def __init__(
+        self,
+        evacuate: bool = False,
+        disk_moves: bool = True,
+        instance_moves: bool = True,
+        restricted: bool = False,
+        force: bool = False,
+    ) -> None:
+        self.evacuate = evacuate
+        self.disk_moves = disk_moves
+        self.instance_moves = instance_moves
+        self.restricted = restricted
+        self.force = force
+
+    def kinds(self, instance: Instance, nodes: Sequence[Node]) -> tuple[int, ...]:
+        """Return the kinds of move that *instance* has, in the order of htools."""
+        if instance.template != "drbd":
+            return (ANYWHERE,) if self.instance_moves else ()
+        live = not nodes[instance.secondary].offline
+        first = (FAILOVER,) if live and self.instance_moves else ()
+        if not self.disk_moves:
+            return first
+        if not self.instance_moves:
+            return (SECONDARY,)
+        drained = nodes[instance.primary].offline
+        if self.restricted:
+            both = (TAKE_OVER, FAILOVER_REPLACE) if live else (TAKE_OVER,)
+            return (*first, SECONDARY, *(both if drained else ()))
+        if not live:
+            return (SECONDARY, TAKE_OVER)
+        return (*first, SECONDARY, TAKE_OVER, PRIMARY, FAILOVER_REPLACE)
+
+
+def move(
+    nodes: Sequence[Node], instance: Instance, kind: int, target: int, force: bool
+) -> Moved | str:
+    """Return what the move *kind* of *instance* to the node *target* comes to, or its failure.
+
+    With *force* soft limits do not count; where a source is offline they never do.
+    """
+    if kind == FAILOVER:
+        return failover(nodes, instance, force)
+    if kind == SECONDARY:
+        return replace_secondary(nodes, instance, target, force)
+    if kind == TAKE_OVER:
+        return _take_over(nodes, instance, target, force)
+    if kind == PRIMARY:
+        return _replace_primary(nodes, instance, target, force)
+    if kind == FAILOVER_REPLACE:
+        return _failover_and_replace(nodes, instance, target, force)
+    return failover_to(nodes, instance, target, force)
+
+
+def _take_over(nodes: Sequence[Node], instance: Instance, target: int, force: bool) -> Moved | str:
+    """Make *target* the secondary, then the primary; the old primary stays as secondary."""
+    old_primary, old_secondary = nodes[instance.primary], nodes[instance.secondary]
+    failure = migration_failure(old_primary, nodes[target])
+    if failure is not None:
+        return failure
+    common = common_locations(old_primary, nodes[target])
+    moved = instance.at(target, instance.primary, common)
+    failure = primary_failure(nodes[target], moved, force)
+    if failure is not None:
+        return failure
+    bare = without_primary(old_primary, instance)
+    failure = secondary_failure(bare, moved, target, force or old_secondary.offline)
+    if failure is not None:
+        return failure
+    return Moved(
+        {
+            instance.secondary: without_secondary(old_secondary, instance),
+            instance.primary: with_secondary(bare, moved, target),
+            target: with_primary(nodes[target], moved),
+        },
+        moved,
+    )
+
+
+def _replace_primary(
+    nodes: Sequence[Node], instance: Instance, target: int, force: bool
+) -> Moved | str:
+    """Run on the secondary while *target* takes the disks, then there."""
+    old_primary, secondary = nodes[instance.primary], nodes[instance.secondary]
+    failure = migration_failure(old_primary, secondary)
+    if failure is None:
+        failure = migration_failure(secondary, nodes[target])
+    force = force or old_primary.offline
+    if failure is not None:
+        return failure
+    bare = without_secondary(secondary, instance)
+    failure = primary_failure(bare, instance, force)
+    if failure is not None:
+        return failure
+    common = common_locations(nodes[target], secondary)
+    moved = instance.at(target, instance.secondary, common)
+    failure = primary_failure(nodes[target], moved, force)
+    if failure is None:
+        failure = secondary_failure(bare, moved, target, force)
+    if failure is not None:
+        return failure
+    return Moved(
+        {
+            instance.primary: without_primary(old_primary, instance),
+            instance.secondary: with_secondary(bare, moved, target),
+            target: with_primary(nodes[target], moved),
+        },
+        moved,
+    )
+
+
+def _failover_and_replace(
+    nodes: Sequence[Node], instance: Instance, target: int, force: bool
+) -> Moved | str:
+    """Run on the secondary, with *target* as the new secondary."""
+    old_primary, secondary = nodes[instance.primary], nodes[instance.secondary]
+    failure = migration_failure(old_primary, secondary)
+    if failure is not None:
+        return failure
+    common = common_locations(secondary, nodes[target])
+    moved = instance.at(instance.secondary, target, common)
+    force = force or old_primary.offline
+    bare = without_secondary(secondary, instance)
+    failure = primary_failure(bare, moved, force)
+    if failure is None:
+        failure = secondary_failure(nodes[target], moved, instance.secondary, force)
+    if failure is not None:
+        return failure
+    return Moved(
+        {
+            instance.primary: without_primary(old_primary, instance),
+            instance.secondary: with_primary(bare, moved),
+            target: with_secondary(nodes[target], moved, instance.secondary),
+        },
+        moved,
+    )
+
+
+def copied(instance: Instance, kind: int) -> int:
+    """Return the MiB of disks that a move of *kind* copies between nodes."""
+    return instance.disk if kind not in (FAILOVER, ANYWHERE) else 0

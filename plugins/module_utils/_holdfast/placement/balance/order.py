@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The order of a plan in which each instance moves as seldom as can be."""
+
+from __future__ import annotations
+
+from .guard import Guard
+from .state import State
+from .steps import Made, kinds_between, made_of, target_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model import Cluster, Instance
+    from .moves import MoveLimits
+
+
+def merged(
+    cluster: Cluster, scope: list[int], limits: MoveLimits, made: Sequence[Made]
+) -> list[Made] | None:
+    """Return moves to the same end with each instance moved as seldom as can be.
+
+    In an order in which every move can be made and betters the score; None if that is
+    not found.
+    """
+    last: dict[int, Instance] = {}
+    for each in made:
+        last.pop(each.after.index, None)
+        last[each.after.index] = each.after
+    state = State(cluster, scope, list(last), limits)
+    guard = Guard(state)
+    waiting = list(last)
+    done: list[Made] = []
+    while waiting:
+        left = [index for index in waiting if not _go(state, guard, last[index], done)]
+        if len(left) == len(waiting):
+            return None
+        waiting = left
+    return done
+
+
+def _go(state: State, guard: Guard, end: Instance, done: list[Made]) -> bool:
+    """Move an instance to its *end*, as far as that can be done now; tell if it is there."""
+    for kind in kinds_between(state.instances[end.index], end):
+        before = state.instances[end.index]
+        if kind not in state.limits.kinds(before, state.nodes):
+            return False
+        target = target_of(kind, end)
+        choice = state.made(end.index, kind, target)
+        if choice is None or choice.score > state.value + state.slack:
+            return False
+        if guard.refuses(end.index, choice.moved):
+            return False
+        state.put(choice.moved)
+        done.append(made_of(before, choice, state.value))
+    return True

@@ -1,0 +1,269 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The search for a plan: a cluster that is changed move by move, within limits."""
+
+from __future__ import annotations
+
+import itertools
+
+from .guard import Guard
+from .moves import ANYWHERE, FAILOVER, copied
+from .order import merged
+from .search import Search
+from .steps import Made, Plan, Worth, kinds_between, made_of, target_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..model import Cluster
+    from ..moves import Moved
+    from .moves import Choice, MoveLimits
+
+    Watch = Callable[[int, float], None]
+
+LEAST_GAIN = 1e-6
+"""What the score has to fall by for a move to be worth making: more than rounding."""
+PAIRS = 24
+"""How many moves that lose a little are tried as the first of two."""
+PAIR_GAIN = 0.1
+"""How much of the score two moves together have to gain, as a share of it."""
+PAIR_LOSS = 0.25
+"""How much the first of two moves may cost of the score, as a share of it."""
+AT_ONCE = 20
+"""How many moves that are nearly the best are made before the next search."""
+REPLACED = 100
+"""How many moves, those that copy most, are tried to be replaced."""
+
+
+class PlanLimits:
+    """What a plan may come to, and what a gain has to be worth.
+
+    ``most_copied`` is in MiB; below 0 there is no limit.  ``least_gain`` is for any move,
+    ``gain_per_gib`` for each GiB that it copies as well.  With a score of ``fair_score``
+    or less each move has to gain ``fair_gain`` (hbal's ``--min-gain-limit`` and ``-g``),
+    and below ``good_score`` nothing is moved (``-e``).  With ``swaps`` two moves that gain
+    only together are made even if that takes more moves than hbal would make.
+    """
+
+    def __init__(
+        self,
+        most_moves: int = -1,
+        most_copied: int = -1,
+        least_gain: float = LEAST_GAIN,
+        gain_per_gib: float = 0.0,
+        fair_score: float = 0.1,
+        fair_gain: float = 0.01,
+        good_score: float = 0.0,
+        swaps: bool = False,
+    ) -> None:
+        self.most_moves = most_moves
+        self.most_copied = most_copied
+        self.least_gain = max(least_gain, LEAST_GAIN)
+        self.gain_per_gib = gain_per_gib
+        self.fair_score = fair_score
+        self.fair_gain = fair_gain
+        self.good_score = good_score
+        self.swaps = swaps
+
+    @property
+    def limited(self) -> bool:
+        """Whether a plan may have to end before nothing gains any more."""
+        return self.most_moves >= 0 or self.most_copied >= 0
+
+    def wanted(self, score: float, mebibytes: int) -> float:
+        """Return what a move has to gain that copies *mebibytes*, when the score is *score*."""
+        least = self.least_gain
+        if score <= self.fair_score:
+            least = max(least, self.fair_gain)
+        return least + self.gain_per_gib * mebibytes / 1024
+
+
+class Planner:
+    """The instances *chosen* on the nodes *scope* of *cluster*, moved as is best.
+
+    *price* is what copying a disk of the usual size costs, with 1 for the move itself.  With
+    a *share* below 1 a move is good enough that gains that share of the best one.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        scope: list[int],
+        chosen: list[int],
+        limits: MoveLimits,
+        aims: PlanLimits,
+        price: float,
+        share: float = 1.0,
+        watch: Watch | None = None,
+    ) -> None:
+        self._start = cluster
+        self._scope = scope
+        self._limits = limits
+        self._aims = aims
+        self._share = share
+        self._watch = watch
+        disks = sorted(cluster.instance(index).disk for index in chosen)
+        usual = max(1.0, disks[len(disks) // 2] / 1024) if disks else 1.0
+        self._search = Search(cluster, scope, chosen, limits, price, usual)
+        self._before = self._search.value
+        self._guard = Guard(self._search)
+        self._made: list[Made] = []
+        self._pairs: list[int] = []
+
+    @property
+    def as_made(self) -> Worth:
+        """What the moves come to one by one, as they were found."""
+        mebibytes = sum(copied(made.before, made.kind) for made in self._made)
+        return Worth(self._search.value, len(self._made), mebibytes)
+
+    def descend(self) -> None:
+        """Make moves until no single one gains enough."""
+        while self._room(1) and self._search.value > self._aims.good_score:
+            wanted = self._aims.wanted(self._search.value, 0)
+            choices = self._search.best(wanted, self._refuses, self._pays, self._share)
+            if not choices:
+                return
+            gain = self._search.value - choices[0].score
+            self._take(choices[0])
+            if self._share < 1:
+                self._take_others(max(wanted, self._share * gain))
+
+    def _take_others(self, gain: float) -> None:
+        """Make other moves as well that gain *gain* each."""
+        others = self._search.good(gain)
+        for choice in itertools.islice(others, AT_ONCE):
+            if not self._room(1):
+                return
+            if self._pays(choice) and not self._refuses(choice.instance, choice.moved):
+                self._take(choice)
+
+    def _room(self, moves: int) -> bool:
+        most = self._aims.most_moves
+        return most < 0 or len(self._made) + moves <= most
+
+    def _refuses(self, index: int, moved: Moved) -> bool:
+        """Return whether a move is beyond a limit of the plan or of the guard."""
+        if self._aims.most_copied >= 0:
+            kinds = kinds_between(self._search.instances[index], moved.instance)
+            more = sum(copied(moved.instance, kind) for kind in kinds)
+            if self.as_made.copied + more > self._aims.most_copied:
+                return True
+        return self._guard.refuses(index, moved)
+
+    def _pays(self, choice: Choice) -> bool:
+        """Return whether what a move gains is enough for what it copies."""
+        data = copied(self._search.instances[choice.instance], choice.kind)
+        gain = self._search.value - choice.score
+        return gain >= self._aims.wanted(self._search.value, data)
+
+    def _take(self, choice: Choice) -> None:
+        before = self._search.instances[choice.instance]
+        self._search.put(choice.moved)
+        self._made.append(made_of(before, choice, self._search.value))
+        if self._watch is not None:
+            self._watch(len(self._made), self._search.value)
+        if self._limits.evacuate:
+            after = choice.moved.instance
+            if not any(self._search.nodes[index].offline for index in after.nodes):
+                self._search.leave_out(after.index)
+
+    def add_pairs(self) -> None:
+        """Make two moves that gain together as often as there are such, and what then gains."""
+        while self._search.value > self._aims.good_score and self._take_pair():
+            self.descend()
+
+    def _take_pair(self) -> bool:
+        """Make two moves that gain together, if there are such; tell whether there were."""
+        search = self._search
+        if not self._room(2):
+            return False
+        value = search.value
+        for _change, index, kind, target in search.near(PAIR_LOSS * value, PAIRS):
+            first = search.made(index, kind, target)
+            if first is None or self._refuses(index, first.moved):
+                continue
+            undo = search.undo_of(first.moved)
+            data = copied(search.instances[index], kind)
+            self._take(first)
+            gain = max(self._aims.wanted(value, data), PAIR_GAIN * value)
+            choices = search.best(
+                search.value - value + gain,
+                self._refuses,
+                _worth_more(self._aims, search, gain, value),
+            )
+            if choices:
+                self._pairs.append(len(self._made) - 1)
+                self._take(choices[0])
+                return True
+            self._made.pop()
+            search.put(undo)
+        return False
+
+    def replace(self) -> None:
+        """Take moves back and make others that copy less, where the score does not rise."""
+        search = self._search
+        moved = {made.before.index: made.before for made in reversed(self._made)}
+        indexes = sorted(moved, key=lambda index: -moved[index].disk)
+        for index in indexes[:REPLACED]:
+            start, now = moved[index], search.instances[index]
+            kinds = kinds_between(now, start)
+            if len(kinds) != 1 or kinds[0] in (FAILOVER, ANYWHERE):
+                continue
+            before = self._once()
+            back = search.made(index, kinds[0], target_of(kinds[0], start))
+            if back is None or self._guard.refuses(index, back.moved):
+                continue
+            undo = search.undo_of(back.moved)
+            self._take(back)
+            if not self._refill(before):
+                self._made.pop()
+                search.put(undo)
+
+    def _refill(self, before: Worth) -> bool:
+        """Make one move in place of what was taken back; tell whether that was better."""
+        search = self._search
+        choices = search.best(search.value - before.score, self._refuses, None)
+        for choice in choices[:1]:
+            undo = search.undo_of(choice.moved)
+            self._take(choice)
+            after = self._once()
+            better = after.copied < before.copied and after.moves <= before.moves
+            if better and after.score <= before.score:
+                wanted = self._aims.wanted(search.value, 0)
+                if not search.best(wanted, self._refuses, self._pays):
+                    return True
+            self._made.pop()
+            search.put(undo)
+        return False
+
+    def _once(self) -> Worth:
+        """Return what the plan so far comes to with each instance moved once."""
+        moves = mebibytes = 0
+        for index in {made.before.index for made in self._made}:
+            start = self._start.instance(index)
+            for kind in kinds_between(start, self._search.instances[index]):
+                moves += 1
+                mebibytes += copied(start, kind)
+        return Worth(self._search.value, moves, mebibytes)
+
+    def plan(self) -> Plan:
+        """Return the plan: each instance moved once if that can be ordered, else as found."""
+        once = merged(self._start, self._scope, self._limits, self._made)
+        steps = list(self._made) if once is None else once
+        plan = Plan(steps, self._before, self._search.value, self._search.cluster())
+        if once is None:
+            plan.pairs = frozenset(self._pairs)
+        return plan
+
+
+def _worth_more(
+    aims: PlanLimits, search: Search, gain: float, value: float
+) -> Callable[[Choice], bool]:
+    """Return whether a second move gains *gain* from the score *value*, and its own price."""
+
+    def pays(choice: Choice) -> bool:
+        data = copied(search.instances[choice.instance], choice.kind)
+        return value - choice.score >= gain + aims.gain_per_gib * data / 1024
+
+    return pays

@@ -1,0 +1,191 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: balance
+short_description: Plan how to balance a cluster with few moves and little data
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Takes the description of a cluster and plans moves that spread its load evenly. What is even
+    is told by the score of Ganeti's htools; less is better.
+  - The plan is ordered. After every move the limits of all nodes hold, instances with the same
+    exclusion tag are apart, and every node that could be lost still can be (N+1). The score never
+    rises.
+  - Copies as little as it finds a way to, and never proposes anything for a state that it planned
+    itself.
+  - The moves are not made. With O(dest) the cluster as it will be is written to a file; that is
+    what C(changed) and the diff are about.
+extends_documentation_fragment:
+  - holdfast.ha.attributes
+options:
+  cluster:
+    description:
+      - The cluster, as in a request of Ganeti's allocator. What is asked there is not looked at.
+      - Exactly one of this and O(src) is needed.
+    type: dict
+  src:
+    description:
+      - Absolute path of a file with the cluster, on the node on which the module runs. A request
+        of Ganeti's allocator, or htools' text format.
+    type: path
+  dest:
+    description:
+      - Absolute path of a file for the cluster as it is once the plan was carried out, in htools'
+        text format. It may be O(src) if that is in the same format.
+    type: path
+  group:
+    description:
+      - Name or uuid of the node group to balance. It has to be given if there are several.
+    type: str
+  like_hbal:
+    description:
+      - Make the moves that htools' C(hbal) makes, one by one, instead of a better plan. Then N+1
+        is not looked at.
+    type: bool
+    default: false
+  most_moves:
+    description: Plan at most so many moves. V(-1) is no limit.
+    type: int
+    default: -1
+  most_copied:
+    description: Plan to copy at most so many MiB of disks. V(-1) is no limit.
+    type: int
+    default: -1
+  gain_per_gib:
+    description: What a move has to gain of the score for each GiB that it copies.
+    type: float
+    default: 0.0
+  disk_moves:
+    description: Whether disks may be copied. If not, instances only change to their other node.
+    type: bool
+    default: true
+  instance_moves:
+    description: Whether instances may run on other nodes. If not, only secondaries change.
+    type: bool
+    default: true
+  evacuate:
+    description: Only move instances off nodes that are offline or drained.
+    type: bool
+    default: false
+  select:
+    description: The names of the instances that may move. Any may if this is empty.
+    type: list
+    elements: str
+    default: []
+  exclude:
+    description: The names of instances that stay where they are.
+    type: list
+    elements: str
+    default: []
+  static_node_memory:
+    description:
+      - MiB of memory that a KVM node needs for itself. V(0) takes what each node reports.
+    type: int
+    default: 4096
+seealso:
+  - module: holdfast.ha.capacity_info
+  - module: holdfast.ha.allocation
+"""
+
+EXAMPLES = r"""
+- name: How would the cluster be balanced?
+  holdfast.ha.balance:
+    src: /var/tmp/cluster.data
+  register: plan
+
+- name: Copy at most 500 GiB, and nothing that hardly gains
+  holdfast.ha.balance:
+    src: /var/tmp/cluster.data
+    most_copied: 512000
+    gain_per_gib: 0.001
+  register: plan
+"""
+
+RETURN = r"""
+moves:
+  description:
+    - The moves in the order in which they are to be made. All of one C(set) touch different nodes
+      and can be made side by side. With C(with_next) a move is worth making only together with
+      the one after it.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - instance: web
+      action: replace secondary, failover
+      before: [node1, node2]
+      after: [node3, node1]
+      copied: 20480
+      score: 1.25
+      set: 1
+      with_next: false
+score_before:
+  description: The score of the cluster as it is.
+  returned: success
+  type: float
+  sample: 2.5
+score_after:
+  description: The score once all moves are made.
+  returned: success
+  type: float
+  sample: 1.25
+copied:
+  description: How many MiB of disks are copied in all.
+  returned: success
+  type: int
+  sample: 20480
+blocked:
+  description:
+    - Moves that would gain most in the end and cannot be made, each with the limits in its way.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - instance: data
+      action: replace secondary
+      target: node3
+      gain: 0.5
+      failure: FailDisk
+      limits: [{limit: free disk, needed: 20481, available: 4096, short_by: 16385, node: node3}]
+"""
+
+from ..module_utils._holdfast.node.balance_cluster import plan_balance
+from ..module_utils._holdfast.node.cluster_source import STATIC_NODE_MEMORY
+from ..module_utils._module import Options, run
+
+OPTIONS = Options(
+    argument_spec={
+        "cluster": {"type": "dict"},
+        "src": {"type": "path"},
+        "dest": {"type": "path"},
+        "group": {"type": "str"},
+        "like_hbal": {"type": "bool", "default": False},
+        "most_moves": {"type": "int", "default": -1},
+        "most_copied": {"type": "int", "default": -1},
+        "gain_per_gib": {"type": "float", "default": 0.0},
+        "disk_moves": {"type": "bool", "default": True},
+        "instance_moves": {"type": "bool", "default": True},
+        "evacuate": {"type": "bool", "default": False},
+        "select": {"type": "list", "elements": "str", "default": []},
+        "exclude": {"type": "list", "elements": "str", "default": []},
+        "static_node_memory": {"type": "int", "default": STATIC_NODE_MEMORY},
+    },
+    required_one_of=[["cluster", "src"]],
+    mutually_exclusive=[["cluster", "src"]],
+)
+
+
+def main() -> None:
+    """Run the module."""
+    run(OPTIONS, plan_balance)
+
+
+if __name__ == "__main__":
+    main()

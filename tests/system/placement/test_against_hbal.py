@@ -1,0 +1,197 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``holdfast balance --like-hbal`` against the real hbal: everything that is printed, byte by byte.
+
+``HOLDFAST_HBAL_CLUSTERS`` sets how many random clusters (400), ``HOLDFAST_HBAL_SEED`` the
+first.  What is not compared stands in `hbal_differences`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import balance_command
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
+    read_request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.text_format import (
+    write_text,
+)
+from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
+from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request
+
+COUNT = int(os.environ.get("HOLDFAST_HBAL_CLUSTERS", "400"))
+FIRST = int(os.environ.get("HOLDFAST_HBAL_SEED", "0"))
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("hbal") is None, reason="hbal is not here (Debian package ganeti-htools)"
+)
+
+
+class Both:
+    """Both programs, asked the same in turn; ours in this process."""
+
+    def __init__(self, capsys, folder):
+        self.capsys = capsys
+        self.path = folder / "cluster.data"
+
+    def __call__(self, text, options):
+        self.path.write_text(text)
+        command = ["hbal", "-t", str(self.path), *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        status = balance_command.main(["--like-hbal", "-t", str(self.path), *options])
+        printed = self.capsys.readouterr()
+        theirs = (done.returncode, done.stdout, done.stderr)
+        return theirs, (status, printed.out, printed.err)
+
+
+@pytest.fixture
+def both(capsys, tmp_path):
+    return Both(capsys, tmp_path)
+
+
+def odd_cluster(seed):
+    """Return a small cluster full of oddities: empty, out of service, of several groups."""
+    cluster, _asked, _warnings = read_request(json.dumps(random_request(seed)), 4096)
+    return write_text(cluster)
+
+
+FLAGS = [
+    "--no-disk-moves",
+    "--no-instance-moves",
+    "--restricted-migration",
+    "--evac-mode",
+    "--ignore-soft-errors",
+    "--ignore-dynu",
+    "--print-instances",
+    "--exclusion-tags=service",
+    "-C",
+    "-C",
+    "-p",
+    "-v",
+    "-v",
+    "-v",
+    "-q",
+]
+VALUES = {
+    "-l": ["0", "1", "3", "8", "x"],
+    "-e": ["1", "0.5", "1e-3", "-1"],
+    "-g": ["0", "0.1", "1e-3"],
+    "--min-gain-limit": ["10", "0.5", "100"],
+    "--max-cpu": ["2.5", "64", "0"],
+    "--min-disk": ["0.1", "0.5"],
+}
+
+
+def some_options(seed, text):
+    """Return random options for the cluster *text*, some with a name that it lacks."""
+    rng = random.Random(f"options {seed}")
+    parts = [
+        [line.split("|")[0] for line in part.splitlines()] for part in text.split("\n\n", 3)[:3]
+    ]
+    groups, nodes, instances = parts + [[]] * (3 - len(parts))
+    options = [flag for flag in FLAGS if rng.random() < 0.1]
+    for name, values in VALUES.items():
+        if rng.random() < 0.12:
+            options += [name, rng.choice(values)]
+    if rng.random() < 0.9 and len(groups) > 1:
+        options += ["-G", rng.choice(groups)]
+    if rng.random() < 0.15:
+        options += ["-O", rng.choice([*nodes, "nowhere"])]
+    for name in ("--select-instances", "--exclude-instances"):
+        if rng.random() < 0.1 and instances:
+            chosen = rng.sample(instances, min(3, len(instances)))
+            chosen = [each.partition(".")[0] if rng.random() < 0.3 else each for each in chosen]
+            options.append(f"{name}={','.join(chosen)}{',nothing' if rng.random() < 0.1 else ''}")
+    return options
+
+
+@pytest.mark.parametrize("cluster", [odd_cluster, uneven_cluster])
+def test_everything_that_hbal_prints_is_printed_alike(both, cluster):
+    moved = 0
+    for seed in range(FIRST, FIRST + COUNT):
+        text = cluster(seed)
+        options = some_options(seed, text)
+        theirs, ours = both(text, options)
+        assert ours == theirs, (seed, options)
+        moved += " => " in theirs[1]
+    assert COUNT < 100 or moved > COUNT // 10
+
+
+@pytest.mark.parametrize(("seed", "size", "per_node"), [(1, 20, 6), (2, 30, 4), (3, 40, 3)])
+def test_a_whole_run_on_up_to_forty_nodes_is_reproduced_move_by_move(both, seed, size, per_node):
+    theirs, ours = both(uneven_cluster(seed, size, per_node, odd=False), ["-C"])
+    assert ours == theirs
+    assert theirs[1].count(" => ") > 20
+
+
+def test_the_first_moves_among_a_hundred_nodes_are_hbals(both):
+    theirs, ours = both(uneven_cluster(4, 100, 4, plain=True), ["-l", "1"])
+    assert ours == theirs
+    assert " => " in theirs[1]
+
+
+def test_loads_from_a_file_decide_alike(both, tmp_path):
+    rng = random.Random(5)
+    loads = tmp_path / "loads"
+    for seed in range(FIRST, FIRST + 20):
+        text = uneven_cluster(seed)
+        names = [line.split("|")[0] for line in text.split("\n\n")[2].splitlines()]
+        lines = [
+            " ".join([name, *[f"{rng.random() * 3:.3f}" for _load in range(4)]])
+            for name in names
+            if rng.random() < 0.8
+        ]
+        loads.write_text("\n".join(lines) + "\n")
+        theirs, ours = both(text, ["-U", str(loads), "-v", "-v"])
+        assert ours == theirs, seed
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["inst0000.example.com 1 2 3\n", "x 1 2 3 y\n", "x 1 2 3 4 5\n", "\n", "x 1 2 3 -4.5e1\n"],
+)
+def test_what_is_wrong_with_a_file_of_loads_is_said_alike(both, tmp_path, text):
+    loads = tmp_path / "loads"
+    loads.write_text(text)
+    theirs, ours = both(uneven_cluster(6), ["-U", str(loads), "-l", "1"])
+    assert ours == theirs
+
+
+def test_the_file_of_commands_is_the_same(both, tmp_path):
+    written = []
+    for seed in range(FIRST, FIRST + 20):
+        path = tmp_path / "commands"
+        theirs, ours = both(uneven_cluster(seed), ["-l", "6", f"-C{path}"])
+        assert ours == theirs
+        mine = path.read_text()
+        command = ["hbal", "-t", str(both.path), "-l", "6", f"-C{path}"]
+        subprocess.run(command, capture_output=True, timeout=60, check=True)
+        assert mine == path.read_text()
+        written.append(mine)
+    assert any("replace-disks" in text for text in written)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-G", "nothing"],
+        ["-O", "nothing,node000"],
+        ["--priority=x"],
+        ["--max-cpu=-1"],
+        ["-e", "x"],
+        ["-l", "1.5"],
+        ["-g", "nan"],
+        ["--mond=x"],
+        ["name"],
+        ["-q", "-q"],
+    ],
+)
+def test_what_is_wrong_with_the_options_is_said_alike(both, options):
+    theirs, ours = both(uneven_cluster(7), options)
+    assert ours == theirs
