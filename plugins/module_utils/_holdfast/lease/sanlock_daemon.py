@@ -45,6 +45,7 @@ _MEANINGS = {
     -13: "the daemon may not open the file: its user must be able to read and write it",
     BUSY: "it is busy",
     EXISTS: "it exists already",
+    -111: "the daemon does not answer: start it (systemctl start sanlock)",
     INVALID: "this does not agree with what it has under that name",
     NO_SPACE: "this node has not joined the lockspace, or has lost it",
     IO_TIMEOUT: "the storage did not answer in time",
