@@ -80,7 +80,7 @@ class LocalDaemon:
         self._room = node_room()
         self._shutdown = ""
         self._asked_to_end = 0.0
-        self._terms = 0
+        self._terms = self._asked = 0
         self._stop = False
         self._workers = workers or Workers(
             AgentWork(configuration, forbidden=self._forbidden).carry_out, self._wake
@@ -139,9 +139,10 @@ class LocalDaemon:
     def _note_end(self) -> None:
         """Once SIGTERM has come, find out why; a second one asks for the end at once."""
         if self._terms and not self._shutdown:
-            self._shutdown = why_ending(self._configuration)
+            self._asked += 1
+            self._shutdown = why_ending(self._configuration, self._asked)
             self._asked_to_end = self._clock()
-            log(f"told to end: {self._shutdown}")
+            log(f"told to end: {self._shutdown or 'systemd does not say why yet'}")
         self._stop = self._stop or self._terms > 1
 
     def _heartbeat(self, now: float) -> None:
