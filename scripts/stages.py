@@ -156,6 +156,11 @@ def unit(run: Run) -> None:
     run.unit_skipped = frozenset(run.skipped)
 
 
+def conformance(run: Run) -> None:
+    """Scenarios of Proxmox VE's HA manager, played by our managers."""
+    run.python("-m", "pytest", "tests/conformance", folder=ROOT)
+
+
 def lint(run: Run) -> None:
     """Playbooks, roles and metadata by ansible-lint's production profile."""
     run.python("-m", "ansiblelint", "--offline", "--profile", "production")
@@ -230,7 +235,7 @@ def system(run: Run) -> None:
 
 STAGES: tuple[Callable[[Run], None], ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
-    *(unit, lint, docs, build),
+    *(unit, conformance, lint, docs, build),
     *(sanity, units, integration, leases, agents, system),
 )
 """In the order in which they run: the quick ones first."""

@@ -35,8 +35,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanloc
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (  # noqa: E402
     declare,
+    declare_disarm,
     declare_fence,
     declare_maintenance,
+    declare_move,
+    declare_policy,
     declare_service,
     power,
 )
@@ -190,6 +193,27 @@ class EmbeddedCluster:
             "timeout": 30.0,
         }
         return declare_maintenance.declare_maintenance(options, False)
+
+    def move(self, name: str, node: str, **more: Any) -> Any:
+        """Move a service as the module does, and wait until it is there."""
+        options = {"config": str(self.config("n1")), "name": name, "node": node, "live": True}
+        return declare_move.declare_move({**options, "wait": True, "timeout": 30.0, **more}, False)
+
+    def policy(self, **changes: Any) -> Any:
+        """Change the cluster's policy as the module does."""
+        return declare_policy.declare_policy({"config": str(self._an_on()), **changes}, False)
+
+    def maintain(self, state: str, **more: Any) -> Any:
+        """Hold, disarm or arm the whole cluster as the module does, and wait until it is so."""
+        options = {
+            **{"config": str(self._an_on()), "state": state, "mode": "hold", "reason": "test"},
+            **{"owner": "test", "until": None, "duration": None, "wait": True, "timeout": 30.0},
+        }
+        return declare_disarm.declare_cluster_maintenance({**options, **more}, False)
+
+    def _an_on(self) -> Path:
+        """Return the configuration of a node that is on."""
+        return self.config(next(node for node in NODES if power.is_on(self.nodes, node)))
 
     def remove(self, name: str) -> None:
         """Declare that a service is gone, and wait until it is."""

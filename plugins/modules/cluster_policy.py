@@ -45,10 +45,13 @@ options:
       - By what nodes are compared when a service is placed, and how uneven their load is.
       - V(count), which is the default, is the number of services.
       - V(load) is the share of CPUs and memory that is in use, as the services declare it.
+      - V(score) is the score of Ganeti's allocator for the same, see M(holdfast.ha.allocation). A
+        service is then not placed where its memory or CPUs do not fit.
     type: str
     choices:
       - count
       - load
+      - score
   rebalance_on_start:
     description:
       - Start a stopped service on the best node, instead of the one on which it ran last.
@@ -124,7 +127,7 @@ OPTIONS = NODE_OPTIONS.merge(
                 "choices": ["conditional", "freeze", "failover", "migrate"],
             },
             "shutdown_timeout": {"type": "float"},
-            "placement": {"type": "str", "choices": ["count", "load"]},
+            "placement": {"type": "str", "choices": ["count", "load", "score"]},
             "rebalance_on_start": {"type": "bool"},
             "rebalance": {"type": "bool"},
             "rebalance_threshold": {"type": "float"},

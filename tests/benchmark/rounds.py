@@ -10,7 +10,7 @@ apart.  The goals are those of the steady round: 5 ms at 20 nodes and 500 servic
 The growth is printed as an exponent: how much faster than the number of services the time
 grows from one size to the next, 1.0 being linear.
 
-Use: python3 tests/benchmark/rounds.py [--rounds 20]
+Use: python3 tests/benchmark/rounds.py [--rounds 20] [--placement load]
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ sys.path.insert(0, str(CHECKOUT / ".collections"))
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (  # noqa: E402
     cluster,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import (  # noqa: E402
+    PLACEMENTS,
+    Policy,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (  # noqa: E402
     LocalService,
@@ -63,12 +67,12 @@ SIZES = ((20, 500), (200, 2000), (2000, 20_000))
 GOALS = {(20, 500): 0.005, (2000, 20_000): 1.0}
 
 
-def build(nodes: int, services: int) -> tuple[ClusterState, Seen]:
+def build(nodes: int, services: int, placement: str = "count") -> tuple[ClusterState, Seen]:
     """Return a cluster in which all is well, and what its manager sees."""
     names = [f"node{number:04}" for number in range(nodes)]
     ids = [f"vm:{number:05}" for number in range(services)]
     resource = Resource("r", "ocf:heartbeat:VirtualDomain", {"config": "/etc/x.xml"})
-    declared = {one: Service(one, (resource,)) for one in ids}
+    declared = {one: Service(one, (resource,), cpus=1.0, memory=512.0) for one in ids}
     place = {one: names[number % nodes] for number, one in enumerate(ids)}
     node_rules = {
         f"rule{number}": NodeRule(f"rule{number}", (one,), {place[one]: 2, names[0]: 1})
@@ -78,7 +82,7 @@ def build(nodes: int, services: int) -> tuple[ClusterState, Seen]:
     for number in range(1, services - nodes, max(20, nodes)):
         rule = ServiceRule(f"pair{number}", (ids[number], ids[number + 1]), "apart")
         service_rules[rule.name] = rule
-    wanted = Wanted(1, declared, node_rules, service_rules)
+    wanted = Wanted(1, declared, node_rules, service_rules, policy=Policy(placement=placement))
     statuses = {
         one: ServiceStatus(
             ServiceState.STARTED, place[one], uid=f"1.{number}", digest=declared[one].digest()
@@ -90,7 +94,10 @@ def build(nodes: int, services: int) -> tuple[ClusterState, Seen]:
         running = LocalService(declared[one], LocalState.RUNNING, statuses[one].uid, settled=True)
         here[place[one]][one] = running
     seen = {
-        name: NodeSeen(0.5, report=Report(name, f"{name}-boot", services=here[name]))
+        name: NodeSeen(
+            0.5,
+            report=Report(name, f"{name}-boot", services=here[name], room=(64.0, 65536.0)),
+        )
         for name in names
     }
     online = {name: NodeStatus(NodeState.ONLINE, boot=f"{name}-boot") for name in names}
@@ -127,12 +134,14 @@ def main() -> int:
     """Measure all sizes; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=20)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--placement", choices=PLACEMENTS, default=PLACEMENTS[0])
+    options = parser.parse_args()
+    rounds = options.rounds
     missed = 0
     sys.stdout.write("nodes services  steady best   median   each   node dead  growth\n")
     last = (0, 0.0)
     for nodes, services in SIZES:
-        state, seen = build(nodes, services)
+        state, seen = build(nodes, services, options.placement)
         state = cluster.step(state, seen, Timing()).state
         if cluster.step(state, seen, Timing()).state != state:
             raise SystemExit("the round is not steady")

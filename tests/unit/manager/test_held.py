@@ -211,3 +211,16 @@ def test_a_manager_does_not_have_its_own_node_fenced_for_a_service() -> None:
     assert (web(taken).state, taken.fences) == (ServiceState.ERROR, ())
     other = replace(taken.state, manager="n1")
     assert step(other, look, rounds=2).state.nodes["n3"].state is NodeState.FENCE
+
+
+@pytest.mark.parametrize(("mode", "waits"), [("restart", True), ("disarm", False), ("", False)])
+def test_only_a_node_that_said_it_comes_back_is_waited_for_once_the_cluster_is_armed(
+    mode, waits
+) -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    offline = {"n1": NodeStatus(NodeState.OFFLINE, boot="n1-boot1", mode=mode)}
+    silent = node_seen("n1", heartbeat_age=9.0, answer=Answer.NO, lease=LeaseSight.STALE)
+    look = seen(wanted(service()), {"n1": silent})
+    taken = step(state({"web": frozen}, offline), look, 3)
+    assert (taken.state.nodes["n1"].state is NodeState.FENCE) != waits
+    assert (taken.state.services["web"].state is ServiceState.FREEZE) == waits

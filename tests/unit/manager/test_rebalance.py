@@ -146,3 +146,43 @@ def test_without_measurements_nodes_are_compared_by_what_services_declare_to_nee
     assert load.ranked(NODES, "web", ServiceStatus(ServiceState.STOPPED)) == ["n2", "n1", "n3"]
     untold = Load.of({"big": started("n1", big)}, seen(asked))
     assert untold.figures is None
+
+
+ROOMS = {"n1": (8.0, 4096.0), "n2": (8.0, 16384.0), "n3": (8.0, 16384.0)}
+
+
+def told(*services, **nodes):
+    """Return what a manager sees that places by the allocator's score."""
+    reports = {
+        name: node_seen(name, report=report(name, room=room))
+        for name, room in {**ROOMS, **nodes}.items()
+    }
+    return seen(wanted(*services, policy=Policy(placement="score")), reports)
+
+
+def test_by_score_nothing_is_placed_where_it_does_not_fit() -> None:
+    big = service("big", cpus=2.0, memory=8192.0)
+    taken = step(state({"big": ServiceStatus(ServiceState.STOPPED)}), told(big))
+    chosen = taken.state.services["big"]
+    assert (chosen.state, chosen.node) == (ServiceState.REQUEST_START, "n2")
+    assert dict(taken.state.events[-1].rejected) == {
+        "n1": "free memory: it needs 8193, there is 4096"
+    }
+    huge = service("big", cpus=2.0, memory=20000.0)
+    waits = step(state({"big": ServiceStatus(ServiceState.STOPPED)}), told(huge))
+    assert waits.state.services["big"].state is ServiceState.STOPPED
+    assert "free memory" in waits.state.services["big"].reason
+
+
+def test_by_score_what_is_placed_in_a_round_counts_for_the_next_service() -> None:
+    services = [service(f"s{number}", cpus=2.0, memory=7000.0) for number in range(4)]
+    stopped = {one.id: ServiceStatus(ServiceState.STOPPED) for one in services}
+    taken = step(state(stopped), told(*services))
+    places = [one.node for one in taken.state.services.values()]
+    assert sorted(places) == ["n2", "n2", "n3", "n3"]
+
+
+def test_by_score_a_node_that_does_not_say_what_it_has_gets_nothing() -> None:
+    web = service("web", cpus=1.0, memory=64.0)
+    taken = step(state({"web": ServiceStatus(ServiceState.STOPPED)}), told(web, n1=None, n2=None))
+    assert taken.state.services["web"].node == "n3"

@@ -257,3 +257,32 @@ def test_a_service_says_itself_how_long_it_waits_after_it_failed() -> None:
         look = seen(wanted(often), {"n1": says("n1", local=LocalState.FAILED, one=often)})
         taken = step(state({"web": started("n1", often, crashes=crashes)}), look)
         assert max(web(taken).not_before - 1000.0, 0.0) == wait
+
+
+CLINGING = service(fence_on_stop_failure=True)
+
+
+def test_a_node_is_fenced_for_a_service_that_cannot_be_stopped_and_asks_for_it() -> None:
+    leaving = started("n1", CLINGING, state=ServiceState.RELOCATE, target="n2")
+    look = seen(wanted(CLINGING), {"n1": says("n1", Outcome.BLOCKED)})
+    taken = step(state({"web": leaving}), look)
+    assert (taken.state.nodes["n1"].state, web(taken).state) == (
+        NodeState.FENCE,
+        ServiceState.FENCE,
+    )
+    failover = taken.state.open_failover("n1")
+    assert failover is not None
+    assert "'web' could not be stopped and asks for this" in failover.reason
+    # It is alive, and its heartbeat calls nothing off.
+    sent = step(taken.state, look)
+    assert [order.node for order in sent.fences] == ["n1"]
+    assert "asks for this" in sent.fences[0].reason
+
+
+def test_a_manager_does_not_fence_its_own_node_for_a_service() -> None:
+    leaving = started("n3", CLINGING, state=ServiceState.RELOCATE, target="n2")
+    look = seen(wanted(CLINGING), {"n3": says("n3", Outcome.BLOCKED)})
+    taken = step(state({"web": leaving}), look)
+    assert (web(taken).state, web(taken).node) == (ServiceState.ERROR, "n3")
+    other = step(replace(taken.state, manager="n1"), look)
+    assert other.state.nodes["n3"].state is NodeState.FENCE

@@ -407,7 +407,7 @@ def test_a_lease_whose_next_renewal_is_in_doubt_lets_nothing_new_be_started(daem
 
 @pytest.mark.parametrize("why", ["reboot", "poweroff", "restart"])
 def test_an_lrm_that_is_told_to_end_says_so_before_it_does_anything_else(daemon, monkeypatch, why):
-    monkeypatch.setattr(lrm, "why_ending", lambda _configuration: why)
+    monkeypatch.setattr(lrm, "why_ending", lambda *_rest: why)
     daemon.run_web()
     daemon.daemon._on_term()
     daemon.daemon._note_end()
@@ -418,7 +418,7 @@ def test_an_lrm_that_is_told_to_end_says_so_before_it_does_anything_else(daemon,
 
 
 def test_an_lrm_ends_once_its_services_have_stopped_or_when_it_is_told_twice(daemon, monkeypatch):
-    monkeypatch.setattr(lrm, "why_ending", lambda _configuration: "poweroff")
+    monkeypatch.setattr(lrm, "why_ending", lambda *_rest: "poweroff")
     daemon.run_web()
     daemon.daemon._on_term()
     daemon.daemon._note_end()
@@ -436,7 +436,7 @@ def test_an_lrm_ends_once_its_services_have_stopped_or_when_it_is_told_twice(dae
 def test_an_lrm_that_alone_is_started_anew_waits_for_a_manager_only_for_a_while(
     daemon, monkeypatch
 ):
-    monkeypatch.setattr(lrm, "why_ending", lambda _configuration: "restart")
+    monkeypatch.setattr(lrm, "why_ending", lambda *_rest: "restart")
     daemon.run_web()
     daemon.daemon._on_term()
     daemon.daemon._note_end()
@@ -451,3 +451,15 @@ def test_an_lrm_that_alone_is_started_anew_waits_for_a_manager_only_for_a_while(
 def test_the_report_says_what_room_the_node_has(daemon):
     daemon.daemon._room = (4.0, 2048.0)
     assert [one.room for one in reports(daemon.round())] == [(4.0, 2048.0)]
+
+
+def test_an_lrm_asks_again_why_it_is_to_end_while_nobody_says(daemon, monkeypatch):
+    answers = ["", "", "poweroff"]
+    monkeypatch.setattr(lrm, "why_ending", lambda _configuration, tried: answers[tried - 1])
+    daemon.run_web()
+    daemon.daemon._on_term()
+    said = []
+    for _turn in range(4):
+        daemon.daemon._note_end()
+        said += [one.mode for one in reports(daemon.round())]
+    assert (said[:1], daemon.daemon._stop) == ([Mode.SHUTDOWN], False)

@@ -74,11 +74,13 @@ def choose(
             rejected[node] = reason
         else:
             fit.append(node)
+    if load is None:
+        load = Load.of(state.services, seen)
+    rejected.update(load.refusals(fit, service_id, status))
+    fit = [node for node in fit if node not in rejected]
     fit = _keep_together(service_id, state, seen, fit, rejected)
     if not fit:
         return Choice("", f"no node can take it ({_list(rejected)})", rejected)
-    if load is None:
-        load = Load.of(state.services, seen)
     return _best(service_id, status, fit, rule, load, rejected, stay)
 
 
@@ -290,7 +292,7 @@ def _best(
     node = load.ranked(preferred, service_id, status)[0]
     by = f"has the fewest services ({load.count(node, status)})"
     if load.figures is not None:
-        by = "has the most room"
+        by = "leaves the best score" if load.scored else "has the most room"
     reason = f"of {_some(preferred)} it {by}"
     if rule is not None and node in rule.nodes:
         most = "" if len(preferred) == 1 else f"; {reason}"

@@ -121,7 +121,9 @@ def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
     """Go on with a frozen service once the LRM of its node does its usual work again."""
     node = status.node or status.last_node
     if not online(round_, node):
-        if not status.node:
+        # It waits only for a node that said that it comes back: one that died while the
+        # cluster was disarmed is to be fenced now, and what ran there recovered.
+        if not status.node or round_.node(node).mode != Mode.RESTART.value:
             _uncover(round_, service_id, status)
         return
     report = round_.seen.nodes[node].report

@@ -1,40 +1,54 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each node has to carry: how placement compares nodes.
+"""What each node has to carry: the one place where nodes are compared.
 
 A service that moves counts on both of its nodes, as both carry it for a while.  Nodes are
 compared by the number of their services, or by the share of CPU and memory in use where
-the policy says so.  What is in use is measured (``Seen.figures``), or else what the services
-declare, of what the nodes report to have.
+the policy says so, or by the score of Ganeti's allocator, which also knows what does not
+fit (``placement/for_services.py``).  What is in use is measured (``Seen.figures``), or
+else what the services declare, of what the nodes report to have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import ceil
+from typing import TYPE_CHECKING
 
-from .policy import LOAD
+from .policy import COUNT, SCORE
 from .seen import Figures, Seen
 from .state import ACTIVE, MOVING, ServiceState, ServiceStatus
+
+if TYPE_CHECKING:
+    from ..placement.for_services import Needs, Places
 
 NOTHING = (0.0, 0.0)
 
 
 @dataclass
 class Load:
-    """The number of services on each node, and what they use of it."""
+    """The number of services on each node, and what they use of it.
+
+    With *scored* the nodes of each service are kept too, for the allocator's model.
+    """
 
     figures: Figures | None = None
+    scored: bool = False
     counts: dict[str, int] = field(default_factory=dict)
     used: dict[str, tuple[float, float]] = field(default_factory=dict)
+    where: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _places: Places | None = None
+    _most: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, services: Mapping[str, ServiceStatus], seen: Seen) -> Load:
         """Return the load that all *services* make."""
         figures = None
-        if seen.wanted.policy.placement == LOAD:
+        policy = seen.wanted.policy
+        if policy.placement != COUNT:
             figures = seen.figures or declared_figures(seen)
-        load = cls(figures)
+        load = cls(figures, policy.placement == SCORE and figures is not None)
         for service_id, status in services.items():
             load.change(service_id, None, status)
         return load
@@ -50,6 +64,13 @@ class Load:
                     cpu, memory = self.figures.services.get(service_id, NOTHING)
                     used = self.used.get(node, NOTHING)
                     self.used[node] = (used[0] + sign * cpu, used[1] + sign * memory)
+                if self._places is not None:
+                    put = self._places.add if sign > 0 else self._places.remove
+                    put(service_id, node, self._needs(service_id))
+        if self.scored and places(after):
+            self.where[service_id] = places(after)
+        else:
+            self.where.pop(service_id, None)
 
     def ranked(
         self, candidates: Iterable[str], service_id: str, status: ServiceStatus | None
@@ -57,13 +78,17 @@ class Load:
         """Return *candidates* with the best first, for a service that is not to count itself.
 
         By count it is the one with the fewest services; by load, of those that have room,
-        the one on which the service makes the loads of all nodes least uneven.  Names decide
-        where that is equal.
+        the one on which the service makes the loads of all nodes least uneven; by score, those
+        that refuse it come last.  Names decide where that is equal.
         """
         here = set(places(status))
         count = {node: self.counts.get(node, 0) - (node in here) for node in candidates}
         if self.figures is None:
             return sorted(count, key=lambda node: (count[node], node))
+        if self.scored:
+            needs = self._needs(service_id)
+            best = self._model().rank(count, service_id, needs, here).nodes
+            return [*best, *sorted(count.keys() - set(best))]
         own = self.figures.services.get(service_id, NOTHING)
         without = {node: self._shares(node, own, -1.0 if node in here else 0.0) for node in count}
         filled = {node: self._shares(node, own, 0.0 if node in here else 1.0) for node in count}
@@ -79,18 +104,60 @@ class Load:
 
         return sorted(count, key=cost)
 
+    def refusals(
+        self, candidates: Iterable[str], service_id: str, status: ServiceStatus | None
+    ) -> Mapping[str, str]:
+        """Return which of *candidates* have no room for a service, and what they are short of.
+
+        Only the allocator's score knows that; there nothing is placed where it does not fit.
+        """
+        if not self.scored:
+            return {}
+        names = list(candidates)
+        needs, here = self._needs(service_id), places(status)
+        refused = self._model().rank(names, service_id, needs, here).refused
+        known = self.figures.nodes if self.figures is not None else {}
+        return {
+            **{name: "it does not say what it has" for name in names if name not in known},
+            **refused,
+        }
+
     def weight(self, service_id: str) -> float:
         """Return how large a service is, as a share of all nodes together; 0 by count."""
         if self.figures is None:
             return 0.0
-        rooms = self.figures.nodes.values()
-        most = (sum(room[0] for room in rooms), sum(room[1] for room in rooms))
+        if self._most is None:
+            rooms = self.figures.nodes.values()
+            self._most = (sum(room[0] for room in rooms), sum(room[1] for room in rooms))
         use = self.figures.services.get(service_id, NOTHING)
-        return sum(one / whole for one, whole in zip(use, most) if whole > 0)
+        return sum(one / whole for one, whole in zip(use, self._most) if whole > 0)
 
     def count(self, node: str, status: ServiceStatus | None) -> int:
         """Return how many services the node has beside the one with *status*."""
         return self.counts.get(node, 0) - (node in places(status))
+
+    def _model(self) -> Places:
+        """Return the allocator's model of all this, made when it is first asked for."""
+        from ..placement.for_services import Places, Room
+
+        if self._places is None:
+            known = self.figures.nodes if self.figures is not None else {}
+            rooms = {name: Room(int(row[1]), int(row[0])) for name, row in known.items()}
+            placed = (
+                (service_id, node, self._needs(service_id))
+                for service_id, nodes in self.where.items()
+                for node in nodes
+            )
+            self._places = Places(rooms, placed)
+        return self._places
+
+    def _needs(self, service_id: str) -> Needs:
+        from ..placement.for_services import Needs
+
+        cpus, memory = NOTHING
+        if self.figures is not None:
+            cpus, memory = self.figures.services.get(service_id, NOTHING)
+        return Needs(ceil(memory), ceil(cpus))
 
     def _shares(self, node: str, own: tuple[float, float], times: float) -> tuple[float, float]:
         """Return the node's shares of CPU and memory in use, and *times* those of a service."""

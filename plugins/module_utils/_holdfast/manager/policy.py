@@ -19,7 +19,8 @@ SHUTDOWN_POLICIES = (CONDITIONAL, FREEZE, FAILOVER, MIGRATE)
 
 COUNT = "count"
 LOAD = "load"
-PLACEMENTS = (COUNT, LOAD)
+SCORE = "score"
+PLACEMENTS = (COUNT, LOAD, SCORE)
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,12 @@ class Policy:
     moves them away first, ``failover`` stops them for others to recover, ``freeze`` stops
     them and nobody touches them, ``conditional`` is ``freeze`` for a reboot and
     ``failover`` for a poweroff.  What could not be moved away within *shutdown_timeout*
-    seconds is stopped.  *placement* compares nodes by the number of services,
-    or by their load of CPU and memory.  *rebalance_on_start* gives up a service's last
-    node for a better one when it is started.  *rebalance* moves services by itself when
-    the imbalance was above *rebalance_threshold* for *rebalance_hold* rounds, if a move
-    takes away at least the share *rebalance_margin* of it.  A node has at most
-    *max_workers* agents at work at a time.
+    seconds is stopped.  *placement* compares nodes by the number of services, by their
+    load of CPU and memory, or by the score of Ganeti's allocator.  *rebalance_on_start*
+    gives up a service's last node for a better one when it is started.  *rebalance* moves
+    services by itself when the imbalance was above *rebalance_threshold* for
+    *rebalance_hold* rounds, if a move takes away at least the share *rebalance_margin*.
+    A node has at most *max_workers* agents at work at a time.
     """
 
     shutdown: str = CONDITIONAL

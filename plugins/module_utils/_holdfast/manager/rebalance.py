@@ -183,4 +183,6 @@ def _may_go(round_: Round, service_id: str, target: str) -> bool:
     rule = round_.seen.wanted.node_rule_for(service_id)
     if rule is not None and rule.nodes.get(target, -1) < rule.nodes.get(status.node, -1):
         return False
+    if round_.load.refusals([target], service_id, status):
+        return False
     return not choice.refusal(service_id, target, round_.state, round_.seen)

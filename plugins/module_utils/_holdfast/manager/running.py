@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import choice
+from .death import begin_failover
 from .report import LocalState, Mode, Report
 from .requests import MOVE, Request
 from .round import Round
@@ -199,6 +200,8 @@ def _demand_fence(round_: Round, service_id: str, status: ServiceStatus, text: s
         retry_after=0.0,
         demanded=True,
     )
+    failover = begin_failover(round_, status.node, reason)
+    round_.state = round_.state.with_failover(failover)
     round_.set_node(status.node, fenced)
     round_.say("fence", reason, node=status.node)
     blocked = replace(

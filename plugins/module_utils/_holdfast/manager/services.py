@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import choice, held, inactive, running
-from .policy import LOAD
+from .policy import COUNT
 from .report import CommandResult, Outcome, Report
 from .requests import CLEAR, MOVE
 from .round import Round
@@ -37,7 +37,7 @@ def look_at_services(round_: Round) -> None:
     by their load: what is small still fits into what the large leave.
     """
     waiting = sorted({*round_.state.services, *round_.seen.wanted.services})
-    if round_.seen.wanted.policy.placement == LOAD:
+    if round_.seen.wanted.policy.placement != COUNT:
         waiting.sort(key=round_.load.weight, reverse=True)
     for _turn in range(TURNS):
         before = len(round_.changes)

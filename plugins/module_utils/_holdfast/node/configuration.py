@@ -29,6 +29,7 @@ DEFAULT_PATH = "/etc/holdfast/node.json"
 EMBEDDED = "embedded"
 SANLOCK = "sanlock"
 BACKENDS = (EMBEDDED, SANLOCK)
+MACHINE, LRM, CRM = range(3)
 PORTS_PER_NODE = 3
 SOCKET_DIRECTORY_BYTES = 107 - len("/sanlock.sock")
 """How long the path of sanlock's run directory may be: a Unix socket's has 107 bytes (unix.7)."""
@@ -43,13 +44,17 @@ class Member:
     """A node of the cluster: its host id, and where its daemons listen (UDP).
 
     The node's machine listens on *port*, its LRM on the next, its CRM on the
-    one after that.
+    one after that; ``at`` says where.
     """
 
     name: str
     host_id: int
     address: str
     port: int
+
+    def at(self, place: int) -> tuple[str, int]:
+        """Return address and port of the node's ``MACHINE``, ``LRM`` or ``CRM``."""
+        return self.address, self.port + place
 
     def ports(self) -> range:
         """Return the ports that belong to this node."""

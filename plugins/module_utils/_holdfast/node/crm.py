@@ -23,11 +23,11 @@ from ..manager.seen import FenceReport, PowerReport, Seen
 from ..manager.state import ClusterState
 from ..storage.host_timing import LeaseTiming
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
-from .configuration import NodeConfiguration
+from .configuration import CRM, LRM, NodeConfiguration
 from .freed_leases import FreedLeases
 from .log import log
 from .maintenance_board import MaintenanceBoard
-from .network import Network
+from .network import Network, own_network
 from .notify import Notifier
 from .observer import Observation, Observer
 from .orders import FenceEnd, Orders
@@ -61,9 +61,7 @@ class ClusterDaemon:
         self._configuration = configuration
         self._me = configuration.me
         self._clock = clock
-        self._network = network or Network(
-            configuration.cluster, configuration.node, self._me.address, self._me.port + 2
-        )
+        self._network = network or own_network(configuration, CRM)
         self._storage = storage or ClusterStorage(configuration, clock)
         self._observer = observer or Observer(configuration, self._storage, self._network, clock)
         self._orders = orders or Orders(configuration, self._wake)
@@ -269,9 +267,7 @@ class ClusterDaemon:
             self._write(step.state)
             self._log_events(state, step.state)
             self._written = step.state
-            self._network.hint(
-                (member.address, member.port + 1) for member in self._configuration.members.values()
-            )
+            self._network.hint(member.at(LRM) for member in self._configuration.members.values())
         self._state = step.state
         for fence in seen.fences:
             self._freed_leases.fence_ended(fence)
@@ -328,7 +324,7 @@ class ClusterDaemon:
 
     def _wake(self) -> None:
         """End the loop's wait; called from the threads of the orders."""
-        self._network.hint([(self._me.address, self._me.port + 2)])
+        self._network.hint([self._me.at(CRM)])
 
     def _on_term(self, *_arguments: object) -> None:
         self._stop = True

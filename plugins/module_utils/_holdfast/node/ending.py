@@ -19,7 +19,10 @@ from .configuration import NodeConfiguration
 MARKER = "ending"
 """The file in a machine's folder that says why it goes down; there is none while it does not."""
 
-DEADLINE = 5.0
+DEADLINE = 1.5
+"""Seconds for systemd to answer: less than a heartbeat may be late."""
+
+TRIES = 3
 
 _TARGETS = {
     "reboot.target": REBOOT,
@@ -31,10 +34,11 @@ _TARGETS = {
 }
 
 
-def why_ending(configuration: NodeConfiguration) -> str:
+def why_ending(configuration: NodeConfiguration, tried: int = TRIES) -> str:
     """Return ``reboot`` or ``poweroff`` if the node goes down, else ``restart``.
 
-    Where it cannot be told the services are left running for the next LRM.
+    Where systemd does not answer it is empty, to be asked again, until that was *tried*
+    ``TRIES`` times: then the services are left running for the next LRM.
     """
     if configuration.is_machine:
         return _left_word(configuration.folder / MARKER)
@@ -46,7 +50,9 @@ def why_ending(configuration: NodeConfiguration) -> str:
         )
     except AgentError:
         return RESTART
-    return from_jobs(asked.stdout) if asked.exit_status == 0 else RESTART
+    if asked.exit_status == 0:
+        return from_jobs(asked.stdout)
+    return RESTART if tried >= TRIES else ""
 
 
 def from_jobs(listed: str) -> str:

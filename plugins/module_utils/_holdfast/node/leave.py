@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from ..errors import InputError, LeaseError
 from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration
-from .network import Network
+from .configuration import LRM, NodeConfiguration
+from .network import own_network
 
 
 def leave_cluster(configuration: NodeConfiguration) -> None:
@@ -23,9 +23,7 @@ def leave_cluster(configuration: NodeConfiguration) -> None:
     me = configuration.me
     try:
         # Held until the end, so that no LRM starts meanwhile.
-        place_of_the_lrm = Network(
-            configuration.cluster, configuration.node, me.address, me.port + 1
-        )
+        place_of_the_lrm = own_network(configuration, LRM)
     except InputError as error:
         raise LeaseError(
             f"The LRM of {configuration.node} still runs; stop the daemons before the node leaves."

@@ -25,12 +25,12 @@ from ..manager.wanted import Wanted
 from ..storage.whiteboard import HostBlock
 from .agent_work import AgentWork
 from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration, make_private
+from .configuration import CRM, LRM, NodeConfiguration, make_private
 from .ending import why_ending
 from .host_lease import HostLease
 from .leftovers import end_leftover_agents
 from .log import log
-from .network import Network
+from .network import Network, own_network
 from .notify import Notifier
 from .room import node_room
 from .workers import Workers
@@ -61,9 +61,7 @@ class LocalDaemon:
         self._configuration = configuration
         self._me = configuration.me
         self._clock = clock
-        self._network = network or Network(
-            configuration.cluster, configuration.node, self._me.address, self._me.port + 1
-        )
+        self._network = network or own_network(configuration, LRM)
         self._storage = storage or ClusterStorage(configuration, clock)
         self._lease = host_lease or HostLease(configuration, self._storage, clock)
         if not configuration.is_machine:
@@ -82,7 +80,7 @@ class LocalDaemon:
         self._room = node_room()
         self._shutdown = ""
         self._asked_to_end = 0.0
-        self._terms = 0
+        self._terms = self._asked = 0
         self._stop = False
         self._workers = workers or Workers(
             AgentWork(configuration, forbidden=self._forbidden).carry_out, self._wake
@@ -141,9 +139,10 @@ class LocalDaemon:
     def _note_end(self) -> None:
         """Once SIGTERM has come, find out why; a second one asks for the end at once."""
         if self._terms and not self._shutdown:
-            self._shutdown = why_ending(self._configuration)
+            self._asked += 1
+            self._shutdown = why_ending(self._configuration, self._asked)
             self._asked_to_end = self._clock()
-            log(f"told to end: {self._shutdown}")
+            log(f"told to end: {self._shutdown or 'systemd does not say why yet'}")
         self._stop = self._stop or self._terms > 1
 
     def _heartbeat(self, now: float) -> None:
@@ -205,7 +204,7 @@ class LocalDaemon:
         self._written = report
         if self._state is not None and self._state.manager in self._configuration.members:
             manager = self._configuration.members[self._state.manager]
-            self._network.hint([(manager.address, manager.port + 2)])
+            self._network.hint([manager.at(CRM)])
         return True
 
     def _forbidden(self) -> str:
@@ -219,7 +218,7 @@ class LocalDaemon:
 
     def _wake(self) -> None:
         """End the loop's wait; called from the workers."""
-        self._network.hint([(self._me.address, self._me.port + 1)])
+        self._network.hint([self._me.at(LRM)])
 
     def _on_term(self, *_arguments: object) -> None:
         self._terms += 1

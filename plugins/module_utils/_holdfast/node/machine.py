@@ -27,11 +27,11 @@ from pathlib import Path
 from ..errors import HoldfastError, LeaseError, StorageError
 from ..manager.local_phase import POWEROFF, REBOOT
 from . import power
-from .configuration import NodeConfiguration, make_private
+from .configuration import CRM, LRM, MACHINE, NodeConfiguration, make_private
 from .ending import leave_word
 from .log import log
 from .machine_lease import take_machine_lease
-from .network import Network
+from .network import Network, own_network
 
 TICK = 0.25
 RENEWAL = 1.0
@@ -74,11 +74,10 @@ class Machine:
         self._configuration = configuration
         self._folder = configuration.folder
         os.environ[power.MARK] = str(self._folder.resolve())
-        me = configuration.me
-        for port in me.ports():
+        for place in (MACHINE, LRM, CRM):
             # The daemons need theirs too: better said now than by daemons that die again.
-            Network(configuration.cluster, configuration.node, me.address, port).close()
-        self._network = Network(configuration.cluster, configuration.node, me.address, me.port)
+            own_network(configuration, place).close()
+        self._network = own_network(configuration, MACHINE)
         self._lease = take_machine_lease(configuration)
         log(f"machine of {configuration.node} is on: host id {configuration.me.host_id}")
         self._daemons = [self._daemon("lrm"), self._daemon("crm")]

@@ -18,12 +18,17 @@ import time
 from collections.abc import Iterable
 
 from ..errors import InputError
-from .configuration import Member
+from .configuration import Member, NodeConfiguration
 
 ASK = "ask"
 ANSWER = "answer"
 LOOK = "look"
 _MAX_DATAGRAM = 512
+
+
+def own_network(configuration: NodeConfiguration, place: int) -> Network:
+    """Listen where this node's ``MACHINE``, ``LRM`` or ``CRM`` does; see ``Network``."""
+    return Network(configuration.cluster, configuration.node, *configuration.me.at(place))
 
 
 class Network:

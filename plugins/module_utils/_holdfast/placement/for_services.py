@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .admission import primary_failure, with_primary
+from .admission import primary_failure, with_primary, without_primary
 from .assembly import Assembly, new_node
 from .limits import primary_limits
-from .model import STATE_UP, Cluster, Group, Instance, Policy, default_policy
+from .model import STATE_UP, Group, Instance, Node, Policy, default_policy
 from .score import Score
 
 PLENTY = 1 << 40
@@ -53,79 +53,111 @@ class Ranking:
     refused: Mapping[str, str]
 
 
-def rank_nodes(
-    nodes: Mapping[str, Room],
-    placed: Mapping[str, tuple[str, Needs]],
-    service: str,
-    needs: Needs,
-    candidates: Iterable[str],
-    most_cpus_per_core: float = 4.0,
-) -> Ranking:
-    """Return on which of *candidates* the *service* would leave the cluster in best shape.
+class Places:
+    """Which services are on which nodes; a change of it costs as much as there are nodes."""
 
-    *nodes* are all nodes in service with their room.  *placed* has for each service that
-    runs, or is on its way, its node and its needs; *service* itself is left out of it, and
-    so is what stands on other nodes.  Of equal nodes the first by name comes first.
-    """
-    others = {name: place for name, place in placed.items() if name != service}
-    cluster = cluster_of(nodes, others, most_cpus_per_core)
-    wanted = _instance(service, needs)
-    score = Score(cluster.nodes)
-    scores: dict[str, float] = {}
-    refused: dict[str, str] = {}
-    for name in sorted(set(candidates) & set(nodes)):
-        node = cluster.nodes[cluster.numbers[name]]
-        if primary_failure(node, wanted, False) is None:
-            scores[name] = score.value_with([(node, with_primary(node, wanted))])
-        else:
-            refused[name] = _shortage(primary_limits(node, wanted, False))
-    best = sorted(scores, key=lambda name: (round(scores[name], 9), name))
-    return Ranking(tuple(best), scores, refused)
+    def __init__(
+        self,
+        nodes: Mapping[str, Room],
+        placed: Iterable[tuple[str, str, Needs]] = (),
+        most_cpus_per_core: float = 4.0,
+    ) -> None:
+        """Begin with *nodes*, all nodes in service with their room, and what is *placed* there.
 
+        *placed* are a service, a node and the service's needs each; other nodes are passed over.
+        """
+        rows = [row for row in placed if row[1] in nodes]
+        memory_known = all(room.memory is not None for room in nodes.values())
+        cpus_known = all(room.cpus is not None for room in nodes.values())
+        usual = default_policy()
+        policy = Policy([], usual.standard, [TEMPLATE], most_cpus_per_core, usual.spindle_ratio)
+        assembly = Assembly([Group(0, "nodes", "nodes", "preferred", [], policy, [])])
+        used = dict.fromkeys(nodes, 0)
+        for _service, node, needs in rows:
+            used[node] += needs.memory or 0
+        for name in sorted(nodes):
+            memory = (nodes[name].memory or 0) if memory_known else PLENTY
+            cpus = (nodes[name].cpus or 0) if cpus_known else PLENTY
+            assembly.add_node(_node(name, memory, memory - used[name], cpus))
+        self._instances: dict[str, Instance] = {}
+        cluster = assembly.cluster
+        for service, node, needs in rows:
+            self._put(assembly, self._instance(service, needs), cluster.numbers[node])
+        assembly.finish()
+        self._nodes: dict[str, Node] = {
+            name: cluster.nodes[number] for name, number in cluster.numbers.items()
+        }
+        self._score: Score | None = None
 
-def cluster_of(
-    nodes: Mapping[str, Room],
-    placed: Mapping[str, tuple[str, Needs]],
-    most_cpus_per_core: float = 4.0,
-) -> Cluster:
-    """Return *nodes* with the services *placed* on them as a cluster of the model."""
-    memory_known = all(room.memory is not None for room in nodes.values())
-    cpus_known = all(room.cpus is not None for room in nodes.values())
-    usual = default_policy()
-    policy = Policy([], usual.standard, [TEMPLATE], most_cpus_per_core, usual.spindle_ratio)
-    assembly = Assembly([Group(0, "nodes", "nodes", "preferred", [], policy, [])])
-    there = {name: place for name, place in sorted(placed.items()) if place[0] in nodes}
-    used = dict.fromkeys(nodes, 0)
-    for node, needs in there.values():
-        used[node] += needs.memory or 0
-    for name in sorted(nodes):
-        memory = (nodes[name].memory or 0) if memory_known else PLENTY
-        cpus = (nodes[name].cpus or 0) if cpus_known else PLENTY
-        assembly.add_node(_node(name, memory, memory - used[name], cpus))
-    instances = [_instance(name, needs) for name, (_node_name, needs) in there.items()]
-    for instance, (node, _needs) in zip(instances, there.values()):
-        instance.primary = assembly.cluster.numbers[node]
+    def add(self, service: str, node: str, needs: Needs) -> None:
+        """Put a service on a node; one that moves is on both of its nodes for a while."""
+        if node in self._nodes:
+            instance = self._instance(service, needs)
+            self._change(node, with_primary(self._nodes[node], instance))
+
+    def remove(self, service: str, node: str, needs: Needs) -> None:
+        """Take a service off a node."""
+        if node in self._nodes:
+            instance = self._instance(service, needs)
+            self._change(node, without_primary(self._nodes[node], instance))
+
+    def rank(
+        self, candidates: Iterable[str], service: str, needs: Needs, here: Iterable[str] = ()
+    ) -> Ranking:
+        """Return on which of *candidates* the *service* would leave the cluster in best shape.
+
+        *here* are the nodes on which it is already; it will leave them.  Of equal nodes the
+        first by name comes first.
+        """
+        instance = self._instance(service, needs)
+        left = {name for name in here if name in self._nodes}
+        leaving = {
+            name: (self._nodes[name], without_primary(self._nodes[name], instance))
+            for name in sorted(left)
+        }
+        score = self._current_score()
+        scores: dict[str, float] = {}
+        refused: dict[str, str] = {}
+        for name in sorted(set(candidates) & self._nodes.keys()):
+            changes = [change for other, change in leaving.items() if other != name]
+            node = self._nodes[name]
+            if name not in left:
+                if primary_failure(node, instance, False) is not None:
+                    refused[name] = _shortage(primary_limits(node, instance, False))
+                    continue
+                changes.append((node, with_primary(node, instance)))
+            scores[name] = score.value_with(changes)
+        best = sorted(scores, key=lambda name: (round(scores[name], 9), name))
+        return Ranking(tuple(best), scores, refused)
+
+    @staticmethod
+    def _put(assembly: Assembly, instance: Instance, number: int) -> None:
+        """Put a service on a node before its sums are complete, which is much cheaper."""
+        memory, cpus = instance.memory, instance.vcpus
         assembly.add_instance(
-            instance.primary,
-            -1,
-            instance.memory,
-            0,
-            instance.vcpus,
-            STATE_UP,
-            TEMPLATE,
-            0,
-            [],
-            False,
+            number, -1, memory, 0, cpus, STATE_UP, TEMPLATE, 0, instance.tags, False
         )
-    cluster = assembly.cluster
-    cluster.names = list(there)
+        # One that moves is on two nodes, under the same number.
+        node = assembly.cluster.nodes[number]
+        node.primaries[-1] = node.others[-1] = instance.index
 
-    def read(index: int) -> Instance:
-        return assembly.complete(instances[index], index, instances[index].primary, -1)
+    def _instance(self, service: str, needs: Needs) -> Instance:
+        instance = self._instances.get(service)
+        if instance is None:
+            instance = _instance(service, needs)
+            instance.index = len(self._instances)
+            self._instances[service] = instance
+        return instance
 
-    cluster.read_instance = read
-    assembly.finish()
-    return cluster
+    def _change(self, name: str, after: Node) -> None:
+        before, self._nodes[name] = self._nodes[name], after
+        if self._score is not None:
+            self._score = self._score.moved(before, after, 0)
+
+    def _current_score(self) -> Score:
+        if self._score is None:
+            self._score = Score(self._nodes.values())
+        return self._score
 
 
 def _node(name: str, memory: int, free: int, cpus: int) -> Any:
