@@ -18,8 +18,9 @@ description:
   - The plan is ordered. After every move the limits of all nodes hold, instances with the same
     exclusion tag are apart, and every node that could be lost still can be (N+1). The score never
     rises.
-  - Copies as little as it finds a way to, and never proposes anything for a state that it planned
-    itself.
+  - What C(hbal) would do is the measure. The plan ends with no higher score, makes no more moves
+    and copies no more data than C(hbal) (on more than some 120 nodes that is no longer worked
+    out). For a state that it planned itself it proposes nothing.
   - The moves are not made. With O(dest) the cluster as it will be is written to a file; that is
     what C(changed) and the diff are about.
 extends_documentation_fragment:
@@ -58,6 +59,14 @@ options:
     description: Plan to copy at most so many MiB of disks. V(-1) is no limit.
     type: int
     default: -1
+  swaps:
+    description:
+      - Also move two instances one after the other where only both together gain, even if that
+        takes more moves than C(hbal) would make. The score may rise between the two; all limits
+        and N+1 hold there as well.
+      - Not with O(like_hbal).
+    type: bool
+    default: false
   gain_per_gib:
     description: What a move has to gain of the score for each GiB that it copies.
     type: float
@@ -169,6 +178,7 @@ OPTIONS = Options(
         "like_hbal": {"type": "bool", "default": False},
         "most_moves": {"type": "int", "default": -1},
         "most_copied": {"type": "int", "default": -1},
+        "swaps": {"type": "bool", "default": False},
         "gain_per_gib": {"type": "float", "default": 0.0},
         "disk_moves": {"type": "bool", "default": True},
         "instance_moves": {"type": "bool", "default": True},

@@ -28,6 +28,8 @@ def plan_balance(options: Mapping[str, Any], check: bool) -> Result:
     The options are those of the module.  Raises `ClusterDataError` if the cluster cannot
     be read, or a group or instance is not there.
     """
+    if options["like_hbal"] and options["swaps"]:
+        raise ClusterDataError("swaps cannot be asked for with like_hbal: hbal makes none")
     source = options["src"]
     text = json.dumps(options["cluster"]) if source is None else read_source(source)
     cluster, warnings = read_cluster(text, options["static_node_memory"])

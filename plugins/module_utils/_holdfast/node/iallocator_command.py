@@ -17,6 +17,7 @@ from ..errors import ClusterDataError, HoldfastError
 from . import htools_options
 from .cluster_source import STATIC_NODE_MEMORY, read_source
 from .htools_options import MAYBE, NEEDED, NONE, CommandLine, Settings
+from .progress import Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,8 +65,9 @@ def main(arguments: Sequence[str]) -> int:
 
         sys.stdout.write(f"holdfast iallocator {__version__}, as hail of htools 3.0.2\n")
         return ANSWERED
+    progress = Progress("reading the request")
     try:
-        return _run(settings)
+        return _run(settings, progress)
     except HoldfastError as error:
         sys.stderr.write(f"Error: {error}\n")
         return BAD_INPUT
@@ -75,6 +77,8 @@ def main(arguments: Sequence[str]) -> int:
     except (OverflowError, MemoryError) as error:
         sys.stderr.write(f"Error: a number or the request is too large: {error}\n")
         return BAD_INPUT
+    finally:
+        progress.done()
 
 
 def main_and_exit(arguments: Sequence[str]) -> None:
@@ -104,7 +108,7 @@ def usage() -> str:
     return htools_options.usage("holdfast iallocator [OPTION...] FILE", OPTIONS)
 
 
-def _run(settings: Settings) -> int:
+def _run(settings: Settings, progress: Progress) -> int:
     from ..placement.answer import answer, dedicated
     from ..placement.options import Options
     from ..placement.request import read_request
@@ -130,6 +134,7 @@ def _run(settings: Settings) -> int:
         if dedicated(cluster, request):
             sys.stderr.write("Allocation on a dedicated cluster; using lost-allocations metrics.\n")
     _show(settings, cluster, "Initial", "pre-ialloc", "before")
+    progress.what = f"answering: {request.kind}"
     result = answer(cluster, request, options)
     sys.stdout.write(result.text() + "\n")
     sys.stdout.flush()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from .guard import Guard
 from .state import State
-from .steps import Made, kinds_between, made_of, target_of
+from .steps import Made, made_of, routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,16 +42,24 @@ def merged(
 
 def _go(state: State, guard: Guard, end: Instance, done: list[Made]) -> bool:
     """Move an instance to its *end*, as far as that can be done now; tell if it is there."""
-    for kind in kinds_between(state.instances[end.index], end):
-        before = state.instances[end.index]
-        if kind not in state.limits.kinds(before, state.nodes):
+    while True:
+        ways = routes(state.instances[end.index], end)
+        if not any(ways):
+            return True
+        if not any(_make(state, guard, end.index, *way[0], done) for way in ways):
             return False
-        target = target_of(kind, end)
-        choice = state.made(end.index, kind, target)
-        if choice is None or choice.score > state.value + state.slack:
-            return False
-        if guard.refuses(end.index, choice.moved):
-            return False
-        state.put(choice.moved)
-        done.append(made_of(before, choice, state.value))
+
+
+def _make(state: State, guard: Guard, index: int, kind: int, target: int, done: list[Made]) -> bool:
+    """Make a move of the instance *index*, if that is possible now; tell if it was made."""
+    before = state.instances[index]
+    if kind not in state.limits.kinds(before, state.nodes):
+        return False
+    choice = state.made(index, kind, target)
+    if choice is None or choice.score > state.value + state.slack:
+        return False
+    if guard.refuses(index, choice.moved):
+        return False
+    state.put(choice.moved)
+    done.append(made_of(before, choice, state.value))
     return True

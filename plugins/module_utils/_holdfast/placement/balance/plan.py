@@ -7,12 +7,14 @@ hbal takes the move that betters the score most, whatever it copies.  Here:
 - What hbal's rule comes to is the measure.  The run is tried with several prices for what
   is copied; of the ends that are in no way worse (score, moves, data) the one that copies
   least is taken.
-- Where no single move gains, two together may: a swap, or one that makes room for another.
 - Then moves are replaced: one is taken back, another that copies less is made instead, if
   the score does not rise.
 - An instance is moved once, to where it ends.
 - A move is made only if every node that could be lost still can be (`guard`).
-- The score never rises; two moves that gain together only are one pair.
+- The score never rises.
+- Where no single move gains, two together may: a swap, or one that makes room for another.
+  The order is such that each gains by itself; only where swaps are asked for the score may
+  rise between the two moves of a pair.
 - The end is a state in which nothing gains: planning again from there finds nothing.
 """
 
@@ -84,19 +86,22 @@ def _bettered(
     planner: Planner, plan: Plan, most: Worth | None, aims: PlanLimits, limits: MoveLimits
 ) -> Plan:
     """Return *plan* with swaps and replaced moves, as far as it stays within *most*."""
+    if limits.evacuate:
+        return plan
+    planner.replace()
     if aims.swaps:
         planner.add_pairs()
         return planner.plan()
-    if not plan.steps or limits.evacuate:
+    if not plan.steps:
         return plan
-    planner.replace()
     better = planner.plan()
     if _no_worse(better, plan.worth) and _no_worse(better, most):
         plan = better
     if most is not None and len(plan.steps) + 2 <= most.moves:
         planner.add_pairs()
         better = planner.plan()
-        if better.score_after < plan.score_after and _no_worse(better, most):
+        gains = better.score_after < plan.score_after
+        if gains and not better.pairs and _no_worse(better, most):
             plan = better
     return plan
 

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import itertools
+from math import inf
 
 from .guard import Guard
 from .moves import ANYWHERE, FAILOVER, copied
 from .order import merged
+from .run import first_best
 from .search import Search
 from .steps import Made, Plan, Worth, kinds_between, made_of, target_of
 
@@ -28,11 +30,9 @@ PAIRS = 24
 """How many moves that lose a little are tried as the first of two."""
 PAIR_GAIN = 0.1
 """How much of the score two moves together have to gain, as a share of it."""
-PAIR_LOSS = 0.25
-"""How much the first of two moves may cost of the score, as a share of it."""
 AT_ONCE = 20
 """How many moves that are nearly the best are made before the next search."""
-REPLACED = 100
+REPLACED = 250
 """How many moves, those that copy most, are tried to be replaced."""
 
 
@@ -102,6 +102,7 @@ class Planner:
         self._limits = limits
         self._aims = aims
         self._share = share
+        self._priced = price > 0
         self._watch = watch
         disks = sorted(cluster.instance(index).disk for index in chosen)
         usual = max(1.0, disks[len(disks) // 2] / 1024) if disks else 1.0
@@ -122,10 +123,14 @@ class Planner:
         while self._room(1) and self._search.value > self._aims.good_score:
             wanted = self._aims.wanted(self._search.value, 0)
             choices = self._search.best(wanted, self._refuses, self._pays, self._share)
-            if not choices:
+            best = choices[0] if choices and self._priced else None
+            if not self._priced:
+                # Of moves that are equal but for rounding hbal's.
+                best = first_best(self._search, self._search.value, choices)
+            if best is None:
                 return
-            gain = self._search.value - choices[0].score
-            self._take(choices[0])
+            gain = self._search.value - best.score
+            self._take(best)
             if self._share < 1:
                 self._take_others(max(wanted, self._share * gain))
 
@@ -179,7 +184,7 @@ class Planner:
         if not self._room(2):
             return False
         value = search.value
-        for _change, index, kind, target in search.near(PAIR_LOSS * value, PAIRS):
+        for _change, index, kind, target in search.near(inf, PAIRS):
             first = search.made(index, kind, target)
             if first is None or self._refuses(index, first.moved):
                 continue

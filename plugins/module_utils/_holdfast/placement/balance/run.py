@@ -98,7 +98,7 @@ def run_as_hbal(
     search = Search(cluster, scope, movable(cluster, scope, limits, only), limits)
     moves: list[Made] = []
     while score > enough and (stop.most_moves < 0 or len(moves) < stop.most_moves):
-        best = _first_best(search, score)
+        best = first_best(search, score, search.best())
         if best is None:
             break
         if score <= stop.least_gain_below and score - best.score < stop.least_gain:
@@ -114,10 +114,10 @@ def run_as_hbal(
     return Plan(moves, start, score, search.cluster())
 
 
-def _first_best(search: Search, score: float) -> Choice | None:
-    """Return the first of the best moves, by a score that is added up anew."""
+def first_best(search: Search, score: float, choices: Iterable[Choice]) -> Choice | None:
+    """Return the first of the best of *choices*, by a score that is added up anew."""
     best: Choice | None = None
-    for choice in search.best():
+    for choice in choices:
         nodes = list(search.nodes)
         for index, node in choice.moved.nodes.items():
             nodes[index] = node

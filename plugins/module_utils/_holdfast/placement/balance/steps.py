@@ -100,6 +100,20 @@ def kinds_between(before: Instance, after: Instance) -> tuple[int, ...]:
     return (FAILOVER_REPLACE,) if new[0] == old[1] else (PRIMARY, SECONDARY)
 
 
+def routes(before: Instance, after: Instance) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Return the shortest ways from *before* to *after*: each some moves' kinds and targets."""
+    kinds = kinds_between(before, after)
+    if len(kinds) < 2:
+        return (tuple([(kind, target_of(kind, after)) for kind in kinds]),)
+    primary, secondary = after.primary, after.secondary
+    return (
+        ((PRIMARY, primary), (SECONDARY, secondary)),
+        ((SECONDARY, secondary), (PRIMARY, primary)),
+        ((TAKE_OVER, primary), (SECONDARY, secondary)),
+        ((FAILOVER_REPLACE, secondary), (PRIMARY, primary)),
+    )
+
+
 def target_of(kind: int, after: Instance) -> int:
     """Return the target of the move of *kind* after which the instance is as *after*."""
     if kind == FAILOVER:

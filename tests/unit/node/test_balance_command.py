@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``holdfast balance`` prints of a plan of its own, and how it refuses."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    balance_command,
+    progress,
+)
+from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    path = tmp_path / "cluster.data"
+    path.write_text(uneven_cluster(3))
+    return str(path)
+
+
+def test_a_plan_is_printed_in_hbals_form_with_what_it_copies(cluster, capsys):
+    assert balance_command.main(["-t", cluster, "-C"]) == 0
+    printed = capsys.readouterr().out
+    assert " => " in printed
+    assert "Cluster score improved from" in printed
+    assert "Copied: " in printed
+    assert "gnt-instance" in printed
+
+
+def test_a_plan_is_printed_as_data(cluster, capsys):
+    assert balance_command.main(["-t", cluster, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["score_after"] < plan["score_before"]
+    assert [move["set"] for move in plan["moves"]] == sorted(move["set"] for move in plan["moves"])
+    assert plan["copied"] == sum(move["copied"] for move in plan["moves"])
+
+
+def test_the_saved_cluster_needs_no_move(cluster, tmp_path, capsys):
+    assert balance_command.main(["-t", cluster, "-S", str(tmp_path / "saved")]) == 0
+    assert balance_command.main(["-t", str(tmp_path / "saved.balanced")]) == 0
+    assert capsys.readouterr().out.count("No solution found") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ([], "No backend selected"),
+        (["-t", "/nonexistent/file"], "/nonexistent/file cannot be read"),
+        (["-m", "cluster"], "-t"),
+        (["-L"], "-t"),
+        (["-X"], "-C FILE"),
+        (["--like-hbal", "--swaps"], "--swaps"),
+        (["--like-hbal", "--most-copied=1"], "--most-copied"),
+        (["--most-copied=x"], "cannot parse"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_what_to_do(cluster, capsys, options, part):
+    assert balance_command.main([*options]) == 1
+    assert part in capsys.readouterr().err
+
+
+def test_an_unknown_option_ends_with_the_help(capsys):
+    assert balance_command.main(["--nothing"]) == 2
+    assert "Usage: holdfast balance" in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Told(progress.Progress):
+    """One whose thread the test is."""
+
+    def _begin(self):
+        pass
+
+
+def test_on_a_terminal_work_that_lasts_tells_what_it_is_at():
+    stream = Terminal()
+    told = Told("reading", stream)
+    waits = []
+
+    def sleep(seconds):
+        waits.append(seconds)
+        if len(waits) == 2:
+            told.tell(7, 1.5)
+        if len(waits) == 3:
+            told.done()
+
+    told.run(sleep)
+    assert stream.getvalue() == "at work for 2 s: reading\nat work for 4 s: 7 moves, score 1.5000\n"
+
+
+def test_short_work_tells_nothing():
+    stream = Terminal()
+    told = Told("reading", stream)
+    told.run(lambda _seconds: told.done())
+    assert stream.getvalue() == ""
+
+
+def test_nothing_is_told_where_there_is_no_terminal():
+    stream = io.StringIO()
+    told = progress.Progress("reading", stream)
+    told.run(lambda _seconds: None)
+    assert stream.getvalue() == ""
