@@ -200,11 +200,15 @@ class ClusterDaemon(Daemon):
     def _own_trouble(self, now: float, horizon: Horizon | None = None) -> str:
         if self.machine.slow > SLOW_STORAGE:
             return "this node's own reads of the storage are slow"
-        if not self.machine.renewals.goes:
-            age = self.machine.lease_age(now) * self.clock.rate
+        renewals = self.machine.renewals
+        age = self.machine.lease_age(now) * self.clock.rate
+        fails = self.world.settings.lease_fails
+        if not renewals.goes or age >= fails:
             if horizon is not None:
                 age = Moving(age, self.clock.rate, horizon)
-            if age >= self.world.settings.lease_fails:
+                if renewals.goes:
+                    horizon.until(renewals.next_after(now) - now)
+            if age >= fails:
                 return "this node's own host lease is not renewed"
         return self._trouble
 

@@ -140,12 +140,15 @@ class LocalDaemon(Daemon):
         machine = self.machine
         if machine.freed or machine.given_up:
             return "is not held any more"
-        if machine.renewals.goes:
-            return ""
         age = machine.lease_age(now) * self.clock.rate
+        fails = self.world.settings.lease_fails
+        if machine.renewals.goes and age < fails:
+            return ""
         if horizon is not None:
             age = Moving(age, self.clock.rate, horizon)
-        return "was not renewed" if age >= self.world.settings.lease_fails else ""
+            if machine.renewals.goes:
+                horizon.until(machine.renewals.next_after(now) - now)
+        return "was not renewed" if age >= fails else ""
 
     def _put(self, report: Report) -> None:
         self.storage.reports[self.machine.name].put(report)
@@ -224,6 +227,7 @@ class LocalDaemon(Daemon):
             return
         with self.world.changing(machine):
             machine.given_up = False
+            machine.renewals.restart(self.world.now, self.world.now, machine.renewals.period)
         self.world.say(f"{machine.name} joins anew")
 
     def _horizon(self, now: float, trouble: str) -> float:

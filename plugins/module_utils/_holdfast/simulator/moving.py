@@ -26,6 +26,10 @@ class Horizon:
         """Nothing was compared yet."""
         self.seconds = math.inf
 
+    def until(self, seconds: float) -> None:
+        """Note that something else changes in so many seconds."""
+        self.seconds = min(self.seconds, max(seconds, 0.0))
+
 
 class Moving(float):
     """A number that grows by *rate* each second; comparing it tells the *horizon*.

@@ -99,7 +99,7 @@ class Observer:
         if horizon is not None and (age > half or not self._beats_on(other)):
             age = Moving(age, self._rate, horizon)
             if self._beats_on(other):
-                self._until(horizon, other.beats.next_after(now) - now)
+                horizon.until(other.beats.next_after(now) - now)
         answer, lease = Answer.UNKNOWN, LeaseSight.RENEWED
         if age > half and name in self._asked:
             answer = self._answer(name, other, now, horizon)
@@ -125,7 +125,7 @@ class Observer:
         if answered is not None and self._machine.hears(other) and answered == now:
             return Answer.YES
         if self._machine.hears(other) and horizon is not None:
-            self._until(horizon, 0.0)
+            horizon.until(0.0)
         if answered is not None and self._age(now - answered, horizon) <= ANSWER_WAIT:
             return Answer.YES
         since = self._asked[name] if answered is None else max(self._asked[name], answered)
@@ -142,7 +142,7 @@ class Observer:
             if not other.renewals.goes or self._machine.name in self._fleet.stale:
                 unchanged = Moving(unchanged, self._rate, horizon)
             elif unchanged >= fresh:
-                self._until(horizon, other.renewals.next_after(now) - now)
+                horizon.until(other.renewals.next_after(now) - now)
         if settings.watchdogs and unchanged >= settings.lease_dead:
             return LeaseSight.DEAD
         if unchanged >= settings.lease_fails:
@@ -156,6 +156,3 @@ class Observer:
     def _report(self, name: str) -> Report | None:
         view = self._fleet.stale.get(self._machine.name)
         return view.reports[name] if view is not None else self._fleet.world.storage.report(name)
-
-    def _until(self, horizon: Horizon, seconds: float) -> None:
-        horizon.seconds = min(horizon.seconds, max(seconds, 0.0))

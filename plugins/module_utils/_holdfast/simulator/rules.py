@@ -170,14 +170,18 @@ class Rules:
         return True
 
     def _placed_by_the_rules(self, machine: Machine, service_id: str) -> None:
-        """S11: strict node rules and services to be kept apart hold for each start."""
+        """S11: strict node rules and services to be kept apart hold for each start.
+
+        An operator may move a service against its node rule.
+        """
         world = self._world
         record = world.storage.manager_record()
         wanted = world.storage.wanted
         if record is None or record.config_version != wanted.version:
             return
         rule = wanted.node_rule_of(service_id)
-        if rule is not None and rule.strict and machine.name not in rule.nodes:
+        asked = any(request.node == machine.name for request in wanted.requests.values())
+        if rule is not None and rule.strict and machine.name not in rule.nodes and not asked:
             self.broken("S11", f"{service_id} is started on {machine.name} against {rule.name!r}")
         for other in sorted(wanted.partners(service_id, "apart")):
             if machine.active.get(other) != "running":
