@@ -429,6 +429,7 @@ def _move(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     wanted = fleet.world.storage.wanted
     if words[0] in wanted.services:
         request = Request(MOVE, _wall(fleet), words[1], live=options.get("live") != "no")
+        fleet.world.rules.asked_for.add(words[1])
         fleet.world.say(f"{words[0]} is asked to go to {words[1]}")
         fleet.want(wanted.with_request(words[0], request))
 

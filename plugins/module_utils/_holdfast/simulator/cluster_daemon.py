@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -85,14 +86,12 @@ class ClusterDaemon(Daemon):
         self._collect(now)
         if self.state is not None and self.storage.holder != machine.name:
             self.state = self._written = None
+        if self.state is None and self._try_for_manager(nodes, now):
+            return None
         if self.state is None:
-            fenced = self._try_for_manager(nodes, now)
-            if self.state is None:
-                return None if fenced else self._candidate_horizon(now)
+            return self._candidate_horizon(now)
         self._manage(nodes, now)
-        return None if self._again else self._manager_horizon(now)
-
-    _again = True
+        return self._manager_horizon(now)
 
     def _resign(self) -> None:
         """Without its host lease nobody is manager here, nor a candidate."""
@@ -127,7 +126,7 @@ class ClusterDaemon(Daemon):
             return frozenset()
         return frozenset({*self.fencing, *(report.node for report, _sent, _at in self._ended)})
 
-    def _try_for_manager(self, nodes: dict[str, NodeSeen], now: float) -> bool:
+    def _try_for_manager(self, nodes: Mapping[str, NodeSeen], now: float) -> bool:
         """Take the manager lease if it is free; return whether a fence was sent instead."""
         storage, name = self.storage, self.machine.name
         if storage.holder and storage.holder != name:
@@ -146,7 +145,7 @@ class ClusterDaemon(Daemon):
         self.state = cluster.take_over(last, storage.epoch, name, wall, intent)
         return False
 
-    def _watch_holder(self, nodes: dict[str, NodeSeen], now: float) -> bool:
+    def _watch_holder(self, nodes: Mapping[str, NodeSeen], now: float) -> bool:
         holder = self.storage.holder
         candidacy = self._consider(holder, nodes, now)
         self._trouble = ""
@@ -180,7 +179,7 @@ class ClusterDaemon(Daemon):
             self._fence(holder)
 
     def _consider(
-        self, holder: str, nodes: dict[str, NodeSeen], now: float, horizon: Horizon | None = None
+        self, holder: str, nodes: Mapping[str, NodeSeen], now: float, horizon: Horizon | None = None
     ) -> election.Candidacy:
         return election.consider(
             self.machine.name,
@@ -219,7 +218,9 @@ class ClusterDaemon(Daemon):
         self._trouble = "this node was held up in the middle of a round"
         return True
 
-    def _seen(self, nodes: dict[str, NodeSeen], now: float, horizon: Horizon | None = None) -> Seen:
+    def _seen(
+        self, nodes: Mapping[str, NodeSeen], now: float, horizon: Horizon | None = None
+    ) -> Seen:
         clock = self.clock
         mono, wall = clock.mono(now), clock.wall(now)
         if horizon is not None:
@@ -245,15 +246,14 @@ class ClusterDaemon(Daemon):
         if abs(self.clock.offset - self._offset) > JUMP:
             self._offset, self._even_since = self.clock.offset, self.clock.mono(now)
 
-    def _manage(self, nodes: dict[str, NodeSeen], now: float) -> None:
-        """Decide, write the record, and then give the orders; ``_again`` says if more follows."""
-        self._again = True
+    def _manage(self, nodes: Mapping[str, NodeSeen], now: float) -> None:
+        """Decide, write the record if it changed, and then give the orders."""
         state = self.state
         if state is None:
             return
         self._look_at_clock(now)
         seen = self._seen(nodes, now)
-        had_trouble, self._trouble = self._trouble, ""
+        self._trouble = ""
         step = cluster.step(state, seen, self.world.settings.timing)
         if self._is_late():
             return
@@ -265,11 +265,6 @@ class ClusterDaemon(Daemon):
             )
             return
         self._order(step, seen)
-        orders = step.fences or step.powers or step.board is not None
-        self._again = (
-            bool(orders or seen.fences or seen.powers or had_trouble or self._trouble)
-            or not self.observer.is_settled()
-        )
 
     def _put(self, state: ClusterState) -> None:
         name = self.machine.name
@@ -359,23 +354,30 @@ class ClusterDaemon(Daemon):
         self.wake()
 
     def _candidate_horizon(self, now: float) -> float | None:
-        """Return after how many seconds a candidate would come to another end."""
+        """Return after how many seconds a candidate would do something, None for at once."""
         if not self.observer.is_settled() or self._trouble or self._fences or self._ended:
             return None
         horizon = Horizon()
-        nodes = {name: self.observer.see(name, now, horizon) for name in self.world.machines}
-        if self.storage.holder:
-            candidacy = self._consider(self.storage.holder, nodes, now, horizon)
+        self.observer.turns(now, horizon)
+        holder = self.storage.holder
+        if not holder and self.machine.writes:
+            return None
+        if holder:
+            candidacy = self._consider(holder, self.observer.nodes(now, horizon), now, horizon)
             mono = Moving(self.clock.mono(now), self.clock.rate, horizon)
-            if candidacy.fence and mono >= self._not_before and not self._under_way():
+            if candidacy.fence and mono >= self._not_before and holder not in self._under_way():
                 return None
         return horizon.seconds
 
     def _manager_horizon(self, now: float) -> float | None:
-        """Return after how many seconds the manager would come to another end."""
-        if self._ended or self.state is None:
+        """Return after how many seconds the manager would do something, None for at once."""
+        if self.state is None or not self.goes() or self._trouble or self._ended:
+            return None
+        if self._fences or self._powers or not self.observer.is_settled():
             return None
         horizon = Horizon()
-        nodes = {name: self.observer.see(name, now, horizon) for name in self.world.machines}
-        cluster.step(self.state, self._seen(nodes, now, horizon), self.world.settings.timing)
+        seen = self._seen(self.observer.nodes(now, horizon), now, horizon)
+        step = cluster.step(self.state, seen, self.world.settings.timing)
+        if step.state != self._written or step.fences or step.powers or step.board is not None:
+            return None
         return horizon.seconds

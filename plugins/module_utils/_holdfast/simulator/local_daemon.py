@@ -70,8 +70,7 @@ class LocalDaemon(Daemon):
         self.pending.extend(self.ended)
         self.ended.clear()
         seen = self._seen(now, trouble)
-        memory = self.memory
-        step = local.step(self.report, memory, seen)
+        step = local.step(self.report, self.memory, seen)
         if step.report.epoch < self.report.epoch:
             self.world.rules.broken("S6", f"{self.machine.name} goes back to an older epoch")
         if step.report != self.written:
@@ -80,13 +79,10 @@ class LocalDaemon(Daemon):
                 lambda: torn_report(self.world, self.machine.name, step.report),
                 lambda ok: self._written(step, ok, trouble),
             )
-            return None
-        self._act(step)
-        if step.jobs or seen.ended or step.ends or self._gives_up(trouble):
-            return None
-        if step.memory is not memory and step.memory != memory:
-            return None
-        return self._horizon(now, trouble)
+        else:
+            self._act(step)
+            self._gives_up(trouble)
+        return self._horizon(now)
 
     def catch_up(self, now: float) -> None:
         """Go through the looks that were foretold; one that is under way becomes real."""
@@ -202,21 +198,20 @@ class LocalDaemon(Daemon):
         else:
             world.power_on(machine)
 
-    def _gives_up(self, trouble: str) -> bool:
+    def _gives_up(self, trouble: str) -> None:
         """Let go of a host lease that is lost once nothing runs here, and join anew.
 
         With that the watchdog is disarmed; a cluster without watchdogs has nothing to disarm.
         """
         machine = self.machine
         if not trouble or machine.given_up or not self.world.settings.watchdogs:
-            return False
+            return
         if machine.freed or self.report.running() or self.busy or not self.alive:
-            return False
+            return
         with self.world.changing(machine):
             machine.given_up = True
         self.world.say(f"{machine.name} lost its host lease and runs nothing: watchdog disarmed")
         self.world.later(JOIN_AGAIN, self._join, machine.boot)
-        return True
 
     def _join(self, boot: int) -> None:
         machine = self.machine
@@ -230,16 +225,20 @@ class LocalDaemon(Daemon):
             machine.renewals.restart(self.world.now, self.world.now, machine.renewals.period)
         self.world.say(f"{machine.name} joins anew")
 
-    def _horizon(self, now: float, trouble: str) -> float:
-        """Return after how many seconds this round would come to another end."""
+    def _horizon(self, now: float) -> float | None:
+        """Return after how many seconds this daemon would do something, None for at once."""
+        if not self.goes() or self.ended or self.pending or self.report != self.written:
+            return None
         horizon = Horizon()
+        trouble = self._lease_trouble(now, horizon)
         self._foretell(now, trouble)
-        self._lease_trouble(now, horizon)
         memory = self.memory
         if self._foretells:
             due = {**memory.monitor_due, **dict.fromkeys(self._foretells, math.inf)}
             memory = replace(memory, monitor_due=due)
-        local.step(self.report, memory, self._seen(now, trouble, horizon))
+        step = local.step(self.report, memory, self._seen(now, trouble, horizon))
+        if step.jobs or step.ends or step.report != self.written or step.memory != memory:
+            return None
         return horizon.seconds
 
     def _foretell(self, now: float, trouble: str) -> None:

@@ -9,6 +9,7 @@ arithmetic what each of them would have shown.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..manager.report import Report
@@ -75,7 +76,7 @@ class Observer:
                 self._lease[name] = renewed
                 self._lease_changed[name] = max(first, self._looks.first_from(renewed))
 
-    def look(self, now: float) -> dict[str, NodeSeen]:
+    def look(self, now: float) -> Mapping[str, NodeSeen]:
         """Look at all nodes: now, at a time at which a look is due."""
         self.catch_up(now)
         suspect_after = self._fleet.world.settings.timing.suspect_after
@@ -89,7 +90,16 @@ class Observer:
                 if renewed != self._lease.get(name):
                     self._lease[name] = renewed
                     self._lease_changed[name] = now
-        return {name: self.see(name, now) for name in self._fleet.world.machines}
+        return self.nodes(now)
+
+    def nodes(self, now: float, horizon: Horizon | None = None) -> Mapping[str, NodeSeen]:
+        """Return what is known of all nodes at the time of the last look."""
+        return _Nodes(self, now, horizon)
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The names of all nodes."""
+        return self._fleet.world.machines
 
     def see(self, name: str, now: float, horizon: Horizon | None = None) -> NodeSeen:
         """Return what is known of a node; with *horizon* as numbers that move with time."""
@@ -115,6 +125,17 @@ class Observer:
             )
             and None not in self._beats.values()
         )
+
+    def turns(self, now: float, horizon: Horizon) -> None:
+        """Note when the next look will begin, or end, to ask a node: a silence counts from there."""
+        half = self._fleet.world.settings.timing.suspect_after / 2
+        for name, other in self._fleet.world.machines.items():
+            age = (now - max(self.changed[name], self._watched_since)) * self._rate
+            if self._beats_on(other):
+                if age > half:
+                    horizon.until(other.beats.next_after(now) - now)
+            elif age <= half:
+                horizon.until((half - age) / self._rate)
 
     def _beats_on(self, other: Machine) -> bool:
         """Return whether a node's heartbeats go on, as far as they are seen from here."""
@@ -156,3 +177,26 @@ class Observer:
     def _report(self, name: str) -> Report | None:
         view = self._fleet.stale.get(self._machine.name)
         return view.reports[name] if view is not None else self._fleet.world.storage.report(name)
+
+
+class _Nodes(Mapping[str, NodeSeen]):
+    """All nodes as they were seen; each is judged when it is asked for, as few of them are."""
+
+    def __init__(self, observer: Observer, now: float, horizon: Horizon | None) -> None:
+        self._observer, self._now, self._horizon = observer, now, horizon
+        self._seen: dict[str, NodeSeen] = {}
+
+    def __getitem__(self, name: str) -> NodeSeen:
+        seen = self._seen.get(name)
+        if seen is None:
+            seen = self._seen[name] = self._observer.see(name, self._now, self._horizon)
+        return seen
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._observer.changed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._observer.names)
+
+    def __len__(self) -> int:
+        return len(self._observer.changed)

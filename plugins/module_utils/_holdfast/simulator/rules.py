@@ -40,6 +40,7 @@ class Rules:
         self._world = world
         self._begun: set[str] = set()
         self._writers: dict[int, str] = {}
+        self.asked_for: set[str] = set()
 
     def activated(self, service_id: str) -> None:
         """S1: a service is active on one machine at most, whatever is believed of the others."""
@@ -164,7 +165,11 @@ class Rules:
 
     def _in_maintenance(self, state: ClusterState) -> bool:
         """Return whether the cluster is held: on the whiteboard, or declared and not ended."""
-        declared = self._world.storage.wanted.global_maintenance
+        wanted = self._world.storage.wanted
+        declared = wanted.global_maintenance
+        if state.config_version != wanted.version:
+            # What its reader did not see yet holds nobody back.
+            return False
         if declared is None or declared.identity == state.ended.get(""):
             return bool(self._world.storage.held)
         return True
@@ -180,8 +185,12 @@ class Rules:
         if record is None or record.config_version != wanted.version:
             return
         rule = wanted.node_rule_of(service_id)
-        asked = any(request.node == machine.name for request in wanted.requests.values())
-        if rule is not None and rule.strict and machine.name not in rule.nodes and not asked:
+        if (
+            rule is not None
+            and rule.strict
+            and machine.name not in rule.nodes
+            and machine.name not in self.asked_for
+        ):
             self.broken("S11", f"{service_id} is started on {machine.name} against {rule.name!r}")
         for other in sorted(wanted.partners(service_id, "apart")):
             if machine.active.get(other) != "running":

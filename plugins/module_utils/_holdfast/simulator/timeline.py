@@ -66,19 +66,23 @@ class Cadence:
         """Return when it was done last, at or before *now*; minus infinity for never."""
         if now < self._since:
             return self._done
-        at = self._at(self._number(now))
+        at = self._before(now)
         return at if at >= self._since else self._done
 
     def first_from(self, when: float) -> float:
         """Return the first of its times at or after *when*, if it goes on."""
         when = max(when, self._since)
-        number = self._number(when)
-        at = self._at(number)
-        return at if at >= when else self._at(number + 1)
+        at = self._before(when)
+        return at if at >= when else self.next_after(when)
 
     def next_after(self, when: float) -> float:
         """Return the first of its times after *when*."""
-        return self._at(self._number(when) + 1)
+        number = int((when - self.origin) // self.period)
+        at = self.origin + number * self.period
+        while at <= when:
+            number += 1
+            at = self.origin + number * self.period
+        return at
 
     def go(self, now: float, goes: bool = True) -> None:
         """Let it go on from *now*, or stop it; nothing changes if that is so already."""
@@ -96,14 +100,11 @@ class Cadence:
         self.origin, self.period = origin, period
         self.go(now)
 
-    def _number(self, when: float) -> int:
-        """Return the number of the last of its times at or before *when*."""
-        number = math.floor((when - self.origin) / self.period)
-        while self._at(number) > when:
+    def _before(self, when: float) -> float:
+        """Return the last of its times at or before *when*, whether it goes on or not."""
+        number = int((when - self.origin) // self.period) + 1
+        at = self.origin + number * self.period
+        while at > when:
             number -= 1
-        while self._at(number + 1) <= when:
-            number += 1
-        return number
-
-    def _at(self, number: int) -> float:
-        return self.origin + number * self.period
+            at = self.origin + number * self.period
+        return at

@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 SECTOR = 512
 COPY_BYTES = 256 * PAGE
+"""Room for one copy of the record that is torn; the other kinds get the least there is."""
 
 
 class MemoryPages:
@@ -34,8 +35,9 @@ class MemoryPages:
 
     def __init__(self, geometry: Geometry) -> None:
         """Make an empty file for *geometry*."""
-        self._bytes = bytearray(encode_header(geometry))
-        self._bytes.extend(bytes(geometry.size - len(self._bytes)))
+        self._bytes = bytearray(geometry.size)
+        header = encode_header(geometry)
+        self._bytes[: len(header)] = header
         self.sectors: int | None = None
 
     @property
@@ -88,7 +90,7 @@ def _tear(
     decode: Callable[[Mapping[str, Any]], T],
 ) -> None:
     """Write *value* into the slot's older copy, cut off somewhere, and read the slot again."""
-    geometry = Geometry("simulated", 1, dict.fromkeys(Kind, COPY_BYTES))
+    geometry = Geometry("simulated", 1, {**dict.fromkeys(Kind, PAGE), kind: COPY_BYTES})
     pages = MemoryPages(geometry)
     file = RecordFile("simulated.state", pages)
     for whole in (slot.before, slot.value):
