@@ -110,6 +110,10 @@ class Fleet:
         """Let a daemon be struck at one of its next writes."""
         self._blows.setdefault((kind, name), []).append(blow)
 
+    def strike_no_more(self) -> None:
+        """Take back what was to strike daemons."""
+        self._blows.clear()
+
     def blow(self, kind: str, name: str, stage: str = "") -> Blow | None:
         """Return what strikes a daemon at this write; with *stage* ``acting`` at its acts."""
         waiting = self._blows.get((kind, name)) if self._blows else None

@@ -127,7 +127,7 @@ class Observer:
         )
 
     def turns(self, now: float, horizon: Horizon) -> None:
-        """Note when the next look will begin, or end, to ask a node: a silence counts from there."""
+        """Note when the next look will begin or end to ask a node: its silence counts from there."""
         half = self._fleet.world.settings.timing.suspect_after / 2
         for name, other in self._fleet.world.machines.items():
             age = (now - max(self.changed[name], self._watched_since)) * self._rate
