@@ -96,6 +96,7 @@ def declare_dead(
             retry_after=0.0,
             power="",
             demanded=False,
+            expired=False,
         ),
     )
     round_.say("proof", proof, node=name)
@@ -135,7 +136,8 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
     if status.state is NodeState.OFF and fence.confirmed:
         # Its host lease was the faster proof; but it is this fence that it has to come back from.
         fenced = _with_fence(status, fence.sent)
-        round_.set_node(fence.node, replace(status, fenced=fenced, fence_sent=0.0))
+        verified = replace(status, fenced=fenced, fence_sent=0.0, expired=False)
+        round_.set_node(fence.node, verified)
     if status.state is not NodeState.FENCE:
         round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
         return
@@ -197,6 +199,7 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _is_healthy(round_, name, seen, status)
     elif judgement.verdict is Verdict.DEAD and not _hands_off(round_, status):
         declare_dead(round_, name, judgement.reason)
+        round_.set_node(name, replace(round_.node(name), expired=True))
     elif status.state is not NodeState.FENCE:
         _is_silent(round_, name, status, judgement)
 
@@ -204,29 +207,42 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
 def _look_at_dead(
     round_: Round, name: str, seen: NodeSeen, status: NodeStatus, judgement: Judgement
 ) -> None:
-    """A dead node is back only with another boot: a late write of the old one proves nothing."""
+    """A dead node is back only with another boot: a late write of the old one proves nothing.
+
+    One that lost its host lease lives on if it had stopped its services and disarmed its
+    watchdog by then.  It is back once it has a host lease again and says that nothing runs.
+    """
     if judgement.verdict is not Verdict.HEALTHY or seen.report is None:
         return
+    back = "back after a new start"
     if seen.report.boot == status.boot:
-        warning = "it was proved dead, yet the same boot still writes: check its fence device"
-        if status.reason != warning:
-            round_.set_node(name, replace(status, reason=warning))
-            round_.say("contradiction", warning, node=name)
-        return
+        if not status.expired or seen.report.running() or seen.report.lease_lost:
+            _contradicts(round_, name, status)
+            return
+        back = "back with a new host lease; it had stopped all when it lost the last one"
     round_.set_node(
         name,
         replace(
             status,
             state=NodeState.ONLINE,
             boot=seen.report.boot,
-            reason="back after a new start",
+            reason=back,
             proof="",
             power="",
             attempt=0,
             mode=_mode(seen, status),
+            expired=False,
         ),
     )
-    round_.say("online", "back after a new start", node=name)
+    round_.say("online", back, node=name)
+
+
+def _contradicts(round_: Round, name: str, status: NodeStatus) -> None:
+    doubtful = "watchdog" if status.expired else "fence device"
+    warning = f"it was proved dead, yet the same boot still writes: check its {doubtful}"
+    if status.reason != warning:
+        round_.set_node(name, replace(status, reason=warning))
+        round_.say("contradiction", warning, node=name)
 
 
 def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> None:
