@@ -50,6 +50,7 @@ class ClusterDaemon(Daemon):
         self._fences: list[FenceReport] = []
         self._powers: list[PowerReport] = []
         self._not_before = 0.0
+        self._begun = 0.0
         self._trouble = ""
         self._even_since = machine.clock.mono(fleet.world.now)
         self._offset = machine.clock.offset
@@ -71,7 +72,7 @@ class ClusterDaemon(Daemon):
         self.looks.go(now, self.goes() and self.machine.reads)
 
     def round(self) -> float | None:
-        now = self.world.now
+        now = self._begun = self.world.now
         machine = self.machine
         if not machine.reads:
             self._trouble = "this node's own storage fails"
@@ -175,7 +176,7 @@ class ClusterDaemon(Daemon):
     def _intended(self, holder: str, ok: bool) -> None:
         if not ok:
             self._trouble = "this node's own storage fails"
-        elif not self.killed_between():
+        elif not self._is_late() and not self.killed_between():
             self._fence(holder)
 
     def _consider(
@@ -213,7 +214,7 @@ class ClusterDaemon(Daemon):
 
     def _is_late(self) -> bool:
         """Return whether this round takes so long that what it saw may be no longer so."""
-        if self.machine.slow <= LATE:
+        if max(self.machine.slow, self.world.now - self._begun) <= LATE:
             return False
         self._trouble = "this node was held up in the middle of a round"
         return True
@@ -281,6 +282,9 @@ class ClusterDaemon(Daemon):
 
     def _tear(self, state: ClusterState) -> None:
         torn_state(self.world, self.machine.name, state)
+        read = self.storage.states[self.machine.name].value
+        if read is not None:
+            self.world.rules.stands(read)
         self.fleet.wake_locals()
 
     def _recorded(self, step: cluster.Step, seen: Seen, ok: bool) -> None:
@@ -302,6 +306,10 @@ class ClusterDaemon(Daemon):
         if not (step.fences or step.powers or step.board is not None):
             return
         if self.storage.holder != self.machine.name:
+            self.state = self._written = None
+            return
+        if self._is_late():
+            # What was written was not ordered: it is read back, and decided anew.
             self.state = self._written = None
             return
         blow = self.fleet.blow(self.kind, self.machine.name, ACTING)

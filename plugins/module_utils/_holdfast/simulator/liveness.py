@@ -31,7 +31,7 @@ from .scenario import Scenario
 WELL_WITHIN = 240.0
 """Seconds within which all must be well again: a fence given up for a while is tried after 60 s."""
 
-SETTLES = 70.0
+SETTLES = 180.0
 QUIET = 15.0
 """Once all is well and settled for so long, so long nothing may be written or done."""
 
@@ -69,7 +69,7 @@ def mend(fleet: Fleet) -> None:
         fleet.agents.faults.clear()
         for machine in world.machines.values():
             machine.reads = machine.writes = machine.network = True
-            machine.slow = machine.watchdog_late = 0.0
+            machine.slow = machine.watchdog_late = machine.clock.offset = 0.0
             machine.cut_from.clear()
             machine.device = Device()
             thaw(fleet, machine, machine.boot)
@@ -135,6 +135,10 @@ def _wait_until_well(fleet: Fleet) -> list[str]:
     until = timeline.now + WELL_WITHIN
     problems: list[str] = []
     while timeline.now < until:
+        for machine in fleet.world.machines.values():
+            if machine.cut:
+                # It was shut down by its operator, who switches it on again.
+                fleet.world.power_on(machine)
         timeline.run_until(timeline.now + 5.0)
         problems = what_is_not_well(fleet)
         if not problems:

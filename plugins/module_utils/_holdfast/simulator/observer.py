@@ -52,8 +52,9 @@ class Observer:
         first = self._looks.first_from(self._looked + 1e-9)
         gap = (first - self._looked) * self._rate
         if gap > self._fleet.world.settings.timing.suspect_after:
-            # What nobody watched is no silence.
+            # What nobody watched is no silence, and what was seen before is no sign of life.
             self._watched_since = first
+            self.heard.clear()
         self._looked = looked
         stale = self._fleet.stale.get(self._machine.name)
         for name, other in self._fleet.world.machines.items():
@@ -127,7 +128,7 @@ class Observer:
         )
 
     def turns(self, now: float, horizon: Horizon) -> None:
-        """Note when the next look will begin or end to ask a node: its silence counts from there."""
+        """Note when the next look begins or ends to ask a node: its silence counts from there."""
         half = self._fleet.world.settings.timing.suspect_after / 2
         for name, other in self._fleet.world.machines.items():
             age = (now - max(self.changed[name], self._watched_since)) * self._rate

@@ -39,6 +39,7 @@ class Rules:
         """Watch *world*."""
         self._world = world
         self._begun: set[str] = set()
+        self._given: set[str] = set()
         self._writers: dict[int, str] = {}
         self.asked_for: set[str] = set()
 
@@ -83,31 +84,17 @@ class Rules:
         if key in self._begun:
             self.broken("S7", f"{job.uid} of {job.service.id} is begun twice ({job.kind.value})")
         self._begun.add(key)
-        given = any(
-            slot.value is not None
-            and (status := slot.value.services.get(job.service.id)) is not None
-            and status.uid == job.uid
-            and status.reason
-            for slot in self._world.storage.states.values()
-        )
-        epoch = max(
-            (s.value.epoch for s in self._world.storage.states.values() if s.value), default=0
-        )
-        if not given and int(job.uid.partition(".")[0]) >= epoch and job.kind is JobKind.START:
-            known = (
-                slot.before.services.get(job.service.id)
-                for slot in self._world.storage.states.values()
-                if slot.before is not None
+        if job.uid not in self._given:
+            self.broken(
+                "S13", f"{job.uid} of {job.service.id} is carried out without a recorded reason"
             )
-            if not any(one is not None and one.uid == job.uid for one in known):
-                self.broken(
-                    "S13", f"{job.uid} of {job.service.id} is carried out without a recorded reason"
-                )
 
     def written(self, name: str, before: ClusterState | None, state: ClusterState) -> None:
         """S6, S10 and S4/S5: what a manager writes."""
         if self._writers.setdefault(state.epoch, name) != name:
             self.broken("S6", f"{name} writes epoch {state.epoch} of {self._writers[state.epoch]}")
+        if before is None or before.services is not state.services:
+            self.stands(state)
         if before is None:
             return
         if before.commands != state.commands:
@@ -122,6 +109,10 @@ class Rules:
                     last is None or last.state is not status.state
                 ):
                     self._is_dead(name, node, status.boot)
+
+    def stands(self, state: ClusterState) -> None:
+        """Note that a record stands on the storage, with the reasons for what it orders."""
+        self._given.update(one.uid for one in state.services.values() if one.reason)
 
     def ordered(self, name: str, what: str) -> None:
         """S6: who orders something as the manager has the manager lease."""
