@@ -20,12 +20,16 @@ WATCHED_EACH = 0.5
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a play ended: *problem* is empty if all was well; *rule* names the one broken."""
+    """How a play ended: *problem* is empty if all was well; *rule* names the one broken.
+
+    *rounds* are those that were gone through; *ended* is when it ended, in simulated seconds.
+    """
 
     problem: str
     rule: str
     trace: tuple[tuple[float, str], ...]
     rounds: int
+    ended: float
 
     def lines(self) -> list[str]:
         """Return the trace as text."""
@@ -74,7 +78,8 @@ class Play:
 
     def outcome(self, problem: str, rule: str) -> Outcome:
         """Return how it ended."""
-        return Outcome(problem, rule, tuple(self.fleet.world.trace), self.fleet.rounds)
+        world = self.fleet.world
+        return Outcome(problem, rule, tuple(world.trace), self.fleet.rounds, world.now)
 
     def _do(self, action: Action) -> None:
         if action.verb in ACTIONS:
