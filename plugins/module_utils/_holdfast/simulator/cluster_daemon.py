@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..manager import cluster, election
 from ..manager.cluster import Intent
-from ..manager.seen import FenceReport, NodeSeen, PowerReport, Seen
+from ..manager.seen import FenceReport, LeaseSight, NodeSeen, PowerReport, Seen
 from ..manager.state import ClusterState
 from .daemon import ACTING, Daemon
 from .machine import Machine
@@ -130,11 +130,13 @@ class ClusterDaemon(Daemon):
     def _try_for_manager(self, nodes: Mapping[str, NodeSeen], now: float) -> bool:
         """Take the manager lease if it is free; return whether a fence was sent instead."""
         storage, name = self.storage, self.machine.name
-        if storage.holder and storage.holder != name:
+        holder = storage.holder
+        dead = bool(holder) and nodes[holder].lease is LeaseSight.DEAD
+        if holder and holder != name and not dead:
             return self._watch_holder(nodes, now)
         if not self.machine.writes:
             return False
-        if not storage.holder:
+        if holder != name:
             self.world.before_change(None)
             storage.holder = name
             storage.epoch += 1
@@ -371,7 +373,10 @@ class ClusterDaemon(Daemon):
         if not holder and self.machine.writes:
             return None
         if holder:
-            candidacy = self._consider(holder, self.observer.nodes(now, horizon), now, horizon)
+            nodes = self.observer.nodes(now, horizon)
+            if nodes[holder].lease is LeaseSight.DEAD and self.machine.writes:
+                return None
+            candidacy = self._consider(holder, nodes, now, horizon)
             mono = Moving(self.clock.mono(now), self.clock.rate, horizon)
             if candidacy.fence and mono >= self._not_before and holder not in self._under_way():
                 return None
