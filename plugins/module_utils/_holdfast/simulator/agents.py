@@ -158,7 +158,7 @@ class Agents:
     ) -> JobEnd:
         """Do to the truth what a job does, and say how it ended."""
         service_id, at = job.service.id, machine.clock.wall(self._world.now)
-        how = fault.how if fault is not None else ""
+        how = fault.how if fault is not None and fault.how != "slow" else ""
         if job.kind in (JobKind.PROBE, JobKind.MONITOR):
             if job.kind is JobKind.MONITOR and how in ("fails", "hangs"):
                 return JobEnd(job, Outcome.OK, Sight.PARTLY, f"its monitor {how}", at, took)
