@@ -213,5 +213,5 @@ def test_what_is_kept_together_returns_from_a_maintenance_if_all_of_it_would(
         "db": started("n1", maintenance_node=maintenance_node),
     }
     look = seen(wanted(WEB, DB, service_rules=pair("together")))
-    found = better_place("web", state(**services), look)
+    found = better_place("web", state(services), look)
     assert (found.node if found is not None else None) == node

@@ -211,3 +211,11 @@ def test_a_manager_does_not_have_its_own_node_fenced_for_a_service() -> None:
     assert (web(taken).state, taken.fences) == (ServiceState.ERROR, ())
     other = replace(taken.state, manager="n1")
     assert step(other, look, rounds=2).state.nodes["n3"].state is NodeState.FENCE
+
+
+def test_a_service_that_blocks_its_nodes_shutdown_is_an_error_and_not_left_frozen() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    look = in_mode(Mode.SHUTDOWN, local=LocalState.BLOCKED)
+    taken = step(state({"web": frozen}), seen(wanted(WEB), look))
+    assert taken.state.services["web"].state is ServiceState.ERROR
+    assert taken.state.services["web"].reason == "local reason"

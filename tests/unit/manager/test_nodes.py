@@ -319,3 +319,11 @@ def test_another_reason_to_wait_is_written() -> None:
     taken = run(None, grace)
     ill = step(taken.state, seen(WANTED, {"n1": grace}, storage_trouble="its reads are slow"))
     assert "its reads are slow" in n1(ill).reason
+
+
+def test_a_node_that_became_manager_is_not_to_be_fenced_for_a_service_any_more() -> None:
+    demanded = replace(IN_FENCE, boot="n3-boot1", demanded=True)
+    before = state({"web": started("n3", state=ServiceState.FREEZE)}, {"n3": demanded})
+    taken = step(before, seen(WANTED))
+    assert taken.state.nodes["n3"].state is NodeState.ONLINE
+    assert not taken.state.nodes["n3"].demanded

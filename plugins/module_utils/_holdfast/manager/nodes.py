@@ -255,9 +255,12 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
         if _was_started_anew(status, boot):
             _came_back_anew(round_, name, status, boot)
             return
+        why = "its heartbeat is back before it was fenced"
         if status.demanded:
-            return
-        round_.say("fence_cancelled", "its heartbeat is back before it was fenced", node=name)
+            if name != round_.state.manager:
+                return
+            why = "it is the manager's own node now, which is never fenced by itself"
+        round_.say("fence_cancelled", why, node=name)
     elif status.state in (NodeState.SUSPECT, NodeState.OFFLINE):
         round_.say("online", f"its heartbeat is back; it was {status.state.value}", node=name)
     elif status.state is NodeState.UNKNOWN:
@@ -281,6 +284,7 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
             attempt=0,
             retry_after=0.0,
             mode=mode,
+            demanded=False,
         ),
     )
 
