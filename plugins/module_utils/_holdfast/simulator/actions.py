@@ -170,7 +170,7 @@ def _set_slow(fleet: Fleet, machine: Machine, seconds: float) -> None:
 def _stale(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     for machine in _machines(fleet, words[0]):
         fleet.world.say(f"{machine.name} reads what the storage had now")
-        fleet.make_stale(machine.name, True)
+        fleet.make_stale(machine.name, True, back=options.get("back") == "yes")
         seconds = _number(options, "for", 5.0)
         fleet.world.later(seconds, fleet.make_stale, machine.name, False)
 
@@ -480,7 +480,7 @@ ACTIONS: Mapping[str, Verb] = {
     "pause-at-write": Verb(_strike(PAUSED), (2, 2), ("writes", "for")),
     "storage": Verb(_storage, (2, 2), ("only", "for")),
     "slow": Verb(_slow, (1, 1), ("seconds", "for")),
-    "stale": Verb(_stale, (1, 1), ("for",)),
+    "stale": Verb(_stale, (1, 1), ("for", "back")),
     "writes": Verb(_writes, (1, 1), ("fail", "for")),
     "kills": Verb(_kills, (0, 0), ("chance", "for")),
     "network": Verb(_network, (2, 2), ("for",)),

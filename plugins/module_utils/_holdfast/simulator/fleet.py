@@ -144,16 +144,22 @@ class Fleet:
             self.world.storage.board_readable = True
             self.world.after_change(None)
 
-    def make_stale(self, name: str, stale: bool) -> None:
-        """Let a node's view of the storage stand still, or go on."""
-        world = self.world
+    def make_stale(self, name: str, stale: bool, *, back: bool = False) -> None:
+        """Let a node's view of the storage stand still, or go on; with *back* one record behind."""
+        world, storage = self.world, self.world.storage
         world.before_change(None)
         if not stale:
             self.stale.pop(name, None)
         elif name not in self.stale:
-            reports = {one: world.storage.report(one) for one in world.machines}
-            state = world.storage.manager_record()
-            self.stale[name] = StaleView(world.now, reports, state, world.storage.wanted)
+            reports = {one: storage.report(one) for one in world.machines}
+            state = storage.manager_record()
+            if back:
+                reports = {
+                    one: slot.before or reports[one] for one, slot in storage.reports.items()
+                }
+                holder = storage.states.get(state.manager) if state is not None else None
+                state = holder.before if holder is not None and holder.before else state
+            self.stale[name] = StaleView(world.now, reports, state, storage.wanted)
         world.after_change(None)
 
     def wake_managers(self) -> None:

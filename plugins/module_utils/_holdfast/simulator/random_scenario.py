@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Union
 
 from ..manager.policy import SHUTDOWN_POLICIES, Policy
 from ..manager.seen import Timing
@@ -34,7 +35,7 @@ SAFETY_LENGTH = 36.0
 TIMING = Timing(fence_window=120.0, fence_limit=6)
 
 Made = tuple[str, Sequence[str], Mapping[str, object]]
-Maker = Callable[[random.Random, Sequence[str], Sequence[str]], Made]
+Maker = Callable[[random.Random, Sequence[str], Sequence[str]], Union[Made, list[Made]]]
 
 
 def random_scenario(seed: int) -> Scenario:
@@ -63,9 +64,10 @@ def random_scenario(seed: int) -> Scenario:
     ]
     for _turn in range(chance.randint(3, 20)):
         made = chance.choice(kinds)(chance, nodes, services)
-        verb, words, options = made
-        at = round(chance.uniform(BEGIN, FAULTS_UNTIL), 2)
-        actions.append(Action(at, verb, tuple(words), _texts(options)))
+        at = chance.uniform(BEGIN, FAULTS_UNTIL)
+        for verb, words, options in made if isinstance(made, list) else [made]:
+            actions.append(Action(round(at, 2), verb, tuple(words), _texts(options)))
+            at = min(at + chance.uniform(0.0, 4.0), FAULTS_UNTIL)
     actions.sort(key=lambda one: one.at)
     return Scenario(
         name=f"seed-{seed}",
@@ -152,7 +154,7 @@ def _hang(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) 
 
 
 def _crash_at_write(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    at = chance.choice(("before", "torn", "torn", "after", "acting", "acting"))
+    at = chance.choice(("before", "torn", "torn", "torn", "after", "acting", "acting"))
     options = {"at": at, "writes": chance.randint(1, 3)}
     node = "manager" if chance.random() < 0.4 else chance.choice(nodes)
     return "crash-at-write", (chance.choice(("lrm", "crm")), node), options
@@ -242,7 +244,47 @@ def _crash(chance: random.Random, nodes: Sequence[str], services: Sequence[str])
 
 
 def _stale(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    return "stale", (chance.choice(nodes),), {"for": chance.uniform(0.5, 6.0)}
+    options: dict[str, object] = {"for": chance.uniform(0.5, 6.0)}
+    if chance.random() < 0.5:
+        options["back"] = "yes"
+    return "stale", (chance.choice(nodes),), options
+
+
+def _liar(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """A service that cannot be stopped has its node fenced, and the device lies."""
+    service = chance.choice(list(services))
+    mode = chance.choice(("lies", "wrong", "works"))
+    options = {"other": chance.choice(nodes)} if mode == "wrong" else {}
+    return [
+        ("service", (service,), {"fence": "yes", "stop-within": 3, "restarts": 0}),
+        ("agent", (service, "stop", "fails"), {"for": 25.0}),
+        ("device", (chance.choice((*nodes, "*", "*")), mode), {"for": 25.0, **options}),
+        ("move", (service, chance.choice(nodes)), {}),
+    ]
+
+
+def _blind(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """A node is without its storage for long, and its services fail meanwhile."""
+    node = chance.choice(nodes)
+    return [
+        ("agent", ("*", "stop", "hangs"), {"on": node, "for": 25.0}),
+        ("storage", (node, "off"), {"for": chance.uniform(10.0, 25.0)}),
+        *(("crash", (service,), {}) for service in services),
+        *(("crash", (service,), {}) for service in services),
+    ]
+
+
+def _source_dies(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
+) -> list[Made]:
+    """The source of a live migration dies at about the time of its end."""
+    service, node = chance.choice(list(services)), chance.choice(nodes)
+    return [
+        ("service", (service,), {"live": "yes"}),
+        ("move", (service, node), {}),
+        ("freeze", (chance.choice((node, *nodes)),), {"for": 20.0}),
+        ("power-off", (chance.choice(nodes),), {}),
+    ]
 
 
 def _clone(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
@@ -318,6 +360,10 @@ KINDS: tuple[Maker, ...] = (
     _agent,
     _crash,
     _stale,
+    _stale,
+    _liar,
+    _blind,
+    _source_dies,
     _clone,
     _hold,
     _drain,

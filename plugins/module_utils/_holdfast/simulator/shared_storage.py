@@ -57,7 +57,11 @@ class SharedStorage:
         found: ClusterState | None = None
         for slot in self.states.values():
             state = slot.value
-            if state is not None and (found is None or state.epoch > found.epoch):
+            if (
+                state is not None
+                and not slot.damaged
+                and (found is None or state.epoch > found.epoch)
+            ):
                 found = state
         return found
 
