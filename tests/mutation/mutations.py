@@ -210,10 +210,6 @@ def _writes_over_the_newest(original: Any, copies: Any) -> Any:
     return min(found, key=lambda record: record.sequence, default=None)
 
 
-def _fences_while_disarmed(original: Any, round_: Any, status: Any) -> bool:
-    return bool(round_.seen.held)
-
-
 def _forgets_the_target(original: Any, round_: Any, service_id: str, name: str, proof: str) -> None:
     original(round_, service_id, name, proof)
     service = round_.state.services[service_id]
@@ -264,7 +260,6 @@ MUTATIONS = (
     Mutation("forget-the-last-manager", _changed(cluster, "take_over", _forgets_the_last_manager)),
     Mutation("forget-a-candidates-fence", _changed(cluster, "take_over", _without_intent)),
     Mutation("ignore-global-maintenance", _changed(cluster, "look_at_maintenance", _not_held)),
-    Mutation("fence-while-disarmed", _changed(nodes, "_hands_off", _fences_while_disarmed)),
     Mutation(
         "forget-where-a-migration-went", _changed(nodes, "_lost_its_node", _forgets_the_target)
     ),

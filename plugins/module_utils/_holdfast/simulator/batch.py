@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Many random scenarios: anyone can repeat a batch by its first seed and count.
 
-Every fourth seed is a run for liveness: its faults end, and the cluster must get well.
+Every sixth seed is a run for liveness: its faults end, and the cluster must get well.
 The others are for safety alone and are shorter.
 """
 
@@ -19,7 +19,7 @@ from .scenario import Scenario
 from .scenario_text import write_scenario
 from .shrink import shrink
 
-LIVENESS_EACH = 4
+LIVENESS_EACH = 6
 """Of so many seeds one is a run for liveness."""
 
 

@@ -29,8 +29,8 @@ from .scenario import Action, Scenario
 from .settings import Settings
 
 BEGIN = 2.0
-FAULTS_UNTIL = 32.0
-SAFETY_LENGTH = 36.0
+FAULTS_UNTIL = 20.0
+SAFETY_LENGTH = 24.0
 
 TIMING = Timing(fence_window=120.0, fence_limit=6)
 
@@ -62,7 +62,7 @@ def random_scenario(seed: int) -> Scenario:
         for node in nodes
         if chance.random() < 0.2
     ]
-    for _turn in range(chance.randint(3, 20)):
+    for _turn in range(chance.randint(2, 12)):
         made = chance.choice(kinds)(chance, nodes, services)
         at = chance.uniform(BEGIN, FAULTS_UNTIL)
         for verb, words, options in made if isinstance(made, list) else [made]:
@@ -89,7 +89,7 @@ def _texts(options: Mapping[str, object]) -> dict[str, str]:
 
 def _wanted(chance: random.Random, nodes: Sequence[str]) -> Wanted:
     wanted = Wanted(version=1)
-    for number in range(chance.randint(1, 5)):
+    for number in range(chance.randint(1, 4)):
         wanted = wanted.with_service(_service(chance, f"s{number}"))
     ids = sorted(wanted.services)
     policy = Policy(
