@@ -202,3 +202,18 @@ def test_a_node_that_is_asked_over_the_network_takes_nothing() -> None:
     look = seen(wanted(WEB), {"n1": node_seen("n1", heartbeat_age=9.0, answer=Answer.NO)})
     before = state({"web": STOPPED}, {"n1": NodeStatus(NodeState.SUSPECT)})
     assert choose("web", before, look).node == "n2"
+
+
+@pytest.mark.parametrize(
+    ("maintenance_node", "node"), [("n2", "n2"), ("", None), ("n3", None)], ids=str
+)
+def test_what_is_kept_together_returns_from_a_maintenance_if_all_of_it_would(
+    maintenance_node, node
+) -> None:
+    services = {
+        "web": started("n1", maintenance_node="n2"),
+        "db": started("n1", maintenance_node=maintenance_node),
+    }
+    look = seen(wanted(WEB, DB, service_rules=pair("together")))
+    found = better_place("web", state(services), look)
+    assert (found.node if found is not None else None) == node

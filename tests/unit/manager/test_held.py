@@ -224,3 +224,11 @@ def test_only_a_node_that_said_it_comes_back_is_waited_for_once_the_cluster_is_a
     taken = step(state({"web": frozen}, offline), look, 3)
     assert (taken.state.nodes["n1"].state is NodeState.FENCE) != waits
     assert (taken.state.services["web"].state is ServiceState.FREEZE) == waits
+
+
+def test_a_service_that_blocks_its_nodes_shutdown_is_an_error_and_not_left_frozen() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    look = in_mode(Mode.SHUTDOWN, local=LocalState.BLOCKED)
+    taken = step(state({"web": frozen}), seen(wanted(WEB), look))
+    assert taken.state.services["web"].state is ServiceState.ERROR
+    assert taken.state.services["web"].reason == "local reason"

@@ -14,6 +14,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.deat
     FENCE_ARRIVES,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    LocalService,
+    LocalState,
     Mode,
     Report,
 )
@@ -188,6 +190,23 @@ def test_an_idle_node_is_fenced_only_if_an_earlier_fence_may_have_hit_it(
 def test_a_dead_node_is_back_only_with_another_boot(look, expected) -> None:
     taken = run(OFF, look, at_stake=False)
     assert n1(taken).state is expected
+
+
+def test_a_node_that_lost_its_host_lease_and_had_stopped_all_is_back_without_a_new_start() -> None:
+    expired = node_seen("n1", heartbeat_age=40.0, lease=LeaseSight.DEAD)
+    dead = run(NodeStatus(NodeState.ONLINE, boot="n1-boot1"), expired).state.nodes["n1"]
+    assert dead.state is NodeState.OFF
+    assert n1(run(dead, node_seen("n1"), at_stake=False)).state is NodeState.ONLINE
+    without = node_seen("n1", report=Report("n1", boot="n1-boot1", lease_lost=True))
+    assert n1(run(dead, without, at_stake=False)).state is NodeState.OFF
+
+
+def test_a_node_whose_host_lease_expired_while_it_runs_services_is_reported_not_back() -> None:
+    running = LocalService(service(), LocalState.RUNNING, "1.1")
+    look = node_seen("n1", report=Report("n1", boot="n1-boot1", services={"web": running}))
+    taken = run(replace(OFF, fenced=(), expired=True), look, at_stake=False)
+    assert n1(taken).state is NodeState.OFF
+    assert "watchdog" in n1(taken).reason
 
 
 def test_a_dead_node_that_goes_on_writing_is_reported_once() -> None:
@@ -370,3 +389,11 @@ def test_a_node_with_a_service_is_not_forgotten_and_one_that_is_dead_is_at_once(
     assert n1(without_n1(state({"web": started("n1")}))).state is NodeState.ONLINE
     dead = without_n1(state({"web": started("n2")}, {"n1": OFF}))
     assert "n1" not in dead.state.nodes
+
+
+def test_a_node_that_became_manager_is_not_to_be_fenced_for_a_service_any_more() -> None:
+    demanded = replace(IN_FENCE, boot="n3-boot1", demanded=True)
+    before = state({"web": started("n3", state=ServiceState.FREEZE)}, {"n3": demanded})
+    taken = step(before, seen(WANTED))
+    assert taken.state.nodes["n3"].state is NodeState.ONLINE
+    assert not taken.state.nodes["n3"].demanded

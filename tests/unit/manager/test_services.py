@@ -386,3 +386,15 @@ def test_there_is_no_error_to_clear_of_what_runs() -> None:
     taken = run(started("n1"), wanted_=CLEARED)
     assert kinds(taken.state) == ["refused"]
     assert web(taken).state is ServiceState.STARTED
+
+
+def test_a_service_whose_last_node_is_not_its_place_waits_without_going_back_and_forth() -> None:
+    rules = {"where": NodeRule("where", ("web",), {"n2": 1}, strict=True)}
+    status = ServiceStatus(ServiceState.STOPPED, last_node="n1")
+    off = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1")}
+    look = {"n2": node_seen("n2", heartbeat_age=99.0)}
+    asked = wanted(WEB, node_rules=rules)
+    first = run(status, nodes=look, statuses=off, wanted_=asked)
+    assert first.state.services["web"].state is ServiceState.STOPPED
+    assert kinds(first.state).count("start") <= 1
+    assert step(first.state, seen(asked, look), rounds=3).state.events == first.state.events

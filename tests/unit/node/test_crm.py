@@ -492,6 +492,36 @@ def test_a_candidate_that_was_held_up_does_not_fence_by_what_it_saw_before(candi
     assert kinds(candidate.round()) == ["intent", "fence"]
 
 
+@pytest.mark.parametrize("took", [LATE, LATE + 0.1])
+def test_a_candidate_that_was_held_up_in_writing_its_intent_does_not_fence(candidate, took):
+    candidate.observer.nodes["n2"] = silent("n2")
+    write_intent = candidate.storage.write_intent
+
+    def slow(intent):
+        write_intent(intent)
+        candidate.clock.go(took)
+
+    candidate.storage.write_intent = slow
+    assert kinds(candidate.round()) == (["intent"] if took > LATE else ["intent", "fence"])
+
+
+def test_a_manager_that_was_held_up_in_writing_gives_no_orders_and_decides_anew(manager):
+    well = manager.observer.nodes["n3"]
+    manager.observer.nodes["n3"] = silent("n3")
+    write_manager = manager.storage.write_manager
+
+    def slow(state):
+        write_manager(state)
+        manager.clock.go(LATE + 0.1)
+
+    manager.storage.write_manager = slow
+    assert kinds(manager.round()) == ["state"]
+    manager.storage.write_manager = write_manager
+    manager.observer.nodes["n3"] = well
+    assert "fence" not in kinds([*manager.round(), *manager.round()])
+    assert manager.daemon._state.nodes["n3"].state is NodeState.ONLINE
+
+
 def test_a_candidate_fences_once_and_again_only_after_the_retry_time(candidate):
     candidate.observer.nodes["n2"] = silent("n2")
     assert kinds(candidate.round()) == ["intent", "fence"]

@@ -108,7 +108,8 @@ def test_silence_while_nobody_looked_is_none_but_is_no_sign_of_life_either(watch
     watching.after(1.0, 1, 2, 3)
     last_sign = watching.observer.changed_at("n2")
     assert watching.after(3.0, 1).nodes["n2"].heartbeat_age == 3.0
-    assert watching.after(3.5, 1).nodes["n2"].heartbeat_age == 0.0
+    unwatched = watching.after(3.5, 1).nodes["n2"]
+    assert (unwatched.heartbeat_age, unwatched.beats) == (0.0, False)
     assert watching.after(2.0, 1).nodes["n2"].heartbeat_age == 2.0
     assert watching.observer.changed_at("n2") == last_sign
 

@@ -106,6 +106,8 @@ def better_place(
     if service is None or not service.failback:
         return None
     returns = _returns_to(status, state, seen)
+    if returns and _all_return(service_id, returns, state, seen):
+        return Choice(returns, "its node is back from maintenance, and its partners return too")
     better = _preferred_to(current, rule, returns)
     if not better:
         return None
@@ -191,6 +193,29 @@ def _returns_to(status: ServiceStatus, state: ClusterState, seen: Seen) -> str:
     if not node or node == status.node or node not in seen.nodes:
         return ""
     return "" if unusable(node, state, seen) else node
+
+
+def _all_return(service_id: str, node: str, state: ClusterState, seen: Seen) -> bool:
+    """Return whether all that is kept together with a service would return to *node* too.
+
+    Each of them alone stays where the others are, so that none would ever go first.
+    """
+    partners = seen.wanted.partners(service_id, "together")
+    for member in sorted(partners):
+        status, service = state.services.get(member), seen.wanted.services.get(member)
+        if status is None or service is None or service.state != STARTED:
+            continue
+        if _will_be(status) != node and (
+            not service.failback or _returns_to(status, state, seen) != node
+        ):
+            return False
+    for member in sorted({service_id, *partners}):
+        rule = seen.wanted.node_rule_of(member)
+        status = state.services.get(member)
+        current = status.node if status is not None else node
+        if rule is not None and _priority(rule, node) < _priority(rule, current):
+            return False
+    return bool(partners) and not refusal(service_id, node, state, seen)
 
 
 def _keep_together(

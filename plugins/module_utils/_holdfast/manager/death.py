@@ -64,6 +64,7 @@ def declare_dead(
             retry_after=0.0,
             power=power,
             demanded=False,
+            expired=False,
         ),
     )
     round_.say("proof", proof, node=name)

@@ -72,7 +72,8 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
     if status.state is NodeState.OFF and fence.confirmed:
         # Its host lease was the faster proof; but it is this fence that it has to come back from.
         fenced = with_fence(status, fence.sent)
-        round_.set_node(fence.node, replace(status, fenced=fenced, fence_sent=0.0))
+        verified = replace(status, fenced=fenced, fence_sent=0.0, expired=False)
+        round_.set_node(fence.node, verified)
     if status.state is not NodeState.FENCE:
         round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
         return

@@ -127,6 +127,10 @@ def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
             _uncover(round_, service_id, status)
         return
     report = round_.seen.nodes[node].report
+    if report is not None and report.mode is Mode.SHUTDOWN and _is_blocked(report, service_id):
+        # What cannot be stopped keeps its node from going down: that is an error, and said so.
+        _uncover(round_, service_id, status)
+        return
     if report is None or report.mode in AWAY:
         return
     bare = replace(status, before="")
@@ -146,6 +150,11 @@ def _still_runs(report: Report, service_id: str, status: ServiceStatus) -> bool:
     local = report.services.get(service_id)
     gone = (LocalState.STOPPED, LocalState.FAILED)
     return local is not None and local.uid == status.uid and local.state not in gone
+
+
+def _is_blocked(report: Report, service_id: str) -> bool:
+    local = report.services.get(service_id)
+    return local is not None and local.state is LocalState.BLOCKED
 
 
 def _under_way(round_: Round) -> bool:

@@ -115,7 +115,11 @@ def look_at_stopped(
         # It was migrating: what runs on its target already must be found there.
         chosen = choice.Choice(status.target, "it was on its way there", chosen.rejected)
     if not chosen.node:
-        _wait(round_, service_id, status, chosen.reason)
+        reason = chosen.reason
+        if status.reason.startswith(choice.SHOULD_LEAVE):
+            # Not to be given back there again: this is what says so.
+            reason = f"{status.reason.partition(', but ')[0]}, but {reason}"
+        _wait(round_, service_id, status, reason)
         return
     reason = chosen.reason
     if recovering:

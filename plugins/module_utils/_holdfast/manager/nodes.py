@@ -68,6 +68,7 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _is_healthy(round_, name, seen, status)
     elif judgement.verdict is Verdict.DEAD and not _hands_off(round_, status):
         declare_dead(round_, name, judgement.reason)
+        round_.set_node(name, replace(round_.node(name), expired=True))
     elif judgement.verdict is Verdict.LEFT and _may_be_released(round_, name, status):
         declare_dead(round_, name, judgement.reason, power=SHUT_DOWN)
     elif status.state is not NodeState.FENCE:
@@ -77,29 +78,42 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
 def _look_at_dead(
     round_: Round, name: str, seen: NodeSeen, status: NodeStatus, judgement: Judgement
 ) -> None:
-    """A dead node is back only with another boot: a late write of the old one proves nothing."""
+    """A dead node is back only with another boot: a late write of the old one proves nothing.
+
+    One that lost its host lease lives on if it had stopped its services and disarmed its
+    watchdog by then.  It is back once it has a host lease again and says that nothing runs.
+    """
     if judgement.verdict is not Verdict.HEALTHY or seen.report is None:
         return
+    back = "back after a new start"
     if seen.report.boot == status.boot and status.power != SHUT_DOWN:
-        warning = "it was proved dead, yet the same boot still writes: check its fence device"
-        if status.reason != warning:
-            round_.set_node(name, replace(status, reason=warning))
-            round_.say("contradiction", warning, node=name)
-        return
+        if not status.expired or seen.report.running() or seen.report.lease_lost:
+            _contradicts(round_, name, status)
+            return
+        back = "back with a new host lease; it had stopped all when it lost the last one"
     round_.set_node(
         name,
         replace(
             status,
             state=NodeState.ONLINE,
             boot=seen.report.boot,
-            reason="back after a new start",
+            reason=back,
             proof="",
             power="",
             attempt=0,
             mode=_mode(seen, status),
+            expired=False,
         ),
     )
-    round_.say("online", "back after a new start", node=name)
+    round_.say("online", back, node=name)
+
+
+def _contradicts(round_: Round, name: str, status: NodeStatus) -> None:
+    doubtful = "watchdog" if status.expired else "fence device"
+    warning = f"it was proved dead, yet the same boot still writes: check its {doubtful}"
+    if status.reason != warning:
+        round_.set_node(name, replace(status, reason=warning))
+        round_.say("contradiction", warning, node=name)
 
 
 def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> None:
@@ -112,9 +126,12 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
         if _was_started_anew(status, boot):
             _came_back_anew(round_, name, status, boot)
             return
+        why = "its heartbeat is back before it was fenced"
         if status.demanded:
-            return
-        round_.say("fence_cancelled", "its heartbeat is back before it was fenced", node=name)
+            if name != round_.state.manager:
+                return
+            why = "it is the manager's own node now, which is never fenced by itself"
+        round_.say("fence_cancelled", why, node=name)
     elif status.state in (NodeState.SUSPECT, NodeState.OFFLINE):
         round_.say("online", f"its heartbeat is back; it was {status.state.value}", node=name)
     elif status.state is NodeState.UNKNOWN:
@@ -138,6 +155,7 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
             attempt=0,
             retry_after=0.0,
             mode=mode,
+            demanded=False,
         ),
     )
 

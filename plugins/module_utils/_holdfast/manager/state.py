@@ -143,6 +143,8 @@ class NodeStatus:
     on, and *power* follows the latter.  *mode* is what its LRM last said that it does,
     empty for its usual work; it stays while the node is silent.  *demanded*
     says that a service asked for the fence, so that a heartbeat does not call it off.
+    *expired* says that the proof is the host lease alone, which ran out behind a watchdog:
+    the node was reset, or it had stopped its services and disarmed the watchdog.
     """
 
     state: NodeState = NodeState.UNKNOWN
@@ -157,6 +159,7 @@ class NodeStatus:
     power: str = ""
     mode: str = ""
     demanded: bool = False
+    expired: bool = False
 
 
 @dataclass(frozen=True)

@@ -215,6 +215,9 @@ class ClusterDaemon:
         age = observation.nodes[holder].heartbeat_age
         intent = Intent(holder, candidacy.reason, wall - age, wall, lease.version)
         self._storage.write_intent(intent)
+        if self._is_late(begun):
+            # Held up in the write: its node may have been started anew meanwhile.
+            return
         self._fenced_epoch = lease.version
         log(f"fence {holder}: {candidacy.reason}")
         self._fence(holder)
@@ -276,6 +279,10 @@ class ClusterDaemon:
         orders = step.fences or step.powers or step.board is not None
         if orders and not self._storage.leases.held(MANAGER_LEASE):
             raise LeaseError("the manager lease was lost before the orders were given")
+        if orders and self._is_late(begun):
+            # What was written was not ordered: it is read back, and decided anew.
+            self._state = self._written = None
+            return
         if self._stop:
             # Nobody would wait for their end; and it may be sanlock that ends this process.
             return

@@ -88,8 +88,10 @@ class Observer:
         now = self._clock()
         if now - self._looked > self._configuration.timing.suspect_after:
             # What nobody watched is no silence: this process may have waited for its host
-            # lease, or all nodes for the same storage.
+            # lease, or all nodes for the same storage.  And what was seen before is no sign
+            # of life: who was dead by then would seem to be back.
             self._watched_since = now
+            self._beating.clear()
         self._looked = now
         for name, member in self._configuration.members.items():
             block = board.hosts.get(member.host_id)

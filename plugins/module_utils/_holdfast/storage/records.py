@@ -17,10 +17,11 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ..errors import FormatError, InputError, LeaseError, StorageError
 from ..names import MAX_HOST_ID, cluster_name
-from .block_file import PAGE, BlockFile, HeldFile
+from .block_file import PAGE, HeldFile
 from .closing import Closing
 from .whole_file import create
 
@@ -185,15 +186,48 @@ def encode_record(record: Record) -> bytes:
     return data.ljust(-(-len(data) // PAGE) * PAGE, b"\0")
 
 
+class Pages(Protocol):
+    """Where the bytes are: an open file, or a simulated one."""
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        ...
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return *length* bytes from *offset* on."""
+        ...
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write *data*, whole pages, at *offset*."""
+        ...
+
+
+class HeldPages(Protocol):
+    """What is kept open between uses, and opened anew when it has to be."""
+
+    def for_reading(self) -> Pages:
+        """Return it open at least for reading."""
+        ...
+
+    def for_writing(self) -> Pages:
+        """Return it open for reading and writing."""
+        ...
+
+    def close(self) -> None:
+        """Close it; the next use opens it again."""
+        ...
+
+
 class RecordFile(Closing):
     """The state file at *path*, kept open for repeated use; not for several threads."""
 
-    def __init__(self, path: str) -> None:
-        """Remember *path*; nothing is opened yet."""
+    def __init__(self, path: str, held: HeldPages | None = None) -> None:
+        """Remember *path*; nothing is opened yet.  *held* is used instead of the file if given."""
         self.path = path
-        self._held = HeldFile(path)
+        self._held: HeldPages = held or HeldFile(path)
         self._geometry: Geometry | None = None
-        self._geometry_of: BlockFile | None = None
+        self._geometry_of: Pages | None = None
 
     def create(
         self,

@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Many random scenarios: anyone can repeat a batch by its first seed and count.
+
+Every sixth seed is a run for liveness: its faults end, and the cluster must get well.
+The others are for safety alone and are shorter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from .liveness import play_and_get_well
+from .play import Outcome, play
+from .random_scenario import random_scenario
+from .scenario import Scenario
+from .scenario_text import write_scenario
+from .shrink import shrink
+
+LIVENESS_EACH = 6
+"""Of so many seeds one is a run for liveness."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A seed whose run broke a rule, with a shorter scenario that breaks it too."""
+
+    seed: int
+    problem: str
+    rule: str
+    scenario: str
+    trace: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a batch came to: runs, simulated seconds, rounds, CPU seconds, and failures."""
+
+    runs: int
+    simulated: float
+    rounds: int
+    took: float
+    failures: tuple[Failure, ...] = ()
+
+
+def run_seed(seed: int) -> Outcome:
+    """Play the scenario of one seed, for safety or for liveness as its number says."""
+    return _player(seed)(random_scenario(seed))
+
+
+def run_batch(
+    seeds: Iterable[int],
+    *,
+    until: Callable[[], bool] = lambda: False,
+    most_failures: int = 5,
+    shrinks: bool = True,
+) -> Batch:
+    """Run *seeds* until they end, *until* says so, or too many failed."""
+    begun = time.process_time()
+    runs = rounds = 0
+    simulated = 0.0
+    failures: list[Failure] = []
+    for seed in seeds:
+        outcome = run_seed(seed)
+        runs += 1
+        rounds += outcome.rounds
+        simulated += outcome.ended
+        if outcome.problem:
+            failures.append(_failure(seed, outcome, shrinks))
+        if until() or len(failures) >= most_failures:
+            break
+    return Batch(runs, simulated, rounds, time.process_time() - begun, tuple(failures))
+
+
+def _player(seed: int) -> Callable[[Scenario], Outcome]:
+    return play_and_get_well if seed % LIVENESS_EACH == 0 else play
+
+
+def _failure(seed: int, outcome: Outcome, shrinks: bool) -> Failure:
+    scenario = random_scenario(seed)
+    player = _player(seed)
+    if shrinks:
+        scenario = shrink(scenario, lambda one: player(one).rule)
+        outcome = player(scenario)
+    return Failure(
+        seed, outcome.problem, outcome.rule, write_scenario(scenario), tuple(outcome.lines())
+    )

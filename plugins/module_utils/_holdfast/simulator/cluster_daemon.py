@@ -1,0 +1,396 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A simulated CRM: the round of ``node/crm.py`` around the real ``manager/cluster.py``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..manager import cluster, election
+from ..manager.cluster import Intent
+from ..manager.seen import FenceReport, LeaseSight, NodeSeen, PowerReport, Seen
+from ..manager.state import ClusterState
+from .daemon import ACTING, Daemon
+from .machine import Machine
+from .moving import Horizon, Moving
+from .observer import Observer
+from .rules import new_events
+from .settings import ROUND
+from .timeline import Cadence
+from .torn import torn_state
+
+if TYPE_CHECKING:
+    from .fleet import Fleet
+
+LATE = 1.5
+"""A round that took longer, because its storage was held up, decides nothing."""
+
+SLOW_STORAGE = 1.0
+JUMP = 1.0
+"""More than this is a jump of the wall clock."""
+
+POWERED = 0.5
+
+
+class ClusterDaemon(Daemon):
+    """A CRM: the manager, or a candidate."""
+
+    kind = "crm"
+
+    def __init__(self, fleet: Fleet, machine: Machine) -> None:
+        """Watch everybody for a while before judging."""
+        self.state: ClusterState | None = None
+        self.read_back: ClusterState | None = None
+        self.fencing: dict[str, int] = {}
+        self._written: ClusterState | None = None
+        self._ended: list[tuple[FenceReport, float, float]] = []
+        self._fences: list[FenceReport] = []
+        self._powers: list[PowerReport] = []
+        self._not_before = 0.0
+        self._begun = 0.0
+        self._trouble = ""
+        self._even_since = machine.clock.mono(fleet.world.now)
+        self._offset = machine.clock.offset
+        super().__init__(fleet, machine)
+        self.looks = Cadence(self.rounds.origin, self.rounds.period)
+        self.observer = Observer(fleet, machine, self.looks)
+        self.refresh(fleet.world.now)
+
+    def gone(self) -> None:
+        self.looks.go(self.world.now, False)
+        if self.storage.holder == self.machine.name:
+            self.storage.holder = ""
+
+    def catch_up(self, now: float) -> None:
+        if self.alive:
+            self.observer.catch_up(now)
+
+    def refresh(self, now: float) -> None:
+        self.looks.go(now, self.goes() and self.machine.reads)
+
+    def round(self) -> float | None:
+        now = self._begun = self.world.now
+        machine = self.machine
+        if not machine.reads:
+            self._trouble = "this node's own storage fails"
+            if self.state is None:
+                self._give_up_lease()
+            return math.inf
+        if machine.given_up or machine.freed:
+            self._resign()
+            self.observer.look(now)
+            return math.inf
+        nodes = self.observer.look(now)
+        self._collect(now)
+        if self.state is not None and self.storage.holder != machine.name:
+            self.state = self._written = None
+        if self.state is None and self._try_for_manager(nodes, now):
+            return None
+        if self.state is None:
+            return self._candidate_horizon(now)
+        self._manage(nodes, now)
+        return self._manager_horizon(now)
+
+    def _resign(self) -> None:
+        """Without its host lease nobody is manager here, nor a candidate."""
+        self.state = self._written = None
+        self._give_up_lease()
+
+    def _give_up_lease(self) -> None:
+        if self.storage.holder == self.machine.name:
+            self.world.before_change(None)
+            self.storage.holder = ""
+            self.world.after_change(None)
+
+    def _collect(self, now: float) -> None:
+        """Take the fences that ended; a proof waits while the node may still be writing."""
+        waiting = []
+        suspect_after = self.world.settings.timing.suspect_after
+        for report, sent, ended in self._ended:
+            changed = self.observer.changed[report.node]
+            if not report.confirmed or changed <= sent:
+                self._fences.append(report)
+            elif changed > ended + ROUND:
+                self._fences.append(replace(report, quiet=False))
+            elif (now - changed) * self.clock.rate >= suspect_after:
+                self._fences.append(report)
+            else:
+                waiting.append((report, sent, ended))
+        self._ended = waiting
+
+    def _under_way(self) -> frozenset[str]:
+        """Return the nodes of which a fence is under way, or its proof held back."""
+        if not self.fencing and not self._ended:
+            return frozenset()
+        return frozenset({*self.fencing, *(report.node for report, _sent, _at in self._ended)})
+
+    def _try_for_manager(self, nodes: Mapping[str, NodeSeen], now: float) -> bool:
+        """Take the manager lease if it is free; return whether a fence was sent instead."""
+        storage, name = self.storage, self.machine.name
+        holder = storage.holder
+        dead = bool(holder) and nodes[holder].lease is LeaseSight.DEAD
+        if holder and holder != name and not dead:
+            return self._watch_holder(nodes, now)
+        if not self.machine.writes:
+            return False
+        if holder != name:
+            self.world.before_change(None)
+            storage.holder = name
+            storage.epoch += 1
+            self.world.after_change(None)
+        last = storage.manager_record() or ClusterState()
+        intent = storage.newest_intent()
+        self.read_back = last
+        wall = self.clock.wall(now)
+        self.state = cluster.take_over(last, storage.epoch, name, wall, intent)
+        return False
+
+    def _watch_holder(self, nodes: Mapping[str, NodeSeen], now: float) -> bool:
+        holder = self.storage.holder
+        candidacy = self._consider(holder, nodes, now)
+        self._trouble = ""
+        self._keep_own_proofs()
+        mono = self.clock.mono(now)
+        if not candidacy.fence or mono < self._not_before or holder in self._under_way():
+            return False
+        if self._is_late():
+            return False
+        self._not_before = mono + self.world.settings.timing.fence_retry
+        wall = self.clock.wall(now)
+        age, epoch = nodes[holder].heartbeat_age, self.storage.epoch
+        intent = Intent(holder, candidacy.reason, wall - age, wall, epoch)
+        self.write(
+            lambda: self.storage.intents.__setitem__(self.machine.name, intent),
+            lambda: None,
+            lambda ok: self._intended(holder, ok),
+        )
+        return True
+
+    def _keep_own_proofs(self) -> None:
+        """Of a candidate's own fences keep a proof; it counts once the lease is had."""
+        self._fences = [one for one in self._fences if one.confirmed and one.quiet]
+        for fence in self._fences:
+            self._free_lease(fence)
+
+    def _intended(self, holder: str, ok: bool) -> None:
+        if not ok:
+            self._trouble = "this node's own storage fails"
+        elif not self._is_late() and not self.killed_between():
+            self._fence(holder)
+
+    def _consider(
+        self, holder: str, nodes: Mapping[str, NodeSeen], now: float, horizon: Horizon | None = None
+    ) -> election.Candidacy:
+        return election.consider(
+            self.machine.name,
+            holder,
+            nodes,
+            {name: one.host_id for name, one in self.world.machines.items()},
+            self._own_trouble(now, horizon),
+            self._held(),
+            self.world.settings.timing,
+        )
+
+    def _held(self) -> str:
+        if not self.storage.board_readable:
+            return "the whiteboard's global block is damaged"
+        return self.storage.held
+
+    def _own_trouble(self, now: float, horizon: Horizon | None = None) -> str:
+        if self.machine.slow > SLOW_STORAGE:
+            return "this node's own reads of the storage are slow"
+        renewals = self.machine.renewals
+        age = self.machine.lease_age(now) * self.clock.rate
+        fails = self.world.settings.lease_fails
+        if not renewals.goes or age >= fails:
+            if horizon is not None:
+                age = Moving(age, self.clock.rate, horizon)
+                if renewals.goes:
+                    horizon.until(renewals.next_after(now) - now)
+            if age >= fails:
+                return "this node's own host lease is not renewed"
+        return self._trouble
+
+    def _is_late(self) -> bool:
+        """Return whether this round takes so long that what it saw may be no longer so."""
+        if max(self.machine.slow, self.world.now - self._begun) <= LATE:
+            return False
+        self._trouble = "this node was held up in the middle of a round"
+        return True
+
+    def _seen(
+        self, nodes: Mapping[str, NodeSeen], now: float, horizon: Horizon | None = None
+    ) -> Seen:
+        clock = self.clock
+        mono, wall = clock.mono(now), clock.wall(now)
+        if horizon is not None:
+            mono, wall = Moving(mono, clock.rate, horizon), Moving(wall, clock.rate, horizon)
+        stale = self.fleet.stale.get(self.machine.name)
+        return Seen(
+            now=mono,
+            wall=wall,
+            wanted=self.storage.wanted if stale is None else stale.wanted,
+            config_slot=1,
+            nodes=nodes,
+            storage_trouble=self._own_trouble(now, horizon),
+            held=self._held(),
+            fencing=self._under_way(),
+            fences=() if horizon is not None else tuple(self._fences),
+            powers=() if horizon is not None else tuple(self._powers),
+            board_readable=self.storage.board_readable,
+            wall_even=mono - self._even_since >= self.world.settings.even_for,
+            figures=self.fleet.figures,
+        )
+
+    def _look_at_clock(self, now: float) -> None:
+        if abs(self.clock.offset - self._offset) > JUMP:
+            self._offset, self._even_since = self.clock.offset, self.clock.mono(now)
+
+    def _manage(self, nodes: Mapping[str, NodeSeen], now: float) -> None:
+        """Decide, write the record if it changed, and then give the orders."""
+        state = self.state
+        if state is None:
+            return
+        self._look_at_clock(now)
+        seen = self._seen(nodes, now)
+        self._trouble = ""
+        step = cluster.step(state, seen, self.world.settings.timing)
+        if self._is_late():
+            return
+        if step.state != self._written:
+            self.write(
+                lambda: self._put(step.state),
+                lambda: self._tear(step.state),
+                lambda ok: self._recorded(step, seen, ok),
+            )
+            return
+        self._order(step, seen)
+
+    def _put(self, state: ClusterState) -> None:
+        name = self.machine.name
+        slot = self.storage.states[name]
+        before = slot.value
+        same = before is not None and before.epoch == state.epoch
+        self.world.rules.written(name, before if same else self.state, state)
+        for event in new_events(before if same else self.read_back, state):
+            about = " ".join(part for part in (event.service, event.node) if part)
+            self.world.say(f"manager {name}: {event.kind} {about}: {event.text}")
+        slot.put(state)
+        self.fleet.manager_writes += 1
+        self.fleet.wake_locals()
+
+    def _tear(self, state: ClusterState) -> None:
+        torn_state(self.world, self.machine.name, state)
+        read = self.storage.states[self.machine.name].value
+        if read is not None:
+            self.world.rules.stands(read)
+        self.fleet.wake_locals()
+
+    def _recorded(self, step: cluster.Step, seen: Seen, ok: bool) -> None:
+        if not ok:
+            # What failed may stand on storage all the same: it is read back first.
+            self.state = self._written = None
+            self._trouble = "this node's own storage fails"
+            return
+        self._written = step.state
+        self._order(step, seen)
+
+    def _order(self, step: cluster.Step, seen: Seen) -> None:
+        """Give the orders of a round whose record stands."""
+        self.state = step.state
+        for fence in seen.fences:
+            self._free_lease(fence)
+        self._fences = [one for one in self._fences if one not in seen.fences]
+        self._powers = [one for one in self._powers if one not in seen.powers]
+        if not (step.fences or step.powers or step.board is not None):
+            return
+        if self.storage.holder != self.machine.name:
+            self.state = self._written = None
+            return
+        if self._is_late():
+            # What was written was not ordered: it is read back, and decided anew.
+            self.state = self._written = None
+            return
+        blow = self.fleet.blow(self.kind, self.machine.name, ACTING)
+        for order in step.fences:
+            if self.killed_between():
+                return
+            self.world.rules.ordered(self.machine.name, f"fences {order.node}")
+            self._fence(order.node)
+            if blow is not None:
+                self.kill(blow.seconds or None)
+                return
+        self.world.rules.at_once(self.machine.name, self.fencing)
+        for node in step.powers:
+            if self.killed_between():
+                return
+            self._power_on(node)
+        if step.board is not None and not self.killed_between() and self.machine.writes:
+            self.fleet.set_board("set on the whiteboard" if step.board else "")
+
+    def _fence(self, node: str) -> None:
+        sent = self.world.now
+        wall = self.clock.wall(sent)
+        self.fencing[node] = self.fencing.get(node, 0) + 1
+
+        def done(confirmed: bool, text: str) -> None:
+            self.fencing.pop(node, None)
+            if not self.alive:
+                return
+            now = self.world.now
+            report = FenceReport(node, confirmed, text, wall, self.clock.wall(now))
+            self._ended.append((report, sent, now))
+            self.wake()
+
+        self.fleet.devices.off(self.world.machines[node], self.machine.name, done)
+
+    def _free_lease(self, fence: FenceReport) -> None:
+        """Set the host lease of a node that is proved off free; never that of one that is on."""
+        machine = self.world.machines[fence.node]
+        if fence.confirmed and fence.quiet and not machine.on and not machine.freed:
+            with self.world.changing(machine):
+                machine.freed = True
+
+    def _power_on(self, node: str) -> None:
+        ok = self.fleet.devices.on(self.world.machines[node])
+        report = PowerReport(node, ok, "" if ok else "the device is busy")
+        self.world.later(POWERED, self._powered, report)
+
+    def _powered(self, report: PowerReport) -> None:
+        self._powers.append(report)
+        self.wake()
+
+    def _candidate_horizon(self, now: float) -> float | None:
+        """Return after how many seconds a candidate would do something, None for at once."""
+        if not self.observer.is_settled() or self._trouble or self._fences or self._ended:
+            return None
+        horizon = Horizon()
+        self.observer.turns(now, horizon)
+        holder = self.storage.holder
+        if not holder and self.machine.writes:
+            return None
+        if holder:
+            nodes = self.observer.nodes(now, horizon)
+            if nodes[holder].lease is LeaseSight.DEAD and self.machine.writes:
+                return None
+            candidacy = self._consider(holder, nodes, now, horizon)
+            mono = Moving(self.clock.mono(now), self.clock.rate, horizon)
+            if candidacy.fence and mono >= self._not_before and holder not in self._under_way():
+                return None
+        return horizon.seconds
+
+    def _manager_horizon(self, now: float) -> float | None:
+        """Return after how many seconds the manager would do something, None for at once."""
+        if self.state is None or not self.goes() or self._trouble or self._ended:
+            return None
+        if self._fences or self._powers or not self.observer.is_settled():
+            return None
+        horizon = Horizon()
+        seen = self._seen(self.observer.nodes(now, horizon), now, horizon)
+        step = cluster.step(self.state, seen, self.world.settings.timing)
+        if step.state != self._written or step.fences or step.powers or step.board is not None:
+            return None
+        return horizon.seconds

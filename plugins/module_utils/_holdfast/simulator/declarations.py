@@ -1,0 +1,161 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Statements that declare something, as scenarios write them: a service, a rule, a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from ..errors import InputError
+from ..manager.policy import Policy, policy_from_document
+from ..manager.rules import NodeRule, ServiceRule, node_rule_from_options, service_rule_from_options
+from ..manager.service import Service, service_from_options
+from ..manager.wanted import Wanted
+from .scenario import Action
+
+AGENT = "ocf:holdfast:simulated"
+
+SERVICE_OPTIONS: Mapping[str, str] = {
+    "node": "node",
+    "state": "state",
+    "restarts": "max_restart",
+    "relocations": "max_relocate",
+    "failback": "failback",
+    "live": "live_migration",
+    "ignored": "ignored",
+    "fence": "fence_on_stop_failure",
+    "after": "after",
+}
+RESOURCE_OPTIONS: Mapping[str, str] = {
+    "monitor": "monitor_interval",
+    "start-within": "start_timeout",
+    "stop-within": "stop_timeout",
+    "monitor-within": "monitor_timeout",
+}
+VERSION = "version"
+DECLARATIONS = ("service", "rule", "policy")
+
+
+def declare(wanted: Wanted, action: Action) -> Wanted:
+    """Return *wanted* with what the statement declares; ``InputError`` where it is wrong."""
+    if action.verb == "service":
+        return wanted.with_service(service(action))
+    if action.verb == "rule":
+        return wanted.with_rule(rule(action))
+    if action.verb == "policy":
+        return replace(wanted, policy=policy(wanted.policy, action))
+    raise InputError("statement", action.verb, f"one of {', '.join(DECLARATIONS)}")
+
+
+def service(action: Action) -> Service:
+    """Return the service of a statement ``service NAME [OPTION=VALUE...]``."""
+    (name,) = action.words
+    options: dict[str, Any] = {"name": name}
+    resource: dict[str, Any] = {"name": "r", "agent": AGENT, "parameters": {}}
+    for key, text in action.options.items():
+        if key == VERSION:
+            resource["parameters"] = {VERSION: text}
+        elif key in RESOURCE_OPTIONS:
+            resource[RESOURCE_OPTIONS[key]] = _float(key, text)
+        elif key in SERVICE_OPTIONS:
+            options[SERVICE_OPTIONS[key]] = _value(key, text)
+        else:
+            known = ", ".join((*SERVICE_OPTIONS, *RESOURCE_OPTIONS, VERSION))
+            raise InputError("option of service", key, f"one of {known}")
+    return service_from_options({**options, "resources": [resource]})
+
+
+def rule(action: Action) -> NodeRule | ServiceRule:
+    """Return the rule of a statement.
+
+    ``rule NAME apart|together SERVICE...`` or ``rule NAME prefer|only SERVICE... NODE=NUMBER``.
+    """
+    if len(action.words) < 3:
+        raise InputError("rule", " ".join(action.words), "a name, its kind and services")
+    name, kind, *services = action.words
+    if kind in ("apart", "together"):
+        return service_rule_from_options({"name": name, "services": services, "affinity": kind})
+    if kind not in ("prefer", "only"):
+        raise InputError("rule", kind, "'apart', 'together', 'prefer' or 'only'")
+    nodes = {node: int(_float(node, number)) for node, number in action.options.items()}
+    return node_rule_from_options(
+        {"name": name, "services": services, "nodes": nodes, "strict": kind == "only"}
+    )
+
+
+def policy(before: Policy, action: Action) -> Policy:
+    """Return *before* with what a statement ``policy OPTION=VALUE...`` changes."""
+    row: dict[str, Any] = {item.name: getattr(before, item.name) for item in fields(before)}
+    for key, text in action.options.items():
+        if key not in row:
+            raise InputError("policy", key, f"one of {', '.join(row)}")
+        row[key] = _value(key, text)
+    return policy_from_document(row)
+
+
+def service_statement(one: Service) -> str:
+    """Return the statement that declares a service: only what is not as by default."""
+    plain = Service(one.id, one.resources)
+    first = one.resources[0]
+    standard = type(first)(first.name, first.agent)
+    parts = ["service", one.id]
+    for key, attribute in SERVICE_OPTIONS.items():
+        value = getattr(one, attribute)
+        if value != getattr(plain, attribute):
+            parts.append(f"{key}={_text(value)}")
+    for key, attribute in RESOURCE_OPTIONS.items():
+        value = getattr(first, attribute)
+        if value != getattr(standard, attribute):
+            parts.append(f"{key}={_text(value)}")
+    if VERSION in first.parameters:
+        parts.append(f"{VERSION}={first.parameters[VERSION]}")
+    return " ".join(parts)
+
+
+def rule_statement(one: NodeRule | ServiceRule) -> str:
+    """Return the statement that declares a rule."""
+    if isinstance(one, ServiceRule):
+        return " ".join(("rule", one.name, one.affinity, *one.services))
+    nodes = [f"{node}={number}" for node, number in one.nodes.items()]
+    return " ".join(("rule", one.name, "only" if one.strict else "prefer", *one.services, *nodes))
+
+
+def policy_statement(one: Policy) -> str:
+    """Return the statement that declares a policy, empty if it is the default one."""
+    default = Policy()
+    parts = [
+        f"{item.name}={_text(getattr(one, item.name))}"
+        for item in fields(one)
+        if getattr(one, item.name) != getattr(default, item.name)
+    ]
+    return " ".join(("policy", *parts)) if parts else ""
+
+
+def _value(key: str, text: str) -> Any:
+    """Return an option's value: yes and no, numbers, lists of names, or the text itself."""
+    if key == "after":
+        return text.split(",")
+    if text in ("yes", "no"):
+        return text == "yes"
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number
+
+
+def _float(key: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InputError(key, text, "a number") from error
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ",".join(str(one) for one in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,202 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A whole simulated cluster: all daemons of all nodes, and what is done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..manager.seen import Figures
+from ..manager.wanted import Wanted
+from .agents import Agents
+from .cluster_daemon import ClusterDaemon
+from .daemon import ACTING, Daemon
+from .fence_devices import Fencing
+from .local_daemon import LocalDaemon
+from .machine import Machine
+from .settings import Settings
+from .shared_storage import StaleView
+from .world import World
+
+
+@dataclass
+class Blow:
+    """A daemon is to be struck at one of its next writes: *stage* is where, see ``daemon.py``.
+
+    *writes* counts down; *seconds* is how long it is held up, or away, 0 for some time.
+    """
+
+    stage: str
+    writes: int = 1
+    seconds: float = 0.0
+
+
+class Fleet:
+    """The daemons of a world."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        settings: Settings,
+        seed: int,
+        *,
+        every_round: bool = False,
+        running: bool = True,
+    ) -> None:
+        """Start an LRM and a CRM on every machine of a new world.
+
+        *every_round* goes through all rounds, also those that are known to change nothing.
+        """
+        self.world = World(names, settings, seed, running=running)
+        self.every_round = every_round
+        self.rounds = 0
+        self.manager_writes = 0
+        self.figures: Figures | None = None
+        self.agents = Agents(self.world)
+        self.devices = Fencing(self.world)
+        self.locals: dict[str, LocalDaemon] = {}
+        self.crms: dict[str, ClusterDaemon] = {}
+        self.stale: dict[str, StaleView] = {}
+        self._blows: dict[tuple[str, str], list[Blow]] = {}
+        self.world.before_change = self._before_change
+        self.world.after_change = self._after_change
+        self.world.on_machine_gone = self._machine_gone
+        self.world.on_boot = self._boot
+
+    def begin(self) -> None:
+        """Let all machines that are on start their daemons; the others come up."""
+        for machine in self.world.machines.values():
+            if machine.on:
+                self._boot(machine)
+            else:
+                self.world.power_on(machine)
+
+    def start(self, kind: str, machine: Machine) -> None:
+        """Start a daemon that is not there."""
+        if not machine.on or self.world.machines[machine.name] is not machine:
+            return
+        present = self.daemon(kind, machine.name)
+        if present is not None and present.alive:
+            return
+        if kind == "lrm":
+            self.locals[machine.name] = LocalDaemon(self, machine)
+        else:
+            self.crms[machine.name] = ClusterDaemon(self, machine)
+
+    def start_again(self, kind: str, machine: Machine, boot: int) -> None:
+        """Start a daemon that died, unless its machine was started anew meanwhile."""
+        if machine.boot == boot and machine.on:
+            self.world.before_change(machine)
+            self.start(kind, machine)
+            self.world.after_change(machine)
+
+    def daemon(self, kind: str, name: str) -> Daemon | None:
+        """Return a node's LRM or CRM, alive or not."""
+        return self.locals.get(name) if kind == "lrm" else self.crms.get(name)
+
+    def kill(self, kind: str, name: str, restart_after: float | None = None) -> None:
+        """Kill a node's LRM or CRM."""
+        daemon = self.daemon(kind, name)
+        if daemon is not None:
+            daemon.kill(restart_after)
+
+    def manager(self) -> ClusterDaemon | None:
+        """Return the manager, if there is one."""
+        daemon = self.crms.get(self.world.storage.holder)
+        return daemon if daemon is not None and daemon.alive and daemon.state is not None else None
+
+    def strike(self, kind: str, name: str, blow: Blow) -> None:
+        """Let a daemon be struck at one of its next writes."""
+        self._blows.setdefault((kind, name), []).append(blow)
+
+    def strike_no_more(self) -> None:
+        """Take back what was to strike daemons."""
+        self._blows.clear()
+
+    def blow(self, kind: str, name: str, stage: str = "") -> Blow | None:
+        """Return what strikes a daemon at this write; with *stage* ``acting`` at its acts."""
+        waiting = self._blows.get((kind, name)) if self._blows else None
+        if not waiting:
+            return None
+        for blow in waiting:
+            if (blow.stage == ACTING) != (stage == ACTING):
+                continue
+            blow.writes -= 1
+            if blow.writes <= 0:
+                waiting.remove(blow)
+                return blow
+        return None
+
+    def want(self, wanted: Wanted) -> None:
+        """Write a configuration, as its next version."""
+        storage = self.world.storage
+        version = storage.wanted.version + 1
+        self.world.before_change(None)
+        storage.wanted = replace(wanted, version=version)
+        self.world.after_change(None)
+
+    def set_board(self, held: str) -> None:
+        """Write the whiteboard's global block."""
+        if held != self.world.storage.held or not self.world.storage.board_readable:
+            self.world.before_change(None)
+            self.world.storage.held = held
+            self.world.storage.board_readable = True
+            self.world.after_change(None)
+
+    def make_stale(self, name: str, stale: bool, *, back: bool = False) -> None:
+        """Let a node's view of the storage stand still, or go on; with *back* one record behind."""
+        world, storage = self.world, self.world.storage
+        world.before_change(None)
+        if not stale:
+            self.stale.pop(name, None)
+        elif name not in self.stale:
+            reports = {one: storage.report(one) for one in world.machines}
+            state = storage.manager_record()
+            if back:
+                reports = {
+                    one: slot.before or reports[one] for one, slot in storage.reports.items()
+                }
+                holder = storage.states.get(state.manager) if state is not None else None
+                state = holder.before if holder is not None and holder.before else state
+            self.stale[name] = StaleView(world.now, reports, state, storage.wanted)
+        world.after_change(None)
+
+    def wake_managers(self) -> None:
+        """A report was written: who manages looks at it."""
+        for daemon in self.crms.values():
+            if daemon.state is not None:
+                daemon.wake()
+
+    def wake_locals(self) -> None:
+        """The manager's record was written: all LRMs look at it."""
+        for daemon in self.locals.values():
+            daemon.wake()
+
+    def _boot(self, machine: Machine) -> None:
+        self.start("lrm", machine)
+        self.start("crm", machine)
+
+    def _machine_gone(self, machine: Machine) -> None:
+        for kind in ("lrm", "crm"):
+            daemon = self.daemon(kind, machine.name)
+            if daemon is not None and daemon.machine is machine:
+                daemon.kill()
+
+    def _before_change(self, machine: Machine | None) -> None:
+        now = self.world.now
+        for daemon in self.crms.values():
+            daemon.catch_up(now)
+        for local_daemon in self.locals.values():
+            if (machine is None or local_daemon.machine is machine) and local_daemon.alive:
+                local_daemon.catch_up(now)
+
+    def _after_change(self, machine: Machine | None) -> None:
+        now = self.world.now
+        for daemon in self.crms.values():
+            if daemon.alive:
+                daemon.refresh(now)
+                daemon.wake()
+        for local_daemon in self.locals.values():
+            if (machine is None or local_daemon.machine is machine) and local_daemon.alive:
+                local_daemon.wake()

@@ -1,0 +1,175 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Once all faults have stopped, a cluster gets well by itself: the rules of liveness.
+
+L1 there is a manager; L2 each service runs as wanted or has a stated reason; L3 that in
+time; L4 also where a fence device died with its node; L5 nodes return without a manual
+step; L6 moves end; L7 drains end or name what blocks them; L8 fences end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..manager.service import STARTED, Service
+from ..manager.state import (
+    EVENTS_KEPT,
+    ClusterState,
+    NodeState,
+    ServiceState,
+    ServiceStatus,
+    state_document,
+    state_from_document,
+)
+from .actions import thaw
+from .fleet import Fleet
+from .machine import Device
+from .play import Outcome, Play
+from .rules import Violation
+from .scenario import Scenario
+
+WELL_WITHIN = 240.0
+"""Seconds within which all must be well again: a fence given up for a while is tried after 60 s."""
+
+SETTLES = 180.0
+QUIET = 15.0
+"""Once all is well and settled for so long, so long nothing may be written or done."""
+
+LEFT_ALONE = ("left off", "given up")
+"""A node that was fenced too often, or could not be switched on, waits for its operator."""
+
+
+def play_and_get_well(scenario: Scenario, *, every_round: bool = False) -> Outcome:
+    """Play the faults of *scenario*, end them all, and see the cluster get well."""
+    game = Play(scenario, every_round=every_round)
+    outcome = game.run()
+    if outcome.problem:
+        return outcome
+    fleet = game.fleet
+    try:
+        mend(fleet)
+        problems = _wait_until_well(fleet)
+        if not problems:
+            problems = _look_for_unrest(fleet)
+    except Violation as violation:
+        return game.outcome(str(violation), violation.rule)
+    return game.outcome("; ".join(problems), "liveness" if problems else "")
+
+
+def mend(fleet: Fleet) -> None:
+    """End all faults; machines whose power was cut get it back, what was asked for remains."""
+    world = fleet.world
+    world.say("all faults end")
+    world.write_fails.clear()
+    world.killed_between = 0.0
+    fleet.strike_no_more()
+    for name in list(fleet.stale):
+        fleet.make_stale(name, False)
+    with world.changing(None):
+        fleet.agents.faults.clear()
+        for machine in world.machines.values():
+            machine.reads = machine.writes = machine.network = True
+            machine.slow = machine.watchdog_late = machine.clock.offset = 0.0
+            machine.cut_from.clear()
+            machine.device = Device()
+            thaw(fleet, machine, machine.boot)
+            if machine.cut:
+                world.power_on(machine)
+    fleet.set_board("")
+    wanted = world.storage.wanted
+    # What was declared with an expiry ends by itself; the rest an operator takes back.
+    drains = {name: one for name, one in wanted.maintenance.items() if one.until > 0}
+    services = {key: replace(one, ignored=False) for key, one in wanted.services.items()}
+    declared = wanted.global_maintenance
+    fleet.want(
+        replace(
+            wanted,
+            maintenance=drains,
+            services=services,
+            global_maintenance=declared if declared is not None and declared.until > 0 else None,
+            disarm="",
+        )
+    )
+
+
+def what_is_not_well(fleet: Fleet) -> list[str]:
+    """Return what is still missing, one sentence each."""
+    manager = fleet.manager()
+    if manager is None or manager.state is None:
+        return ["there is no manager (L1)"]
+    state, wanted = manager.state, fleet.world.storage.wanted
+    problems = []
+    for service_id, service in sorted(wanted.services.items()):
+        why = _service_trouble(fleet, service, state.services.get(service_id))
+        if why:
+            problems.append(why)
+    for service_id in sorted(set(state.services) - set(wanted.services)):
+        if state.services[service_id].state is not ServiceState.ERROR:
+            problems.append(f"{service_id} is not forgotten (L2)")
+    for name, status in sorted(state.nodes.items()):
+        if status.state is not NodeState.ONLINE and status.power not in LEFT_ALONE:
+            problems.append(f"{name} is {status.state.value}: {status.reason} (L5)")
+    problems += [
+        f"the failover of {one.node} is open" for one in state.failovers if not one.finished
+    ]
+    return problems
+
+
+def _service_trouble(fleet: Fleet, service: Service, status: ServiceStatus | None) -> str:
+    where = [one.name for one in fleet.world.where(service.id)]
+    if status is None:
+        return f"{service.id} is not known to the manager (L2)"
+    started = service.state == STARTED
+    if status.state is ServiceState.ERROR or (started and not where):
+        waits = status.state in (ServiceState.ERROR, ServiceState.STOPPED) and status.reason
+        return "" if waits else f"{service.id} does not run: {status} (L2)"
+    if started and (status.state is not ServiceState.STARTED or where != [status.node]):
+        return f"{service.id} runs on {where}, but: {status} (L2)"
+    if not started and (where or status.state is not ServiceState.STOPPED):
+        return f"{service.id} is not stopped: {where} {status} (L2)"
+    return ""
+
+
+def _wait_until_well(fleet: Fleet) -> list[str]:
+    timeline = fleet.world.timeline
+    until = timeline.now + WELL_WITHIN
+    problems: list[str] = []
+    while timeline.now < until:
+        for machine in fleet.world.machines.values():
+            if machine.cut:
+                # It was shut down by its operator, who switches it on again.
+                fleet.world.power_on(machine)
+        timeline.run_until(timeline.now + 5.0)
+        problems = what_is_not_well(fleet)
+        if not problems:
+            return []
+    return problems
+
+
+def _look_for_unrest(fleet: Fleet) -> list[str]:
+    """When nothing happens nothing is written; and records keep within their bounds."""
+    timeline = fleet.world.timeline
+    timeline.run_until(timeline.now + SETTLES)
+    before, fences = fleet.manager_writes, sum(fleet.devices.sent.values())
+    timeline.run_until(timeline.now + QUIET)
+    problems = what_is_not_well(fleet)
+    state = fleet.world.storage.manager_record() or ClusterState()
+    retried = any(
+        one.state is ServiceState.ERROR and not one.digest for one in state.services.values()
+    )
+    if fleet.manager_writes != before and not retried:
+        problems.append("the manager writes although nothing happens (L6)")
+    if sum(fleet.devices.sent.values()) != fences:
+        problems.append("nodes are still fenced (L8)")
+    if state_from_document(state_document(state)) != state:
+        problems.append("the manager's record is read back otherwise")
+    if len(state.events) > EVENTS_KEPT:
+        problems.append("the history grows")
+    current = {one.uid for one in state.services.values()}
+    for name, machine in fleet.world.machines.items():
+        report = fleet.world.storage.report(name)
+        if report is not None and machine.on:
+            kept = (set(report.accepted) | set(report.results)) - current
+            if kept:
+                problems.append(f"the report of {name} keeps {', '.join(sorted(kept))}")
+    return problems

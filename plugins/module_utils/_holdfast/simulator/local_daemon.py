@@ -1,0 +1,307 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A simulated LRM: the round of ``node/lrm.py`` around the real ``manager/local.py``.
+
+Looks at services that run well come at a steady pace and change nothing, so they are
+foretold: between two rounds that matter it is told by arithmetic when each was looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..manager import local
+from ..manager.jobs import Job, JobEnd, JobKind
+from ..manager.local_phase import POWEROFF, RESTART
+from ..manager.report import LocalState, Mode, Report
+from ..manager.state import ClusterState
+from ..manager.wanted import Wanted
+from .daemon import ACTING, Daemon
+from .machine import Machine
+from .moving import Horizon, Moving
+from .settings import HEARTBEAT_ROUNDS, MONITOR_TAKES
+from .torn import torn_report
+
+if TYPE_CHECKING:
+    from .fleet import Fleet
+
+JOIN_AGAIN = 3.0
+
+
+class LocalDaemon(Daemon):
+    """An LRM."""
+
+    kind = "lrm"
+
+    def __init__(self, fleet: Fleet, machine: Machine) -> None:
+        """Take up what a predecessor left."""
+        last = fleet.world.storage.report(machine.name)
+        self.report, self.memory = local.resume(last, machine.name, f"boot{machine.boot}")
+        self.written: Report | None = None
+        self.pending: list[JobEnd] = []
+        self.ended: list[JobEnd] = []
+        self.busy: set[str] = set()
+        self.state: ClusterState | None = None
+        self.wanted: Wanted | None = None
+        self.shutdown = ""
+        self._foretold_from: float | None = None
+        self._foretells: tuple[str, ...] = ()
+        super().__init__(fleet, machine)
+        now = fleet.world.now
+        machine.beats_in = True
+        machine.writes_since = now
+        machine.beats.restart(now, self.rounds.origin, self.rounds.period * HEARTBEAT_ROUNDS)
+        machine.refresh(now)
+
+    def gone(self) -> None:
+        self.machine.beats_in = False
+        self.machine.starting.clear()
+        self.machine.writes_since = math.inf
+
+    def round(self) -> float | None:
+        now = self.world.now
+        self.catch_up(now)
+        self._foretold_from = None
+        trouble = self._lease_trouble(now)
+        self._read()
+        self.busy.difference_update(end.job.service.id for end in self.ended)
+        self.pending.extend(self.ended)
+        self.ended.clear()
+        seen = self._seen(now, trouble)
+        step = local.step(self.report, self.memory, seen)
+        if step.report.epoch < self.report.epoch:
+            self.world.rules.broken("S6", f"{self.machine.name} goes back to an older epoch")
+        if step.report != self.written:
+            self.write(
+                lambda: self._put(step.report),
+                lambda: torn_report(self.world, self.machine.name, step.report),
+                lambda ok: self._written(step, ok, trouble),
+            )
+        else:
+            self._act(step)
+            self._gives_up(trouble)
+        return self._horizon(now)
+
+    def catch_up(self, now: float) -> None:
+        """Go through the looks that were foretold; one that is under way becomes real."""
+        if self._foretold_from is None:
+            return
+        begun, self._foretold_from = self._foretold_from, None
+        for service_id in self._foretells:
+            self._catch_up_with(service_id, begun, now)
+
+    def leave(self) -> None:
+        """End for good, as this node goes down."""
+        self.alive = False
+        self.gone()
+
+    def _set_hung(self, hung: bool) -> None:
+        self.hung = hung
+        self.machine.beats_in = not hung
+        if not hung:
+            self.machine.writes_since = self.world.now
+
+    def _read(self) -> None:
+        """Read the manager's record, and the configuration that it was made from."""
+        self.state = None
+        if not self.machine.reads:
+            return
+        view = self.fleet.stale.get(self.machine.name)
+        state = view.state if view is not None else self.storage.manager_record()
+        wanted = view.wanted if view is not None else self.storage.wanted
+        if state is not None and wanted.version >= state.config_version:
+            self.wanted = wanted
+        self.state = state
+
+    def _seen(self, now: float, trouble: str, horizon: Horizon | None = None) -> local.LocalSeen:
+        mono, wall = self.clock.mono(now), self.clock.wall(now)
+        if horizon is not None:
+            mono = Moving(mono, self.clock.rate, horizon)
+            wall = Moving(wall, self.clock.rate, horizon)
+        return local.LocalSeen(
+            now=mono,
+            wall=wall,
+            state=self.state,
+            wanted=self.wanted,
+            lease_trouble=trouble,
+            ended=tuple(self.pending),
+            busy=frozenset(self.busy),
+            shutdown=self.shutdown,
+        )
+
+    def _lease_trouble(self, now: float, horizon: Horizon | None = None) -> str:
+        """Return why this node may not act by its own clock."""
+        machine = self.machine
+        if machine.freed or machine.given_up:
+            return "is not held any more"
+        age = machine.lease_age(now) * self.clock.rate
+        fails = self.world.settings.lease_fails
+        if machine.renewals.goes and age < fails:
+            return ""
+        if horizon is not None:
+            age = Moving(age, self.clock.rate, horizon)
+            if machine.renewals.goes:
+                horizon.until(machine.renewals.next_after(now) - now)
+        return "was not renewed" if age >= fails else ""
+
+    def _put(self, report: Report) -> None:
+        self.storage.reports[self.machine.name].put(report)
+        self.fleet.wake_managers()
+
+    def _written(self, step: local.LocalStep, ok: bool, trouble: str) -> None:
+        if ok:
+            self.written = step.report
+        elif not trouble:
+            # Nothing may happen that does not stand on storage; look again next round.
+            return
+        self._act(step)
+        self._gives_up(trouble)
+
+    def _act(self, step: local.LocalStep) -> None:
+        self.report, self.memory = step.report, step.memory
+        self.pending.clear()
+        if step.ends:
+            self._end()
+            return
+        blow = None
+        if any(job.kind is not JobKind.MONITOR for job in step.jobs):
+            blow = self.fleet.blow(self.kind, self.machine.name, ACTING)
+        for job in step.jobs:
+            # A look at a service is no act: whoever dies before it has changed nothing.
+            if job.kind is not JobKind.MONITOR and self.killed_between():
+                return
+            self.busy.add(job.service.id)
+            self.fleet.agents.begin(self.machine, job, self._is_alive, self._job_ended)
+            if blow is not None:
+                self.kill(blow.seconds or None)
+                return
+
+    def _is_alive(self) -> bool:
+        return self.alive
+
+    def _job_ended(self, end: JobEnd) -> None:
+        self.ended.append(end)
+        self.wake()
+
+    def _end(self) -> None:
+        """End as asked: this daemon alone, or the whole node goes down."""
+        world, machine, shutdown = self.world, self.machine, self.shutdown
+        if shutdown == RESTART:
+            self.kill()
+            return
+        machine.left = True
+        world.power_off(machine, f"it is shut down ({shutdown})")
+        if shutdown == POWEROFF:
+            machine.cut = True
+        else:
+            world.power_on(machine)
+
+    def _gives_up(self, trouble: str) -> None:
+        """Let go of a host lease that is lost once nothing runs here, and join anew.
+
+        With that the watchdog is disarmed; a cluster without watchdogs has nothing to disarm.
+        """
+        machine = self.machine
+        if not trouble or machine.given_up or not self.world.settings.watchdogs:
+            return
+        if machine.freed or self.report.running() or self.busy or not self.alive:
+            return
+        with self.world.changing(machine):
+            machine.given_up = True
+        self.world.say(f"{machine.name} lost its host lease and runs nothing: watchdog disarmed")
+        self.world.later(JOIN_AGAIN, self._join, machine.boot)
+
+    def _join(self, boot: int) -> None:
+        machine = self.machine
+        if not machine.on or machine.boot != boot or not machine.given_up:
+            return
+        if not machine.storage or machine.frozen:
+            self.world.later(JOIN_AGAIN, self._join, boot)
+            return
+        with self.world.changing(machine):
+            machine.given_up = False
+            machine.renewals.restart(self.world.now, self.world.now, machine.renewals.period)
+        self.world.say(f"{machine.name} joins anew")
+
+    def _horizon(self, now: float) -> float | None:
+        """Return after how many seconds this daemon would do something, None for at once."""
+        if not self.goes() or self.ended or self.pending or self.report != self.written:
+            return None
+        horizon = Horizon()
+        trouble = self._lease_trouble(now, horizon)
+        self._foretell(now, trouble)
+        memory = self.memory
+        if self._foretells:
+            due = {**memory.monitor_due, **dict.fromkeys(self._foretells, math.inf)}
+            memory = replace(memory, monitor_due=due)
+        step = local.step(self.report, memory, self._seen(now, trouble, horizon))
+        if step.jobs or step.ends or step.report != self.written or step.memory != memory:
+            return None
+        return horizon.seconds
+
+    def _foretell(self, now: float, trouble: str) -> None:
+        """Choose the services whose next looks are known beforehand."""
+        self._foretells = ()
+        if self.fleet.every_round or trouble or self.shutdown or self.report.mode is Mode.DISARM:
+            return
+        agents, machine = self.fleet.agents, self.machine
+        self._foretells = tuple(
+            service_id
+            for service_id, one in sorted(self.report.services.items())
+            if one.state is LocalState.RUNNING
+            and service_id not in self.busy
+            and service_id in self.memory.monitor_due
+            and agents.looks_well(machine, service_id)
+        )
+        if self._foretells:
+            self._foretold_from = now
+
+    def _catch_up_with(self, service_id: str, begun: float, now: float) -> None:
+        local_service = self.report.services[service_id]
+        job = Job(JobKind.MONITOR, local_service.definition, local_service.uid)
+        interval = min(one.monitor_interval for one in local_service.definition.resources)
+        due = self.memory.monitor_due[service_id]
+        looked = 0
+        while True:
+            begins = self._first_round(due, begun)
+            if begins >= now:
+                break
+            collected = self.rounds.next_after(begins + MONITOR_TAKES)
+            if collected < now:
+                due = self.clock.mono(collected) + interval
+                begun = collected
+                looked += 1
+                continue
+            self._under_way(job, begins, now)
+            break
+        if looked:
+            self.memory = replace(
+                self.memory, monitor_due={**self.memory.monitor_due, service_id: due}
+            )
+
+    def _first_round(self, due: float, after: float) -> float:
+        """Return the first round after *after* that finds a look due by this node's clock."""
+        at = self.rounds.next_after(max(after, due / self.clock.rate - 1.5 * self.rounds.period))
+        while self.clock.mono(at) < due:
+            at = self.rounds.next_after(at)
+        return at
+
+    def _under_way(self, job: Job, begins: float, now: float) -> None:
+        """A look that was foretold is under way: let it end as it would have."""
+        self.busy.add(job.service.id)
+        ends = begins + MONITOR_TAKES
+        if ends > now:
+            self.world.timeline.at(ends, self._look_ends, job)
+        else:
+            at = self.clock.wall(ends)
+            self.ended.append(replace(self.fleet.agents.look(self.machine, job), at=at))
+
+    def _look_ends(self, job: Job) -> None:
+        if not self.alive:
+            return
+        if self.machine.frozen:
+            self.world.later(0.5, self._look_ends, job)
+            return
+        self._job_ended(self.fleet.agents.look(self.machine, job))

@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One node as it really is: its power, its clock, its ways to the others, what runs on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .settings import RENEWAL, Settings
+from .timeline import Cadence
+
+EPOCH = 1_700_000_000.0
+"""What a right wall clock says at the beginning."""
+
+
+class Clock:
+    """A machine's clocks: a monotonic one that may run fast or slow, a wall clock that jumps."""
+
+    __slots__ = ("offset", "rate")
+
+    def __init__(self, rate: float = 1.0, offset: float = 0.0) -> None:
+        """Set how fast they run and by how much the wall clock is wrong."""
+        self.rate, self.offset = rate, offset
+
+    def mono(self, now: float) -> float:
+        """Return the monotonic seconds at the true time *now*."""
+        return now * self.rate
+
+    def wall(self, now: float) -> float:
+        """Return what the wall clock says, in seconds since 1970."""
+        return EPOCH + self.offset + now * self.rate
+
+
+@dataclass
+class Device:
+    """The fence device of one node, and how well it does what it is asked.
+
+    *mode*: ``works``; ``fails`` (does nothing and says so); ``hides`` (does it and reports
+    a failure); ``hangs`` (no answer until its timeout); ``lies`` (does nothing and says
+    off); ``wrong`` (switches *other* off and says off); ``back`` (does it, and the machine
+    comes back by itself).  *with_node*: it has no power when its node has none.
+    """
+
+    mode: str = "works"
+    seconds: float = 0.0
+    other: str = ""
+    with_node: bool = False
+
+
+@dataclass(eq=False)
+class Machine:
+    """One node as it really is; *active* maps services to ``partly`` or ``running``.
+
+    *cut* is without power until that is given back.  Its host lease: *left* says that it was
+    given back, *freed* that it was taken away by proof, *given_up* that it was lost and that
+    the node stopped its services and disarmed its watchdog.  *beats_in* says that an LRM is
+    there to write heartbeats; *cut_from* are the nodes that it does not hear.
+    """
+
+    name: str
+    host_id: int
+    settings: Settings
+    clock: Clock = field(default_factory=Clock)
+    device: Device = field(default_factory=Device)
+    on: bool = True
+    cut: bool = False
+    frozen: bool = False
+    reads: bool = True
+    writes: bool = True
+    network: bool = True
+    slow: float = 0.0
+    watchdog_late: float = 0.0
+    boot: int = 1
+    freed: bool = False
+    left: bool = False
+    given_up: bool = False
+    beats_in: bool = False
+    lies_until: float = 0.0
+    writes_since: float = 0.0
+    cut_from: set[str] = field(default_factory=set)
+    active: dict[str, str] = field(default_factory=dict)
+    starting: set[str] = field(default_factory=set)
+    renewals: Cadence = field(default_factory=lambda: Cadence(0.0, RENEWAL))
+    beats: Cadence = field(default_factory=lambda: Cadence(0.0, RENEWAL))
+
+    @property
+    def awake(self) -> bool:
+        """Whether its processes make progress."""
+        return self.on and not self.frozen
+
+    @property
+    def storage(self) -> bool:
+        """Whether it can read and write."""
+        return self.reads and self.writes
+
+    def hears(self, other: Machine) -> bool:
+        """Return whether a question to *other* and the answer to it arrive."""
+        return (
+            self.network
+            and other.network
+            and other.awake
+            and other.name not in self.cut_from
+            and self.name not in other.cut_from
+        )
+
+    def lease_age(self, now: float) -> float:
+        """Return the seconds since its host lease was really renewed."""
+        return now - self.renewals.last(now)
+
+    def refresh(self, now: float) -> None:
+        """Let what goes on at a steady pace go on or stop, as things stand now."""
+        storage = self.awake and self.storage
+        self.renewals.go(now, storage and not (self.freed or self.left or self.given_up))
+        self.beats.go(now, storage and self.beats_in)

@@ -1,0 +1,203 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a simulated CRM sees of the other nodes: the rules of ``node/observer.py``.
+
+Ages count on the observer's own clock from the last change that it saw itself.  Looks that
+were not gone through are made up for: between two changes of the truth it is told by
+arithmetic what each of them would have shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ..manager.report import Report
+from ..manager.seen import Answer, LeaseSight, NodeSeen
+from .machine import Machine
+from .moving import Horizon, Moving
+from .timeline import Cadence
+
+if TYPE_CHECKING:
+    from .fleet import Fleet
+
+ANSWER_WAIT = 1.0
+"""A node that did not answer for so long while it was asked does not answer."""
+
+
+class Observer:
+    """One node's looks at all others; all times kept are true ones, ages are the own clock's."""
+
+    def __init__(self, fleet: Fleet, machine: Machine, looks: Cadence) -> None:
+        """Begin to observe: a node's silence counts from now at the earliest."""
+        self._fleet, self._machine, self._looks = fleet, machine, looks
+        self._rate = machine.clock.rate
+        now = fleet.world.now
+        names = list(fleet.world.machines)
+        self.changed = dict.fromkeys(names, now)
+        self.heard: set[str] = set()
+        self._beats: dict[str, float | None] = dict.fromkeys(names)
+        self._asked: dict[str, float] = {}
+        self._answered: dict[str, float] = {}
+        self._lease: dict[str, float] = {}
+        self._lease_changed: dict[str, float] = {}
+        self._looked = now
+        self._watched_since = now
+
+    def catch_up(self, now: float) -> None:
+        """Take note of all looks until *now*, the one at this instant included."""
+        looked = self._looks.last(now)
+        if looked <= self._looked:
+            return
+        first = self._looks.first_from(self._looked + 1e-9)
+        gap = (first - self._looked) * self._rate
+        if gap > self._fleet.world.settings.timing.suspect_after:
+            # What nobody watched is no silence, and what was seen before is no sign of life.
+            self._watched_since = first
+            self.heard.clear()
+        self._looked = looked
+        stale = self._fleet.stale.get(self._machine.name)
+        for name, other in self._fleet.world.machines.items():
+            beat = other.beats.last(looked if stale is None else min(looked, stale.since))
+            last = self._beats[name]
+            if beat != last and beat > 0.0:
+                if last is not None:
+                    self.changed[name] = max(first, self._looks.first_from(beat))
+                    self.heard.add(name)
+                self._beats[name] = beat
+            elif last is None:
+                self._beats[name] = beat
+            asked = self._asked.get(name)
+            if asked is None:
+                continue
+            if looked > asked and self._machine.hears(other):
+                self._answered[name] = looked
+            renewed = other.renewals.last(looked if stale is None else min(looked, stale.since))
+            if renewed != self._lease.get(name):
+                self._lease[name] = renewed
+                self._lease_changed[name] = max(first, self._looks.first_from(renewed))
+
+    def look(self, now: float) -> Mapping[str, NodeSeen]:
+        """Look at all nodes: now, at a time at which a look is due."""
+        self.catch_up(now)
+        suspect_after = self._fleet.world.settings.timing.suspect_after
+        for name, other in self._fleet.world.machines.items():
+            age = (now - max(self.changed[name], self._watched_since)) * self._rate
+            if age <= suspect_after / 2:
+                self._asked.pop(name, None)
+            elif name not in self._asked:
+                self._asked[name] = now
+                renewed = other.renewals.last(now)
+                if renewed != self._lease.get(name):
+                    self._lease[name] = renewed
+                    self._lease_changed[name] = now
+        return self.nodes(now)
+
+    def nodes(self, now: float, horizon: Horizon | None = None) -> Mapping[str, NodeSeen]:
+        """Return what is known of all nodes at the time of the last look."""
+        return _Nodes(self, now, horizon)
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The names of all nodes."""
+        return self._fleet.world.machines
+
+    def see(self, name: str, now: float, horizon: Horizon | None = None) -> NodeSeen:
+        """Return what is known of a node; with *horizon* as numbers that move with time."""
+        other = self._fleet.world.machines[name]
+        age = (now - max(self.changed[name], self._watched_since)) * self._rate
+        half = self._fleet.world.settings.timing.suspect_after / 2
+        if horizon is not None and (age > half or not self._beats_on(other)):
+            age = Moving(age, self._rate, horizon)
+            if self._beats_on(other):
+                horizon.until(other.beats.next_after(now) - now)
+        answer, lease = Answer.UNKNOWN, LeaseSight.RENEWED
+        if age > half and name in self._asked:
+            answer = self._answer(name, other, now, horizon)
+            lease = self._sight(name, other, now, horizon)
+        return NodeSeen(age, answer, lease, self._report(name), beats=name in self.heard)
+
+    def is_settled(self) -> bool:
+        """Return whether nothing of what was seen will be news at the next look."""
+        return (
+            all(
+                name in self.heard or not self._beats_on(other)
+                for name, other in self._fleet.world.machines.items()
+            )
+            and None not in self._beats.values()
+        )
+
+    def turns(self, now: float, horizon: Horizon) -> None:
+        """Note when the next look begins or ends to ask a node: its silence counts from there."""
+        half = self._fleet.world.settings.timing.suspect_after / 2
+        for name, other in self._fleet.world.machines.items():
+            age = (now - max(self.changed[name], self._watched_since)) * self._rate
+            if self._beats_on(other):
+                if age > half:
+                    horizon.until(other.beats.next_after(now) - now)
+            elif age <= half:
+                horizon.until((half - age) / self._rate)
+
+    def _beats_on(self, other: Machine) -> bool:
+        """Return whether a node's heartbeats go on, as far as they are seen from here."""
+        return other.beats.goes and self._machine.name not in self._fleet.stale
+
+    def _answer(self, name: str, other: Machine, now: float, horizon: Horizon | None) -> Answer:
+        answered = self._answered.get(name)
+        if answered is not None and self._machine.hears(other) and answered == now:
+            return Answer.YES
+        if self._machine.hears(other) and horizon is not None:
+            horizon.until(0.0)
+        if answered is not None and self._age(now - answered, horizon) <= ANSWER_WAIT:
+            return Answer.YES
+        since = self._asked[name] if answered is None else max(self._asked[name], answered)
+        return Answer.NO if self._age(now - since, horizon) >= ANSWER_WAIT else Answer.UNKNOWN
+
+    def _sight(self, name: str, other: Machine, now: float, horizon: Horizon | None) -> LeaseSight:
+        """Return what this node makes of the other's host lease."""
+        settings = self._fleet.world.settings
+        if other.freed or other.left:
+            return LeaseSight.FREE
+        unchanged = (now - self._lease_changed.get(name, now)) * self._rate
+        fresh = settings.lease_fails / 2
+        if horizon is not None:
+            if not other.renewals.goes or self._machine.name in self._fleet.stale:
+                unchanged = Moving(unchanged, self._rate, horizon)
+            elif unchanged >= fresh:
+                horizon.until(other.renewals.next_after(now) - now)
+        if settings.watchdogs and unchanged >= settings.lease_dead:
+            return LeaseSight.DEAD
+        if unchanged >= settings.lease_fails:
+            return LeaseSight.FAILED
+        return LeaseSight.RENEWED if unchanged < fresh else LeaseSight.STALE
+
+    def _age(self, seconds: float, horizon: Horizon | None) -> float:
+        age = seconds * self._rate
+        return age if horizon is None else Moving(age, self._rate, horizon)
+
+    def _report(self, name: str) -> Report | None:
+        view = self._fleet.stale.get(self._machine.name)
+        return view.reports[name] if view is not None else self._fleet.world.storage.report(name)
+
+
+class _Nodes(Mapping[str, NodeSeen]):
+    """All nodes as they were seen; each is judged when it is asked for, as few of them are."""
+
+    def __init__(self, observer: Observer, now: float, horizon: Horizon | None) -> None:
+        self._observer, self._now, self._horizon = observer, now, horizon
+        self._seen: dict[str, NodeSeen] = {}
+
+    def __getitem__(self, name: str) -> NodeSeen:
+        seen = self._seen.get(name)
+        if seen is None:
+            seen = self._seen[name] = self._observer.see(name, self._now, self._horizon)
+        return seen
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._observer.changed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._observer.names)
+
+    def __len__(self) -> int:
+        return len(self._observer.changed)

@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plays a scenario from its beginning to its end, and says what was not as it must be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import HoldfastError
+from .actions import ACTIONS
+from .conditions import why_not
+from .declarations import declare
+from .fleet import Fleet
+from .rules import Violation
+from .scenario import AT, FROM, NEVER, ONCE, Action, Expectation, Scenario
+
+WATCHED_EACH = 0.5
+"""What must hold for a time, or never, is looked at so often, in seconds."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a play ended: *problem* is empty if all was well; *rule* names the one broken.
+
+    *rounds* are those that were gone through; *ended* is when it ended, in simulated seconds.
+    """
+
+    problem: str
+    rule: str
+    trace: tuple[tuple[float, str], ...]
+    rounds: int
+    ended: float
+
+    def lines(self) -> list[str]:
+        """Return the trace as text."""
+        return [f"{at:8.2f} {text}" for at, text in self.trace]
+
+
+class Play:
+    """A scenario under way."""
+
+    def __init__(self, scenario: Scenario, *, every_round: bool = False) -> None:
+        """Build the cluster and plan what is done to it."""
+        self.scenario = scenario
+        self.fleet = Fleet(
+            scenario.nodes,
+            scenario.settings,
+            scenario.seed,
+            every_round=every_round,
+            running=scenario.running,
+        )
+        self.fleet.figures = scenario.figures
+        self.failed: list[str] = []
+        self._told: set[Expectation] = set()
+        world = self.fleet.world
+        world.storage.wanted = scenario.wanted
+        self.fleet.begin()
+        for action in scenario.actions:
+            world.timeline.at(action.at, self._do, action)
+        self._pending = [one for one in scenario.expectations if one.when == ONCE]
+        watched = [one for one in scenario.expectations if one.when in (FROM, NEVER)]
+        if watched or self._pending:
+            begin = min([one.at for one in watched] + [0.0 for _one in self._pending])
+            world.timeline.at(begin, self._watch, tuple(watched))
+        for one in scenario.expectations:
+            if one.when == AT:
+                world.timeline.at(one.at, self._check, one)
+
+    def run(self) -> Outcome:
+        """Play to the end, or to the first rule of safety that is broken."""
+        try:
+            self.fleet.world.timeline.run_until(self.scenario.length)
+        except Violation as violation:
+            return self.outcome(str(violation), violation.rule)
+        for one in self._pending:
+            self._fail(one, why_not(self.fleet, one.words))
+        return self.outcome("; ".join(self.failed), "expectation" if self.failed else "")
+
+    def outcome(self, problem: str, rule: str) -> Outcome:
+        """Return how it ended."""
+        world = self.fleet.world
+        return Outcome(problem, rule, tuple(world.trace), self.fleet.rounds, world.now)
+
+    def _do(self, action: Action) -> None:
+        if action.verb in ACTIONS:
+            ACTIONS[action.verb].act(self.fleet, action.words, action.options)
+            return
+        try:
+            wanted = declare(self.fleet.world.storage.wanted, action)
+        except HoldfastError as error:
+            self.fleet.world.say(f"refused: {error}")
+            return
+        self.fleet.world.say(" ".join((action.verb, *action.words)) + " is declared")
+        self.fleet.want(wanted)
+
+    def _watch(self, watched: tuple[Expectation, ...]) -> None:
+        """Look at what must hold from a time on, or never; each failure is told once."""
+        now = self.fleet.world.now
+        for one in watched:
+            if one in self._told or now < one.at:
+                continue
+            why = why_not(self.fleet, one.words)
+            if bool(why) == (one.when == FROM):
+                self._told.add(one)
+                self._fail(one, why or "it is so")
+        for one in list(self._pending):
+            if not why_not(self.fleet, one.words):
+                self._pending.remove(one)
+            elif now >= one.at:
+                self._pending.remove(one)
+                self._fail(one, why_not(self.fleet, one.words))
+        self.fleet.world.later(WATCHED_EACH, self._watch, watched)
+
+    def _check(self, expectation: Expectation) -> None:
+        why = why_not(self.fleet, expectation.words)
+        if why:
+            self._fail(expectation, why)
+
+    def _fail(self, expectation: Expectation, why: str) -> None:
+        now = self.fleet.world.now
+        text = f"expected {expectation.when} {expectation.at:g} {' '.join(expectation.words)}"
+        self.failed.append(f"{text}, but at {now:.1f} s {why}")
+        self.fleet.world.say(self.failed[-1])
+
+
+def play(scenario: Scenario, *, every_round: bool = False) -> Outcome:
+    """Play *scenario* and return how it ended."""
+    return Play(scenario, every_round=every_round).run()

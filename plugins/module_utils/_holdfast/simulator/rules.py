@@ -1,0 +1,203 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rules of safety, looked at with each change of the truth; the first broken one ends a run.
+
+Their numbers are those of the design (S1 to S13).  They compare what really is with what
+is done, and never ask a manager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ..manager.held import DISARMED
+from ..manager.jobs import Job, JobKind
+from ..manager.state import ClusterState, Event, NodeState, ServiceState
+from .machine import Machine
+
+if TYPE_CHECKING:
+    from .world import World
+
+LEASE_SLACK = 1.5
+"""Seconds by which a daemon may be late to see that its host lease is not renewed: a round."""
+
+
+class Violation(Exception):
+    """A safety rule is broken: *rule* and what happened."""
+
+    def __init__(self, rule: str, text: str) -> None:
+        """Name the rule, such as S1."""
+        super().__init__(f"{rule}: {text}")
+        self.rule = rule
+
+
+class Rules:
+    """Checks; each raises ``Violation``."""
+
+    def __init__(self, world: World) -> None:
+        """Watch *world*."""
+        self._world = world
+        self._begun: set[str] = set()
+        self._given: set[str] = set()
+        self._writers: dict[int, str] = {}
+        self.asked_for: set[str] = set()
+
+    def activated(self, service_id: str) -> None:
+        """S1: a service is active on one machine at most, whatever is believed of the others."""
+        where = self._world.where(service_id)
+        if len(where) > 1:
+            names = " and ".join(one.name for one in where)
+            self.broken("S1", f"{service_id} is active on {names}")
+
+    def joined(self, machine: Machine) -> None:
+        """S9: of two machines with one host id at most one works."""
+        for other in self._world.clones.get(machine.name, ()):
+            if other is not machine and other.on:
+                self.broken("S9", f"two machines work with host id {machine.host_id}")
+
+    def starts(self, machine: Machine, job: Job) -> None:
+        """S2, S3, S7, S11, S13: may this be started here and now?"""
+        world, service_id = self._world, job.service.id
+        if job.kind is JobKind.START:
+            self.begins(machine, job)
+        for other in world.machines.values():
+            if other is not machine and service_id in other.active and not job.other:
+                self.broken(
+                    "S2", f"{service_id} is started on {machine.name}, active on {other.name}"
+                )
+            if other is not machine and service_id in other.starting:
+                self.broken(
+                    "S2", f"{service_id} is started on {machine.name}, starting on {other.name}"
+                )
+        age = machine.lease_age(world.now)
+        if age > world.settings.lease_fails / machine.clock.rate + LEASE_SLACK or machine.freed:
+            self.broken("S3", f"{machine.name} starts {service_id} without a fresh host lease")
+        if job.kind is JobKind.START:
+            self._placed_by_the_rules(machine, service_id)
+
+    def begins(self, machine: Machine, job: Job) -> None:
+        """S7: a command is carried out once; S13: with its reason on storage before."""
+        if not job.uid:
+            return
+        key = f"{job.uid} {job.kind.value}"
+        if key in self._begun:
+            self.broken("S7", f"{job.uid} of {job.service.id} is begun twice ({job.kind.value})")
+        self._begun.add(key)
+        if job.uid not in self._given:
+            self.broken(
+                "S13", f"{job.uid} of {job.service.id} is carried out without a recorded reason"
+            )
+
+    def written(self, name: str, before: ClusterState | None, state: ClusterState) -> None:
+        """S6, S10 and S4/S5: what a manager writes."""
+        if self._writers.setdefault(state.epoch, name) != name:
+            self.broken("S6", f"{name} writes epoch {state.epoch} of {self._writers[state.epoch]}")
+        if before is None or before.services is not state.services:
+            self.stands(state)
+        if before is None:
+            return
+        if before.commands != state.commands:
+            if self._in_maintenance(state):
+                self.broken("S10", f"{name} gives a command in global maintenance")
+            if before.disarm == state.disarm == DISARMED:
+                self.broken("S10", f"{name} gives a command while the cluster is disarmed")
+        if before.nodes is not state.nodes:
+            for node, status in state.nodes.items():
+                last = before.nodes.get(node)
+                if status.state is NodeState.OFF and (
+                    last is None or last.state is not status.state
+                ):
+                    self._is_dead(name, node, status.boot)
+
+    def stands(self, state: ClusterState) -> None:
+        """Note that a record stands on the storage, with the reasons for what it orders."""
+        self._given.update(one.uid for one in state.services.values() if one.reason)
+
+    def ordered(self, name: str, what: str) -> None:
+        """S6: who orders something as the manager has the manager lease."""
+        if self._world.storage.holder != name:
+            self.broken("S6", f"{name} {what} without the manager lease")
+
+    def fences(self, by: str, node: str) -> None:
+        """S10, S12 and S13: a fence is sent."""
+        world = self._world
+        state, intent = world.storage.states[by].value, world.storage.intents.get(by)
+        status = state.nodes.get(node) if state is not None else None
+        decided = status is not None and status.state is NodeState.FENCE and status.reason
+        intended = intent is not None and intent.node == node and intent.reason
+        if not decided and not intended:
+            self.broken("S13", f"{by} fences {node} without a recorded reason")
+        if world.storage.held:
+            self.broken("S10", f"{by} fences {node} in global maintenance")
+        if decided and state is not None and state.disarm == DISARMED:
+            self.broken("S10", f"{by} fences {node} while the cluster is disarmed")
+        own = world.machines[by]
+        if own.lease_age(world.now) > world.settings.lease_fails / own.clock.rate + LEASE_SLACK:
+            self.broken("S12", f"{by} fences {node} while its own storage fails")
+
+    def at_once(self, by: str, fencing: Iterable[str]) -> None:
+        """S12: not too many fences at a time."""
+        most = self._world.settings.timing.concurrent_fences
+        if len(list(fencing)) > most:
+            self.broken("S12", f"{by} has more than {most} fences under way")
+
+    def broken(self, rule: str, text: str) -> None:
+        """End the run."""
+        self._world.say(f"VIOLATION {rule}: {text}")
+        raise Violation(rule, f"at {self._world.now:.2f} s {text}")
+
+    def _is_dead(self, by: str, node: str, boot: str) -> None:
+        """S4, S5: who is taken for dead is off, or was started anew since."""
+        machine = self._world.machines[node]
+        if machine.on and (not boot or boot == f"boot{machine.boot}") and machine.active:
+            what = ", ".join(sorted(machine.active))
+            self.broken("S5", f"{by} takes {node} for dead, but it is up and runs {what}")
+
+    def _in_maintenance(self, state: ClusterState) -> bool:
+        """Return whether the cluster is held: on the whiteboard, or declared and not ended."""
+        wanted = self._world.storage.wanted
+        declared = wanted.global_maintenance
+        if state.config_version != wanted.version:
+            # What its reader did not see yet holds nobody back.
+            return False
+        if declared is None or declared.identity == state.ended.get(""):
+            return bool(self._world.storage.held)
+        return True
+
+    def _placed_by_the_rules(self, machine: Machine, service_id: str) -> None:
+        """S11: strict node rules and services to be kept apart hold for each start.
+
+        An operator may move a service against its node rule.
+        """
+        world = self._world
+        record = world.storage.manager_record()
+        wanted = world.storage.wanted
+        if record is None or record.config_version != wanted.version:
+            return
+        rule = wanted.node_rule_of(service_id)
+        if (
+            rule is not None
+            and rule.strict
+            and machine.name not in rule.nodes
+            and machine.name not in self.asked_for
+        ):
+            self.broken("S11", f"{service_id} is started on {machine.name} against {rule.name!r}")
+        for other in sorted(wanted.partners(service_id, "apart")):
+            if machine.active.get(other) != "running":
+                continue
+            status = record.services.get(other)
+            if status is not None and status.state is ServiceState.STARTED:
+                self.broken(
+                    "S11", f"{service_id} is started on {machine.name} beside {other}, its opposite"
+                )
+
+
+def new_events(before: ClusterState | None, state: ClusterState) -> list[Event]:
+    """Return the events that *state* has beyond *before*, in their order."""
+    if before is None:
+        return list(state.events)
+    if before.events is state.events:
+        return []
+    known = set(before.events)
+    return [event for event in state.events if event not in known]

@@ -1,0 +1,281 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Scenarios as text: one statement a line, described in docs/simulator.md.
+
+A file has one scenario or several.  Each begins with ``scenario NAME``; statements before
+the first one are common to all of the file.  ``#`` begins a comment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from ..errors import HoldfastError, InputError
+from ..manager.seen import Figures, Timing
+from ..names import node_name
+from .actions import ACTIONS
+from .conditions import check_words
+from .declarations import (
+    DECLARATIONS,
+    declare,
+    policy_statement,
+    rule_statement,
+    service_statement,
+)
+from .scenario import WHENS, Action, Expectation, Scenario
+from .settings import Settings
+
+RANGES = ("fence", "agent")
+"""Settings that are a shortest and a longest time, written ``1..3``."""
+
+
+def read_scenarios(text: str, where: str) -> list[Scenario]:
+    """Return the scenarios in *text*; *where* names it in errors.
+
+    Raises ``InputError`` with the number of the line that is wrong, and why.
+    """
+    common: list[tuple[int, str]] = []
+    parts: list[list[tuple[int, str]]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = line.partition("#")[0].strip()
+        if bare.split(" ", 1)[0] == "scenario":
+            parts.append([(number, bare)])
+        elif bare:
+            (parts[-1] if parts else common).append((number, bare))
+    if not parts:
+        raise InputError(where, "", "at least one line 'scenario NAME'")
+    return [_read(part[:1] + common + part[1:], where) for part in parts]
+
+
+def write_scenario(scenario: Scenario) -> str:
+    """Return a scenario as text that ``read_scenarios`` reads back."""
+    lines = [f"scenario {scenario.name}"]
+    if scenario.title:
+        lines.append(f"title {scenario.title}")
+    lines.append(f"nodes {' '.join(scenario.nodes)}")
+    lines.append(f"seed {scenario.seed}")
+    lines.append(f"length {scenario.length:g}")
+    settings = _settings_statement(scenario.settings)
+    if settings:
+        lines.append(settings)
+    if not scenario.running:
+        lines.append("all off")
+    wanted = scenario.wanted
+    lines += [service_statement(wanted.services[key]) for key in sorted(wanted.services)]
+    lines += [rule_statement(one) for one in wanted.rules()]
+    if policy_statement(wanted.policy):
+        lines.append(policy_statement(wanted.policy))
+    if scenario.figures is not None:
+        for word, rows in (("room", scenario.figures.nodes), ("use", scenario.figures.services)):
+            lines += [f"{word} {name} {cpu:g} {memory:g}" for name, (cpu, memory) in rows.items()]
+    lines += [_action_statement(one) for one in scenario.actions]
+    for one in scenario.expectations:
+        lines.append(f"expect {one.when} {one.at:g} {' '.join(one.words)}")
+    return "\n".join(lines) + "\n"
+
+
+@dataclass
+class _Draft:
+    """A scenario while its lines are read."""
+
+    scenario: Scenario
+    actions: list[Action] = field(default_factory=list)
+    expectations: list[Expectation] = field(default_factory=list)
+    room: dict[str, tuple[float, float]] = field(default_factory=dict)
+    use: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+
+def _read(lines: Sequence[tuple[int, str]], where: str) -> Scenario:
+    draft = _Draft(Scenario(""))
+    draft.scenario = replace(draft.scenario, wanted=replace(draft.scenario.wanted, version=1))
+    for number, line in lines:
+        word, _space, rest = line.partition(" ")
+        try:
+            if word not in STATEMENTS:
+                raise InputError("statement", word, f"one of {', '.join(STATEMENTS)}")
+            STATEMENTS[word](draft, rest.strip())
+        except (HoldfastError, ValueError) as error:
+            raise InputError(f"{where} line {number}", line, f"a statement: {error}") from error
+    scenario = replace(
+        draft.scenario,
+        actions=tuple(sorted(draft.actions, key=lambda one: one.at)),
+        expectations=tuple(draft.expectations),
+        figures=Figures(draft.room, draft.use) if draft.room else None,
+    )
+    _check_times(scenario, where)
+    return scenario
+
+
+def _check_times(scenario: Scenario, where: str) -> None:
+    """Raise ``InputError`` for a time beyond the end."""
+    times = [one.at for one in scenario.actions] + [one.at for one in scenario.expectations]
+    for at in times:
+        if not 0.0 <= at <= scenario.length:
+            place = f"{where}, scenario {scenario.name}"
+            raise InputError(place, at, f"a time up to {scenario.length:g}")
+
+
+def _name(draft: _Draft, rest: str) -> None:
+    draft.scenario = replace(draft.scenario, name=rest)
+
+
+def _title(draft: _Draft, rest: str) -> None:
+    draft.scenario = replace(draft.scenario, title=rest)
+
+
+def _nodes(draft: _Draft, rest: str) -> None:
+    names = tuple(node_name(one, "nodes") for one in rest.split())
+    if not names or len(set(names)) != len(names):
+        raise InputError("nodes", rest, "different names of nodes")
+    draft.scenario = replace(draft.scenario, nodes=names)
+
+
+def _seed(draft: _Draft, rest: str) -> None:
+    draft.scenario = replace(draft.scenario, seed=int(rest))
+
+
+def _length(draft: _Draft, rest: str) -> None:
+    draft.scenario = replace(draft.scenario, length=float(rest))
+
+
+def _all(draft: _Draft, rest: str) -> None:
+    if rest != "off":
+        raise InputError("all", rest, "'off': the machines are switched on at the beginning")
+    draft.scenario = replace(draft.scenario, running=False)
+
+
+def _settings(draft: _Draft, rest: str) -> None:
+    words, options = _split(rest)
+    settings = draft.scenario.settings
+    own = {item.name for item in fields(Settings)} - {"timing"}
+    timing = {item.name for item in fields(Timing)}
+    for key, text in options.items():
+        values: Any = {} if key in RANGES else {key: _plain(text)}
+        if key in RANGES:
+            shortest, _dots, longest = text.partition("..")
+            pair = (float(shortest), float(longest or shortest))
+            ranges: Any = {key: pair}
+            settings = replace(settings, **ranges)
+        elif key in own:
+            settings = replace(settings, **values)
+        elif key in timing:
+            settings = replace(settings, timing=replace(settings.timing, **values))
+        else:
+            known = ", ".join(sorted(own | timing))
+            raise InputError("settings", key, f"one of {known}")
+    if words:
+        raise InputError("settings", words[0], "settings written NAME=VALUE")
+    draft.scenario = replace(draft.scenario, settings=settings)
+
+
+def _declared(verb: str) -> Callable[[_Draft, str], None]:
+    def read(draft: _Draft, rest: str) -> None:
+        words, options = _split(rest)
+        wanted = declare(draft.scenario.wanted, Action(0.0, verb, words, options))
+        draft.scenario = replace(draft.scenario, wanted=wanted)
+
+    return read
+
+
+def _room(draft: _Draft, rest: str) -> None:
+    name, cpu, memory = rest.split()
+    draft.room[name] = (float(cpu), float(memory))
+
+
+def _use(draft: _Draft, rest: str) -> None:
+    name, cpu, memory = rest.split()
+    draft.use[name] = (float(cpu), float(memory))
+
+
+def _at(draft: _Draft, rest: str) -> None:
+    """``at SECONDS VERB WORDS... OPTION=VALUE...``."""
+    time, verb, *more = rest.split()
+    words, options = _split(" ".join(more))
+    action = Action(float(time), verb, words, options)
+    if verb not in DECLARATIONS:
+        _check_action(action)
+    draft.actions.append(action)
+
+
+def _check_action(action: Action) -> None:
+    if action.verb not in ACTIONS:
+        known = ", ".join(sorted((*ACTIONS, *DECLARATIONS)))
+        raise InputError("action", action.verb, f"one of {known}")
+    verb = ACTIONS[action.verb]
+    least, most = verb.words
+    if not least <= len(action.words) <= most:
+        raise InputError(action.verb, " ".join(action.words), f"{least} words")
+    for key in action.options:
+        if key not in verb.options:
+            raise InputError(action.verb, key, f"one of {', '.join(verb.options) or 'no options'}")
+
+
+def _expect(draft: _Draft, rest: str) -> None:
+    """``expect from|at|once|never SECONDS CONDITION...``."""
+    when, time, *words = rest.split()
+    if when not in WHENS:
+        raise InputError("expect", when, f"one of {', '.join(WHENS)}")
+    check_words(words)
+    draft.expectations.append(Expectation(when, float(time), tuple(words)))
+
+
+def _split(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the words of a statement, and its options."""
+    words: list[str] = []
+    options: dict[str, str] = {}
+    for part in text.split():
+        key, equals, value = part.partition("=")
+        if equals:
+            options[key] = value
+        else:
+            words.append(part)
+    return tuple(words), options
+
+
+def _plain(text: str) -> bool | float | int:
+    if text in ("yes", "no"):
+        return text == "yes"
+    number = float(text)
+    return int(number) if number.is_integer() and "." not in text else number
+
+
+def _settings_statement(settings: Settings) -> str:
+    parts = []
+    for one, default in ((settings, Settings()), (settings.timing, Timing())):
+        for item in fields(one):
+            value = getattr(one, item.name)
+            if item.name == "timing" or value == getattr(default, item.name):
+                continue
+            if isinstance(value, tuple):
+                text = f"{value[0]:g}..{value[1]:g}"
+            elif isinstance(value, bool):
+                text = "yes" if value else "no"
+            else:
+                text = repr(value)
+            parts.append(f"{item.name}={text}")
+    return " ".join(("settings", *parts)) if parts else ""
+
+
+def _action_statement(action: Action) -> str:
+    options = [f"{key}={value}" for key, value in action.options.items()]
+    return " ".join(("at", repr(action.at), action.verb, *action.words, *options))
+
+
+STATEMENTS: Mapping[str, Callable[[_Draft, str], None]] = {
+    "scenario": _name,
+    "title": _title,
+    "nodes": _nodes,
+    "seed": _seed,
+    "length": _length,
+    "all": _all,
+    "settings": _settings,
+    "service": _declared("service"),
+    "rule": _declared("rule"),
+    "policy": _declared("policy"),
+    "room": _room,
+    "use": _use,
+    "at": _at,
+    "expect": _expect,
+}

@@ -1,0 +1,80 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The shared storage: each node's records, the manager lease, the configuration.
+
+A record is a value here, and no bytes: whole records are read as they were written.  Only
+where bytes matter, in a write that is torn, the record goes through the real code, see
+``torn.py``.  A reader whose view is stale reads what stood there when it became so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Optional, TypeVar
+
+from ..manager.cluster import Intent
+from ..manager.report import Report
+from ..manager.state import ClusterState
+from ..manager.wanted import Wanted
+
+T = TypeVar("T")
+
+
+@dataclass
+class Slot(Generic[T]):
+    """One node's slot of one kind: the newest record, and the one that it replaced."""
+
+    value: Optional[T] = None
+    before: Optional[T] = None
+    damaged: bool = False
+
+    def put(self, value: T) -> None:
+        """Write a whole record."""
+        self.before, self.value, self.damaged = self.value, value, False
+
+
+@dataclass
+class SharedStorage:
+    """What is on the storage; *held* is what the whiteboard's global block says."""
+
+    reports: dict[str, Slot[Report]] = field(default_factory=dict)
+    states: dict[str, Slot[ClusterState]] = field(default_factory=dict)
+    intents: dict[str, Intent] = field(default_factory=dict)
+    wanted: Wanted = field(default_factory=Wanted)
+    held: str = ""
+    board_readable: bool = True
+    epoch: int = 0
+    holder: str = ""
+
+    def report(self, name: str) -> Report | None:
+        """Return a node's record, None if there is none or it is damaged."""
+        slot = self.reports[name]
+        return None if slot.damaged else slot.value
+
+    def manager_record(self) -> ClusterState | None:
+        """Return the record of the highest epoch."""
+        found: ClusterState | None = None
+        for slot in self.states.values():
+            state = slot.value
+            if (
+                state is not None
+                and not slot.damaged
+                and (found is None or state.epoch > found.epoch)
+            ):
+                found = state
+        return found
+
+    def newest_intent(self) -> Intent | None:
+        """Return what a candidate last meant to do."""
+        return max(self.intents.values(), key=lambda one: (one.epoch, one.recorded), default=None)
+
+
+@dataclass(frozen=True)
+class StaleView:
+    """What a node reads while its view of the storage stands still."""
+
+    since: float
+    reports: Mapping[str, Report | None]
+    state: ClusterState | None
+    wanted: Wanted

@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A write that is torn: the record goes through the real code, byte for byte.
+
+Elsewhere in a simulation a record is a value.  Here the slot's two copies are made as they
+are on storage, the new one is cut off at a sector, and what the real reader makes of that
+is what everybody reads from then on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import HoldfastError
+from ..manager.report import Report, report_document, report_from_document
+from ..manager.state import ClusterState, state_document, state_from_document
+from ..storage.block_file import PAGE
+from ..storage.records import Geometry, Kind, RecordFile, encode_header
+from .shared_storage import Slot
+
+if TYPE_CHECKING:
+    from .world import World
+
+T = TypeVar("T")
+
+SECTOR = 512
+COPY_BYTES = 256 * PAGE
+"""Room for one copy of the record that is torn; the other kinds get the least there is."""
+
+
+class MemoryPages:
+    """A state file in memory, of which one write can be torn."""
+
+    def __init__(self, geometry: Geometry) -> None:
+        """Make an empty file for *geometry*."""
+        self._bytes = bytearray(geometry.size)
+        header = encode_header(geometry)
+        self._bytes[: len(header)] = header
+        self.sectors: int | None = None
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        return len(self._bytes)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return *length* bytes from *offset* on."""
+        return bytes(self._bytes[offset : offset + length])
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write *data*, or only its first *sectors* if that is set."""
+        if self.sectors is not None:
+            data = data[: self.sectors * SECTOR]
+        self._bytes[offset : offset + len(data)] = data
+
+    def for_reading(self) -> MemoryPages:
+        """Return it: it is always open."""
+        return self
+
+    def for_writing(self) -> MemoryPages:
+        """Return it: it is always open."""
+        return self
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def torn_report(world: World, name: str, report: Report) -> None:
+    """Tear the write of an LRM's record."""
+    slot = world.storage.reports[name]
+    _tear(world, Kind.LRM, slot, report, report_document, report_from_document)
+    world.say(f"the record of the LRM of {name} is torn")
+
+
+def torn_state(world: World, name: str, state: ClusterState) -> None:
+    """Tear the write of a manager's record."""
+    slot = world.storage.states[name]
+    _tear(world, Kind.CRM, slot, state, state_document, state_from_document)
+    world.say(f"the record of the manager {name} is torn")
+
+
+def _tear(
+    world: World,
+    kind: Kind,
+    slot: Slot[T],
+    value: T,
+    encode: Callable[[T], Mapping[str, Any]],
+    decode: Callable[[Mapping[str, Any]], T],
+) -> None:
+    """Write *value* into the slot's older copy, cut off somewhere, and read the slot again."""
+    geometry = Geometry("simulated", 1, {**dict.fromkeys(Kind, PAGE), kind: COPY_BYTES})
+    pages = MemoryPages(geometry)
+    file = RecordFile("simulated.state", pages)
+    for whole in (slot.before, slot.value):
+        if whole is not None:
+            file.write(kind, 1, 0, _bytes(encode(whole)))
+    payload = _bytes(encode(value))
+    pages.sectors = world.random.randint(0, len(payload) // SECTOR + 2)
+    file.write(kind, 1, 0, payload)
+    slot.damaged = False
+    try:
+        record = file.read(kind, 1)
+    except HoldfastError:
+        slot.damaged = True
+        return
+    if record is not None:
+        read = decode(json.loads(record.payload))
+        if read != slot.value:
+            slot.put(read)
+
+
+def _bytes(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()

@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What really is, in a cluster in virtual time: machines, storage, and how they change.
+
+Nothing here believes anything: this is the truth against which the managers' beliefs are
+checked.  Whatever changes what another node could see goes through ``changing``, so that
+who looks at a steady pace first takes note of what it saw until then, and looks again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from .machine import Clock, Machine
+from .rules import Rules
+from .settings import Settings
+from .shared_storage import SharedStorage, Slot
+from .timeline import Timeline
+
+
+class World:
+    """Machines and storage, with the clock, the chances and the trace."""
+
+    def __init__(
+        self, names: Sequence[str], settings: Settings, seed: int, *, running: bool = True
+    ) -> None:
+        """Build a cluster; *seed* decides all chances, *running* whether its machines are on."""
+        self.random = random.Random(seed)
+        self.settings = settings
+        self.timeline = Timeline()
+        self.machines = {
+            name: Machine(name, number, settings, on=running)
+            for number, name in enumerate(names, 1)
+        }
+        self.clones: dict[str, list[Machine]] = {}
+        self.storage = SharedStorage(
+            reports={name: Slot() for name in names}, states={name: Slot() for name in names}
+        )
+        self.trace: list[tuple[float, str]] = []
+        self.rules = Rules(self)
+        self.write_fails: dict[str, float] = {}
+        self.killed_between = 0.0
+        self.before_change: Callable[[Machine | None], None] = lambda machine: None
+        self.after_change: Callable[[Machine | None], None] = lambda machine: None
+        self.on_machine_gone: Callable[[Machine], None] = lambda machine: None
+        self.on_boot: Callable[[Machine], None] = lambda machine: None
+        self.boots = dict.fromkeys(names, 1)
+        for machine in self.machines.values():
+            machine.refresh(0.0)
+
+    @property
+    def now(self) -> float:
+        """The true time."""
+        return self.timeline.now
+
+    def say(self, text: str) -> None:
+        """Add a line to the trace."""
+        self.trace.append((self.timeline.now, text))
+
+    def later(self, seconds: float, act: Callable[..., object], *arguments: object) -> None:
+        """Let something happen after *seconds*."""
+        self.timeline.later(seconds, act, *arguments)
+
+    @contextmanager
+    def changing(self, machine: Machine | None = None) -> Iterator[None]:
+        """Change something that others see: of one machine, or of all (None)."""
+        self.before_change(machine)
+        yield
+        now = self.timeline.now
+        for one in [machine] if machine is not None else list(self.machines.values()):
+            was = one.renewals.goes
+            one.refresh(now)
+            if was and not one.renewals.goes:
+                self._arm_watchdog(one)
+        self.after_change(machine)
+
+    def power_off(self, machine: Machine, why: str) -> None:
+        """Take a machine's power: all that ran on it is gone at this instant."""
+        if not machine.on:
+            return
+        self.say(f"{machine.name} is off: {why}")
+        with self.changing(machine):
+            machine.on = machine.frozen = machine.beats_in = False
+            machine.active.clear()
+            machine.starting.clear()
+            if self.storage.holder == machine.name:
+                self.storage.holder = ""
+            self.on_machine_gone(machine)
+
+    def power_on(self, machine: Machine) -> None:
+        """Give a machine its power back; a while later it is up with another boot."""
+        if not machine.on:
+            machine.cut = False
+            self.later(self.settings.boot, self._boot, machine)
+
+    def add_clone(self, name: str) -> None:
+        """Switch a machine on that has the host id of another: it waits for the host lease."""
+        first = self.machines[name]
+        clone = Machine(name, first.host_id, self.settings, Clock(), first.device, on=False)
+        clone.renewals.restart(self.now, self.now, first.renewals.period)
+        clone.refresh(self.now)
+        self.clones.setdefault(name, []).append(clone)
+        self.say(f"another machine with the host id of {name} is switched on")
+        self.later(self.settings.boot, self._boot, clone)
+
+    def machine(self, name: str) -> Machine:
+        """Return the machine that works, or worked last, under a node's host id."""
+        return self.machines[name]
+
+    def where(self, service_id: str) -> list[Machine]:
+        """Return the machines on which a service is active, wholly or partly."""
+        found = [one for one in self.machines.values() if service_id in one.active]
+        if self.clones:
+            for others in self.clones.values():
+                found += [one for one in others if service_id in one.active]
+        return found
+
+    def _boot(self, machine: Machine) -> None:
+        if machine.on or machine.cut:
+            return
+        present = self.machines[machine.name]
+        if present is not machine and not self._gives_way(present):
+            self.later(1.0, self._boot, machine)
+            return
+        with self.changing(None):
+            if present is not machine:
+                self.clones[machine.name].remove(machine)
+                self.clones[machine.name].append(present)
+                self.machines[machine.name] = machine
+            self.rules.joined(machine)
+            machine.on = True
+            self.boots[machine.name] += 1
+            machine.boot = self.boots[machine.name]
+            machine.freed = machine.left = machine.given_up = False
+            machine.renewals.restart(self.now, self.now, machine.renewals.period)
+            self.say(f"{machine.name} is up, boot {machine.boot}")
+            self.on_boot(machine)
+
+    def _gives_way(self, present: Machine) -> bool:
+        """Return whether the host lease of a machine can be had by another one.
+
+        Behind a watchdog when it counts as dead; else the kernel has it freed with its holder.
+        """
+        if present.on:
+            return False
+        if present.freed or present.left or not self.settings.watchdogs:
+            return True
+        return present.lease_age(self.now) > self.settings.lease_dead
+
+    def _arm_watchdog(self, machine: Machine) -> None:
+        """Its host lease is no longer renewed: if that stays so it will be reset."""
+        if not self.settings.watchdogs or not machine.on:
+            return
+        renewed = machine.renewals.last(self.now)
+        after = (self.settings.watchdog_fires + machine.watchdog_late) / machine.clock.rate
+        self.timeline.at(max(self.now, renewed + after), self._watchdog, machine, renewed)
+
+    def _watchdog(self, machine: Machine, renewed: float) -> None:
+        if (
+            machine.on
+            and not machine.left
+            and not machine.given_up
+            and machine.renewals.last(self.now) == renewed
+        ):
+            self.power_off(machine, "its watchdog fired")
+            self.later(self.settings.boot, self._boot, machine)

@@ -1,0 +1,286 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Deliberate mistakes in the managers, each of which random faults must find.
+
+A mutation patches one function in this process for as long as its context lasts.  It is the
+kind of mistake that a hurried change could make; the simulator is worth what it finds of them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (
+    choice,
+    cluster,
+    inactive,
+    job_ends,
+    local,
+    nodes,
+    running,
+    services,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
+    LocalRound,
+    Memory,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    CommandResult,
+    Outcome,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.round import Round
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import LeaseSight
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    MOVING,
+    NodeState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.verdict import (
+    Judgement,
+    Verdict,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
+    cluster_daemon,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
+
+Patch = Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One mistake: its name, and how it is made."""
+
+    name: str
+    made: Patch
+
+
+def _changed(where: Any, name: str, change: Callable[..., Any]) -> Patch:
+    """Return a patch of the function *name*: *change* gets it, then its arguments."""
+    original = getattr(where, name)
+
+    def mutant(*arguments: Any, **options: Any) -> Any:
+        return change(original, *arguments, **options)
+
+    return lambda: patch.object(where, name, mutant)
+
+
+def _nothing(original: Any, *arguments: Any, **options: Any) -> None:
+    return None
+
+
+def _returns(value: Any) -> Callable[..., Any]:
+    return lambda original, *arguments, **options: value
+
+
+def _dead_without_proof(original: Any, round_: Any) -> None:
+    original(round_)
+    for order in round_.fences:
+        nodes.declare_dead(round_, order.node, "it does not answer")
+
+
+def _every_end_is_proof(original: Any, round_: Any, fence: Any) -> None:
+    original(round_, replace(fence, confirmed=True, quiet=True))
+
+
+def _writing_on_is_no_doubt(original: Any, round_: Any, fence: Any) -> None:
+    original(round_, replace(fence, quiet=True))
+
+
+def _silence_is_death(original: Any, seen: Any, trouble: str, timing: Any) -> Judgement:
+    judgement = original(seen, trouble, timing)
+    if judgement.verdict is Verdict.FENCE:
+        return Judgement(Verdict.DEAD, judgement.reason)
+    return judgement
+
+
+def _failed_is_dead(original: Any, seen: Any, trouble: str, timing: Any) -> Judgement:
+    if seen.lease is LeaseSight.FAILED:
+        seen = replace(seen, lease=LeaseSight.DEAD)
+    return original(seen, trouble, timing)
+
+
+def _runs_uids_again(original: Any, round_: Any, service_id: str, status: Any, *more: Any) -> None:
+    """A finished command is carried out once more whenever it is seen."""
+    kept = round_.report
+    round_.report = replace(kept, accepted={}, results={})
+    before = len(round_.jobs)
+    original(round_, service_id, status, *more)
+    if len(round_.jobs) == before:
+        round_.report = kept
+
+
+def _no_doubts(original: Any, last: Any, node: str, boot: str) -> Any:
+    report, _memory = original(last, node, boot)
+    return report, Memory()
+
+
+def _no_lease_needed(original: Any, report: Any, memory: Any, seen: Any) -> Any:
+    return original(report, memory, replace(seen, lease_trouble="", renewal_trouble=""))
+
+
+def _does_not_wait_for_the_stop(
+    original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
+) -> None:
+    if status.state in MOVING and status.uid not in round_.fresh:
+        services._left(round_, service_id, status, wanted)
+        return
+    original(round_, service_id, status, wanted, report)
+
+
+def _any_result_counts(
+    original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
+) -> None:
+    for result in report.results.values():
+        if result.service == service_id:
+            report = replace(report, results={status.uid: result})
+    original(round_, service_id, status, wanted, report)
+
+
+def _forgets_the_last_manager(original: Any, last: Any, *more: Any) -> Any:
+    bare = replace(last, services={}, nodes={}, probes=())
+    return original(bare, *more)
+
+
+def _without_intent(
+    original: Any, last: Any, epoch: int, name: str, wall: float, intent: Any
+) -> Any:
+    return original(last, epoch, name, wall, None)
+
+
+def _not_held(original: Any, round_: Any) -> None:
+    original(round_)
+    round_.seen = replace(round_.seen, held="")
+
+
+def _no_brake(original: Any, round_: Any) -> None:
+    timing, round_.timing = round_.timing, replace(round_.timing, concurrent_fences=99)
+    original(round_)
+    round_.timing = timing
+
+
+def _no_reason(original: Any, *arguments: Any) -> Intent:
+    return original(arguments[0], "", *arguments[2:])
+
+
+def _probes_are_not_awaited(
+    original: Any, round_: Any, service_id: str, status: Any, wanted: Any
+) -> None:
+    """Who did not answer yet is taken to run nothing."""
+    rows = {
+        name: replace(
+            seen,
+            report=seen.report
+            and replace(seen.report, found={service_id: False, **seen.report.found}),
+        )
+        for name, seen in round_.seen.nodes.items()
+    }
+    whole, round_.seen = round_.seen, replace(round_.seen, nodes=rows)
+    original(round_, service_id, status, wanted)
+    round_.seen = whole
+
+
+def _stop_is_said_before_it_is_done(
+    original: Any, round_: Any, service_id: str, status: Any, local_: Any, wanted: Any
+) -> None:
+    original(round_, service_id, status, local_, wanted)
+    round_.resolve(status.uid, CommandResult(service_id, Outcome.OK, "stopped", round_.wall))
+
+
+def _failed_stops_are_stops(original: Any, round_: Any, local_: Any, end: Any) -> None:
+    original(round_, local_, replace(end, outcome=Outcome.OK))
+
+
+def _recovers_from_the_silent(original: Any, round_: Any, *more: Any) -> None:
+    """A suspect is as good as dead."""
+    original(round_, *more)
+    for name, status in list(round_.state.nodes.items()):
+        if status.state is NodeState.SUSPECT:
+            nodes.declare_dead(round_, name, "suspected")
+
+
+def _writes_over_the_newest(original: Any, copies: Any) -> Any:
+    found = [copy.record for copy in copies if copy.record is not None]
+    return min(found, key=lambda record: record.sequence, default=None)
+
+
+def _forgets_the_target(original: Any, round_: Any, service_id: str, name: str, proof: str) -> None:
+    original(round_, service_id, name, proof)
+    service = round_.state.services[service_id]
+    if service.target:
+        round_.set_service(service_id, replace(service, target=""))
+
+
+def _gives_up_a_fence(original: Any, round_: Any, fence: Any) -> None:
+    original(round_, fence)
+    status = round_.node(fence.node)
+    if status.state is NodeState.FENCE:
+        round_.set_node(fence.node, replace(status, retry_after=1e12))
+
+
+def _same_uid_again(original: Any, round_: Any, *more: Any) -> None:
+    """Every second command gets the number of the one before."""
+    if round_.state.commands % 2:
+        round_.state = replace(round_.state, commands=round_.state.commands - 1)
+    original(round_, *more)
+
+
+MUTATIONS = (
+    Mutation("skip-the-proof", _changed(nodes, "_order_fences", _dead_without_proof)),
+    Mutation("count-every-fence-as-proof", _changed(nodes, "_fence_ended", _every_end_is_proof)),
+    Mutation(
+        "believe-the-device-of-a-node-that-writes-on",
+        _changed(nodes, "_fence_ended", _writing_on_is_no_doubt),
+    ),
+    Mutation("take-silence-for-death", _changed(nodes, "judge", _silence_is_death)),
+    Mutation("take-a-failed-lease-for-a-dead-one", _changed(nodes, "judge", _failed_is_dead)),
+    Mutation(
+        "recover-from-a-suspect", _changed(cluster, "look_at_nodes", _recovers_from_the_silent)
+    ),
+    Mutation("forget-the-epoch", _changed(local, "_is_current", _returns(True))),
+    Mutation("run-a-command-again", _changed(local, "_obey", _runs_uids_again)),
+    Mutation("begin-before-it-is-written", _changed(LocalRound, "accept", _nothing)),
+    Mutation("trust-what-a-dead-lrm-left", _changed(local, "resume", _no_doubts)),
+    Mutation("start-without-a-host-lease", _changed(local, "step", _no_lease_needed)),
+    Mutation(
+        "start-before-the-stop-has-ended",
+        _changed(services, "_active", _does_not_wait_for_the_stop),
+    ),
+    Mutation("take-any-result-for-this-one", _changed(services, "_active", _any_result_counts)),
+    Mutation(
+        "say-stopped-before-it-is", _changed(local, "_obey_leave", _stop_is_said_before_it_is_done)
+    ),
+    Mutation("count-a-failed-stop-as-one", _changed(job_ends, "_stopped", _failed_stops_are_stops)),
+    Mutation("forget-the-last-manager", _changed(cluster, "take_over", _forgets_the_last_manager)),
+    Mutation("forget-a-candidates-fence", _changed(cluster, "take_over", _without_intent)),
+    Mutation("ignore-global-maintenance", _changed(cluster, "look_at_maintenance", _not_held)),
+    Mutation(
+        "forget-where-a-migration-went", _changed(nodes, "_lost_its_node", _forgets_the_target)
+    ),
+    Mutation("take-a-return-for-a-reboot", _changed(nodes, "_was_started_anew", _returns(True))),
+    Mutation("give-a-number-twice", _changed(Round, "command", _same_uid_again)),
+    Mutation("try-a-fence-once", _changed(nodes, "_fence_ended", _gives_up_a_fence)),
+    Mutation("look-at-no-service", _changed(local, "_monitor", _nothing)),
+    Mutation("keep-every-result", _changed(local, "_prune", _nothing)),
+    Mutation("leave-failovers-open", _changed(services, "_close_failovers", _nothing)),
+    Mutation("fence-without-a-brake", _changed(nodes, "_order_fences", _no_brake)),
+    Mutation("fence-without-a-reason", _changed(cluster_daemon, "Intent", _no_reason)),
+    Mutation("place-beside-the-opposite", _changed(choice, "_apart_nodes", _returns({}))),
+    Mutation("do-not-wait-for-probes", _changed(inactive, "look_for", _probes_are_not_awaited)),
+    Mutation("write-over-the-newest-copy", _changed(records, "_newest", _writes_over_the_newest)),
+    Mutation(
+        "trust-a-bad-checksum",
+        lambda: patch.object(
+            records, "zlib", SimpleNamespace(crc32=lambda data: 7 if data else zlib.crc32(data))
+        ),
+    ),
+    Mutation("never-switch-on-again", _changed(cluster, "switch_on_again", _nothing)),
+    Mutation("leave-failed-services", _changed(running, "_failed", _nothing)),
+)
+"""Each of them is to be found within a thousand runs."""

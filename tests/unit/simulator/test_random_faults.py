@@ -1,0 +1,24 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Random faults never break the rules of safety, and once they stop the cluster gets well."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.batch import (
+    run_batch,
+)
+
+RUNS = int(os.environ.get("HOLDFAST_RUNS", "800"))
+FIRST_SEED = int(os.environ.get("HOLDFAST_FIRST_SEED", "0"))
+BATCHES = 10
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_random_faults_never_break_safety_and_the_cluster_gets_well(batch: int) -> None:
+    done = run_batch(range(FIRST_SEED + batch, FIRST_SEED + RUNS, BATCHES), most_failures=1)
+    for failure in done.failures:
+        trace = "\n".join(failure.trace[-200:])
+        pytest.fail(f"seed {failure.seed}: {failure.problem}\n{failure.scenario}\n{trace}")
