@@ -31,7 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
 )
 from ansible_collections.holdfast.ha.tests.conformance.world import World
 
-PLACED = ("started", "migrate", "relocate", "request_start")
+PLACED = ("started", "migrate", "relocate", "request_start", "request_start_balance")
 
 
 class Words:
@@ -153,6 +153,11 @@ class Words:
         if state is ServiceState.RECOVERY and old not in ("fence", "recovery"):
             self._line(service_id, old, "fence", "")
             self.services[service_id] = "fence"
+        if state is ServiceState.REQUEST_START_BALANCE:
+            if old == "stopped":
+                self._line(service_id, old, "request_start", f"node={self.places[service_id]}")
+                self.services[service_id] = "request_start"
+            return state.value
         if state in MOVING:
             return self.asked.get(service_id, "migrate" if can_migrate else "relocate")
         return state.value
@@ -161,11 +166,11 @@ class Words:
         if old in ("fence", "freeze") and new not in ("migrate", "relocate"):
             return ""
         parts = []
-        moved = old in ("migrate", "relocate")
+        moved = old in ("migrate", "relocate", "request_start_balance")
         if (new in PLACED or moved) and status.node:
             parts.append(f"node={status.node}")
             self.places[service_id] = status.node
-        if new in ("migrate", "relocate"):
+        if new in ("migrate", "relocate", "request_start_balance"):
             parts.append(f"target={status.target}")
         if new == "request_stop" and status.stop_timeout is not None:
             parts.append(f"timeout={status.stop_timeout:.0f}")

@@ -332,3 +332,22 @@ def test_a_stop_that_fails_has_its_node_fenced_only_if_the_service_asks_for_it(
     guests.fails("stuck")
     guests.declare("guest", clear_error=True, node=node, fence_on_stop_failure=False)
     assert len(cluster.running()["guest"]) == 1
+
+
+def test_a_service_that_is_started_on_a_better_node_is_looked_for_on_its_last_one_first(
+    guests: Guests,
+) -> None:
+    cluster = guests.cluster
+    loads = {node: len(one["services"]) for node, one in cluster.status()["nodes"].items()}
+    full = max(sorted(loads), key=lambda node: loads[node])
+    guests.declare("guest", node=full)
+    guests.declare("guest", state="stopped")
+    guests.forget_calls()
+    cluster.policy(rebalance_on_start=True)
+    try:
+        guests.declare("guest")
+    finally:
+        cluster.policy(rebalance_on_start=False)
+    there = guests.node_of("guest")
+    assert there != full
+    assert guests.calls() == [f"stop guest {full}", f"start guest {there}"]

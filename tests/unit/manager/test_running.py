@@ -201,7 +201,29 @@ def test_a_stopped_service_starts_where_it_was_unless_it_is_to_be_rebalanced() -
     }
     assert web(step(state(before), seen(wanted(WEB, DB)))).node == "n1"
     even = wanted(WEB, DB, policy=Policy(rebalance_on_start=True))
-    assert web(step(state(before), seen(even))).node == "n2"
+    leaving = step(state(before), seen(even))
+    assert web(leaving).state is ServiceState.REQUEST_START_BALANCE
+    assert (web(leaving).node, web(leaving).target) == ("n1", "n2")
+    left = says("n1", Outcome.OK, uid=web(leaving).uid)
+    begun = step(leaving.state, seen(even, {"n1": left}))
+    assert (web(begun).state, web(begun).node) == (ServiceState.REQUEST_START, "n2")
+
+
+def test_what_may_still_run_on_its_last_node_starts_nowhere_else_for_the_loads_sake() -> None:
+    balancing = started("n1", state=ServiceState.REQUEST_START_BALANCE, target="n2")
+    even = wanted(WEB, policy=Policy(rebalance_on_start=True))
+    blocked = step(state({"web": balancing}), seen(even, {"n1": says("n1", Outcome.BLOCKED)}))
+    assert (web(blocked).state, web(blocked).node) == (ServiceState.ERROR, "n1")
+    silent = node_seen("n1", heartbeat_age=9.0, answer=Answer.NO, lease=LeaseSight.STALE)
+    dead = step(state({"web": balancing}), seen(even, {"n1": silent}))
+    assert web(dead).state is ServiceState.FENCE
+
+
+def test_a_service_whose_last_node_can_do_nothing_starts_where_it_is_best_at_once() -> None:
+    before = {"web": ServiceStatus(ServiceState.STOPPED, last_node="n1")}
+    even = wanted(WEB, policy=Policy(rebalance_on_start=True), maintenance=DRAINED)
+    taken = step(state(before), seen(even))
+    assert (web(taken).state, web(taken).node) == (ServiceState.REQUEST_START, "n2")
 
 
 @pytest.mark.parametrize("lost", [{"lease_lost": True}, {"mode": Mode.SHUTDOWN}])

@@ -124,8 +124,31 @@ def look_at_stopped(
     reason = chosen.reason
     if recovering:
         reason = f"recovered from {status.node}; {reason}"
-    begin(round_, service_id, status, wanted, chosen.node, reason)
+    if not recovering and _leaves_its_last_node(round_, status, chosen.node):
+        leaving = replace(
+            status,
+            node=status.last_node,
+            target=chosen.node,
+            reason=reason,
+            digest=wanted.digest(),
+        )
+        round_.command(service_id, leaving, ServiceState.REQUEST_START_BALANCE)
+    else:
+        begin(round_, service_id, status, wanted, chosen.node, reason)
     round_.say("start", reason, service=service_id, node=chosen.node, rejected=chosen.rejected)
+
+
+def _leaves_its_last_node(round_: Round, status: ServiceStatus, node: str) -> bool:
+    """Return whether a service that starts elsewhere for the load's sake is to be looked for first.
+
+    Its last node makes sure that nothing of it is there, as when it is moved.
+    """
+    last = status.last_node
+    if not round_.seen.wanted.policy.rebalance_on_start or not last or last == node:
+        return False
+    if status.failed_nodes or last not in round_.seen.nodes:
+        return False
+    return not choice.unusable(last, round_.state, round_.seen)
 
 
 def _starts_where_it_was(round_: Round, status: ServiceStatus) -> bool:

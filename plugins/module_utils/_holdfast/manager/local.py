@@ -28,7 +28,12 @@ IDLE_AFTER = 600.0
 """Seconds without a service after which an LRM is no longer bound to the watchdog: 60 rounds
 of 10 s in Proxmox VE's HA manager."""
 
-STOP_STATES = (ServiceState.REQUEST_STOP, ServiceState.RELOCATE, ServiceState.ERROR)
+STOP_STATES = (
+    ServiceState.REQUEST_STOP,
+    ServiceState.RELOCATE,
+    ServiceState.REQUEST_START_BALANCE,
+    ServiceState.ERROR,
+)
 """States in which a uid asks for a stop; of a service in error, for another try of it."""
 
 HERE = (

@@ -129,7 +129,11 @@ def _asked(round_: Round, service_id: str) -> float:
 def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None:
     """Answer a request: only a service that runs, or is stopped, can be asked something."""
     request = round_.seen.wanted.requests[service_id]
-    if status.state in (ServiceState.REQUEST_START, ServiceState.PROBE):
+    if status.state in (
+        ServiceState.REQUEST_START,
+        ServiceState.REQUEST_START_BALANCE,
+        ServiceState.PROBE,
+    ):
         # Not yet: it is heard once the service runs.
         wanted = round_.seen.wanted.services.get(service_id)
         if status.state is ServiceState.PROBE:

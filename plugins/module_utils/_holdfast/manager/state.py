@@ -47,15 +47,17 @@ class ServiceState(str, enum.Enum):
     """The states of a service, as Proxmox VE's HA manager names them where it has them.
 
     probe (ours): where a newly declared service runs already is being asked.
-    request_start: its node was told to start it; migrate: it goes over to another node
-    while it runs; relocate: it is stopped here to be started there; fence: its node is
-    to be fenced; recovery: its node is proved dead; freeze: left as it is, while its
-    node's LRM is away or the cluster is disarmed.
+    request_start: its node was told to start it; request_start_balance: it starts on its
+    target once its last node has made sure that nothing of it is there; migrate: it goes
+    over to another node while it runs; relocate: it is stopped here to be started there;
+    fence: its node is to be fenced; recovery: its node is proved dead; freeze: left as it
+    is, while its node's LRM is away or the cluster is disarmed.
     """
 
     PROBE = "probe"
     STOPPED = "stopped"
     REQUEST_START = "request_start"
+    REQUEST_START_BALANCE = "request_start_balance"
     STARTED = "started"
     REQUEST_STOP = "request_stop"
     RELOCATE = "relocate"
@@ -69,6 +71,7 @@ class ServiceState(str, enum.Enum):
 ACTIVE = frozenset(
     {
         ServiceState.REQUEST_START,
+        ServiceState.REQUEST_START_BALANCE,
         ServiceState.STARTED,
         ServiceState.REQUEST_STOP,
         ServiceState.RELOCATE,
@@ -81,7 +84,9 @@ ACTIVE = frozenset(
 )
 """States in which the service is, or may be, active on the node it names."""
 
-MOVING = frozenset({ServiceState.RELOCATE, ServiceState.MIGRATE})
+MOVING = frozenset(
+    {ServiceState.RELOCATE, ServiceState.MIGRATE, ServiceState.REQUEST_START_BALANCE}
+)
 """States in which the service leaves its node for its target."""
 
 HELD = frozenset({ServiceState.FENCE, ServiceState.FREEZE})

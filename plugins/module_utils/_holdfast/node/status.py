@@ -34,6 +34,7 @@ UNHELD = "unheld"
 _UNDER_WAY = {
     ServiceState.PROBE.value: "being looked for on all nodes",
     ServiceState.REQUEST_START.value: "being started",
+    ServiceState.REQUEST_START_BALANCE.value: "being started elsewhere",
     ServiceState.REQUEST_STOP.value: "being stopped",
     ServiceState.RELOCATE.value: "being moved",
     ServiceState.MIGRATE.value: "being moved while it runs",

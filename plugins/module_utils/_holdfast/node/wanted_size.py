@@ -67,12 +67,12 @@ def refuse_too_large(storage: ClusterStorage, wanted: Wanted, nodes: Collection[
 def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
     """Return how many bytes the manager's record may come to need for *wanted*.
 
-    Every service is counted as being moved after a failed start, every node as fenced
+    Every service is counted as being started elsewhere after a failed start, every node as fenced
     and dead, the history and the failovers as full, and each reason as ``REASON``.
     """
     longest = max(nodes, key=len, default="")
     moved = ServiceStatus(
-        state=ServiceState.REQUEST_START,
+        state=ServiceState.REQUEST_START_BALANCE,
         node=longest,
         target=longest,
         uid=UID,
