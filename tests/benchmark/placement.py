@@ -137,8 +137,8 @@ def measure(folder: Path, sizes: list[int], options: argparse.Namespace) -> int:
     return 1 if missed else 0
 
 
-def run(command: list[str]) -> Took:
-    """Run *command* to its end, or until it takes too long or too much memory."""
+def run(command: list[str], longest: float = LONGEST) -> Took:
+    """Run *command* to its end, or until it takes *longest* seconds or too much memory."""
 
     child = subprocess.Popen(
         command,
@@ -147,7 +147,7 @@ def run(command: list[str]) -> Took:
         text=True,
     )
     done = threading.Event()
-    watcher = threading.Thread(target=watch, args=(child, done))
+    watcher = threading.Thread(target=watch, args=(child, done, longest))
     watcher.start()
     output = child.stdout.read() if child.stdout else ""
     _pid, status, usage = os.wait4(child.pid, 0)
@@ -158,9 +158,9 @@ def run(command: list[str]) -> Took:
     return Took(cpu, usage.ru_maxrss / 1024, output if child.returncode == 0 else "")
 
 
-def watch(child: subprocess.Popen[str], done: threading.Event) -> None:
+def watch(child: subprocess.Popen[str], done: threading.Event, longest: float) -> None:
     """End *child* when it takes too long or too much memory."""
-    deadline = time.monotonic() + LONGEST
+    deadline = time.monotonic() + longest
     while not done.wait(0.2):
         try:
             pages = int(Path(f"/proc/{child.pid}/statm").read_text().split()[1])

@@ -82,7 +82,7 @@ NOT_COMPARED = {
     "--help, --version, --help-completion": "each tells of itself",
     "a missing input file": "hail dies of it with its run-time's text; here it is an error",
     "nodes in another group than their instance": "hail fails in the middle of the check",
-    "--mond": "the load of the monitoring daemons is not asked for; --mond=yes is refused",
+    "--mond-xen": "with --mond=yes it is refused: Xen's own loads are not read",
 }
 """What random requests do not show: where it differs, and how."""
 

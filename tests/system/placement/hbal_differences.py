@@ -7,9 +7,9 @@ from __future__ import annotations
 DIFFERENCES: dict[str, str] = {
     "-m, -L, -X": "refused, as Ganeti's daemons are not asked: the cluster has to be in a file",
     "-I": "hbal loads every instance twice then, and doubles all loads; here each counts once",
-    "--save": "hbal keeps the free memory that was reported before the moves; so do we, but where "
-    "an instance was moved it writes it first in the list",
     "-v -v -v -v": "hbal prints its own data structures",
+    "--mond-data, --mond-xen": "refused: only what the daemons themselves tell is read",
+    "a report without its usual fields": "hbal counts it as no answer; here its load is enough",
     "--help, --version": "each tells of itself",
     "a missing input file": "hbal dies of it with its run-time's text; here it is an error",
     "numbers beyond 64 bits": "hbal lets them wrap around; here they are what they are",

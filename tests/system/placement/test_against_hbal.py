@@ -195,3 +195,14 @@ def test_the_file_of_commands_is_the_same(both, tmp_path):
 def test_what_is_wrong_with_the_options_is_said_alike(both, options):
     theirs, ours = both(uneven_cluster(7), options)
     assert ours == theirs
+
+
+def test_the_files_that_are_saved_are_the_same(both, tmp_path):
+    for seed in range(FIRST, FIRST + 15):
+        ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+        both(uneven_cluster(seed), ["-l", "5", "-S", str(ours)])
+        mine = [(tmp_path / f"ours.{ending}").read_text() for ending in ("original", "balanced")]
+        command = ["hbal", "-t", str(both.path), "-l", "5", "-S", str(theirs)]
+        subprocess.run(command, capture_output=True, timeout=60, check=True)
+        for ending, text in zip(("original", "balanced"), mine):
+            assert text == (tmp_path / f"theirs.{ending}").read_text(), (seed, ending)

@@ -15,7 +15,7 @@ import sys
 from ..errors import ClusterDataError, HoldfastError
 from . import htools_options
 from .balance_options import OPTIONS, Asked
-from .cluster_source import read_source
+from .cluster_source import ask_loads, read_source
 from .htools_options import CommandLine
 from .progress import Progress
 
@@ -125,6 +125,8 @@ def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
     only = setup.choose_instances(
         cluster, asked.names("select-instances"), asked.names("exclude-instances")
     )
+    if asked.monitored and not ask_loads(cluster) and asked.has("exit-on-missing-mond-data"):
+        raise ClusterDataError("Not all required data available")
     if warnings and asked.verbose > 0:
         lines = "".join([f"  - {warning}\n" for warning in warnings])
         sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")

@@ -42,10 +42,10 @@ OPTIONS = (
     ("", "ignore-soft-errors", NONE, "", "ignore soft limits"),
     ("U", "dynu-file", NEEDED, "FILE", "take instances' loads from FILE"),
     ("", "ignore-dynu", NONE, "", "count no loads"),
-    ("", "mond", MAYBE, "CHOICE", "accepted with 'no': monitoring daemons are not asked"),
+    ("", "mond", MAYBE, "CHOICE", "ask the nodes' monitoring daemons for their load: yes or no"),
     ("", "mond-data", NEEDED, "FILE", "refused: monitoring daemons' data is not read"),
-    ("", "exit-on-missing-mond-data", NONE, "", "accepted: monitoring daemons are not asked"),
-    ("", "mond-xen", NONE, "", "accepted: monitoring daemons are not asked"),
+    ("", "exit-on-missing-mond-data", NONE, "", "fail unless all of them answer"),
+    ("", "mond-xen", NONE, "", "refused with --mond: Xen's own loads are not read"),
     ("", "exclusion-tags", NEEDED, "TAG,...", "instances with equal tags of these keep apart"),
     ("", "exclude-instances", NEEDED, "INSTS", "do not move these"),
     ("S", "save", NEEDED, "FILE", "save the cluster to FILE.original and FILE.balanced"),
@@ -64,8 +64,7 @@ REFUSED = {
     "master": "-m: a cluster is not asked over the network; save it to a file and give it with -t",
     "luxi": "-L: Ganeti's daemon is not asked; save the cluster to a file and give it with -t",
     "exec": "-X: nothing is executed; write the commands with -C FILE and run that file",
-    "mond-data": "--mond-data: the monitoring daemons' load is not taken into account; "
-    "give loads with -U FILE",
+    "mond-data": "--mond-data: reports in a file are not read; give loads with -U FILE",
 }
 PRIORITIES = ("low", "normal", "high")
 
@@ -113,10 +112,9 @@ class Asked:
             raise CommandLine(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
         if self._settings.files:
             raise ClusterDataError("This program doesn't take any arguments.")
-        if choice == "yes":
-            raise ClusterDataError(
-                "--mond: the monitoring daemons' load is not taken into account; expected --mond=no"
-            )
+        self.monitored = choice == "yes"
+        if self.monitored and self.has("mond-xen"):
+            raise ClusterDataError("--mond-xen: Xen's own loads are not read; leave it out")
         for name, text in REFUSED.items():
             if self.has(name):
                 raise ClusterDataError(text)

@@ -39,6 +39,21 @@ def read_source(name: str) -> str:
         raise ClusterDataError(f"{name} is not UTF-8 text: {error.reason}") from None
 
 
+def ask_loads(cluster: Cluster) -> bool:
+    """Let *cluster* have the processor loads that its nodes tell; return whether all told one.
+
+    What is wrong is said on standard error.
+    """
+    from ..placement.balance.setup import set_processor_loads
+    from .monitoring import processor_loads
+
+    names = [node.name for node in cluster.nodes]
+    loads = processor_loads(names, lambda text: sys.stderr.write(f"{text}\n"))
+    if loads is not None:
+        set_processor_loads(cluster, loads)
+    return loads is not None
+
+
 def read_cluster(text: str, static_node_memory: int) -> tuple[Cluster, list[str]]:
     """Return the cluster that *text* describes in either form, and what looks wrong in it.
 

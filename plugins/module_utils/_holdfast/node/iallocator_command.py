@@ -15,7 +15,7 @@ import sys
 
 from ..errors import ClusterDataError, HoldfastError
 from . import htools_options
-from .cluster_source import STATIC_NODE_MEMORY, read_source
+from .cluster_source import STATIC_NODE_MEMORY, ask_loads, read_source
 from .htools_options import MAYBE, NEEDED, NONE, CommandLine, Settings
 from .progress import Progress
 
@@ -39,8 +39,8 @@ OPTIONS = (
     ("", "ignore-soft-errors", NONE, "", "ignore soft limits"),
     ("", "no-capacity-checks", NONE, "", "do not ask that every node can be lost (N+1)"),
     ("", "restrict-allocation-to", NEEDED, "NODE,...", "place on these nodes only"),
-    ("", "mond", MAYBE, "CHOICE", "accepted with 'no': monitoring daemons are not asked"),
-    ("", "mond-xen", NONE, "", "accepted: monitoring daemons are not asked"),
+    ("", "mond", MAYBE, "CHOICE", "ask the nodes' monitoring daemons for their load: yes or no"),
+    ("", "mond-xen", NONE, "", "refused with --mond: Xen's own loads are not read"),
     ("", "static-kvm-node-memory", NEEDED, "N", "MiB a KVM node needs itself; 0: as reported"),
     ("", "better", NONE, "", "mend what hail errs in; the info tells what it would have said"),
     ("", "reasons", NEEDED, "FILE", "write why, as JSON, to FILE ('-': standard error)"),
@@ -121,7 +121,7 @@ def _run(settings: Settings, progress: Progress) -> int:
         None if restrict is None else restrict.split(","),
         settings.has("better"),
     )
-    _check_monitoring(settings)
+    monitored = _monitored(settings)
     if not settings.files:
         raise ClusterDataError("This program needs an input file.")
     if len(settings.files) > 1:
@@ -129,6 +129,8 @@ def _run(settings: Settings, progress: Progress) -> int:
     cluster, request, warnings = read_request(read_source(settings.files[0]), memory)
     _warn(warnings)
     cluster = _other_cluster(settings, cluster)
+    if monitored:
+        ask_loads(cluster)
     if len(settings.all("verbose")) > 1:
         _say_request(cluster, request)
         if dedicated(cluster, request):
@@ -153,16 +155,16 @@ def _node_memory(settings: Settings) -> int:
         raise ClusterDataError(f"static node memory: cannot parse string '{given}'") from None
 
 
-def _check_monitoring(settings: Settings) -> None:
+def _monitored(settings: Settings) -> bool:
+    """Return whether the nodes are to be asked how busy they are."""
     if not settings.has("mond"):
-        return
+        return False
     choice = settings.last("mond") or "yes"
     if choice not in ("yes", "no"):
         raise ClusterDataError(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
-    if choice == "yes":
-        raise ClusterDataError(
-            "--mond: the monitoring daemons' load is not taken into account; expected --mond=no"
-        )
+    if choice == "yes" and settings.has("mond-xen"):
+        raise ClusterDataError("--mond-xen: Xen's own loads are not read; leave it out")
+    return choice == "yes"
 
 
 def _warn(warnings: list[str]) -> None:

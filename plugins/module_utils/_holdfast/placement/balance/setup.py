@@ -95,6 +95,16 @@ def set_loads(cluster: Cluster, loads: dict[str, tuple[float, float, float, floa
             cluster.nodes[instance.secondary].disk_load += disk
 
 
+def set_processor_loads(cluster: Cluster, loads: dict[str, float]) -> None:
+    """Let each node have the load of *loads*, shared by its instances by their virtual cores."""
+    for node in cluster.nodes:
+        node.cpu_load = loads[node.name]
+        for index in node.primaries:
+            instance = cluster.instance(index)
+            share = instance.vcpus / node.used_cpus if node.used_cpus else 0.0
+            instance.cpu_load = node.cpu_load * share
+
+
 def choose_group(cluster: Cluster, wanted: str | None) -> int:
     """Return the number of the one group, or of that with the name or uuid *wanted*."""
     used = sorted({node.group for node in cluster.nodes})

@@ -1,0 +1,184 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The load that monitoring daemons tell: from real servers on loopback, beside hbal and hail."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import random
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    balance_command,
+    iallocator_command,
+    monitoring,
+)
+from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
+    instance,
+    new,
+    node,
+    request,
+)
+
+HAIL = Path("/usr/lib/ganeti/iallocators/hail")
+NAMES = ["127.0.0.2", "127.0.0.3", "127.0.0.4"]
+LOADS = dict(zip(NAMES, (3.5, 0.25, 1.0)))
+POLICY = "128,1,1024,1,1,1|1,1,1,1,1,1;65536,16,1048576,16,8,12|drbd,plain|4.0|32.0"
+
+needs_hbal = pytest.mark.skipif(
+    shutil.which("hbal") is None, reason="hbal is not here (Debian package ganeti-htools)"
+)
+needs_hail = pytest.mark.skipif(
+    not HAIL.exists(), reason="hail is not here (Debian package ganeti-htools)"
+)
+
+
+def report(load):
+    data = {"cpu_number": 4, "cpus": [0.1, 0.2], "cpu_total": load}
+    whole = {"name": "cpu-avg-load", "version": "B", "format_version": 1, "timestamp": 1}
+    return json.dumps({**whole, "category": None, "kind": 0, "data": data}).encode()
+
+
+class Daemon(http.server.ThreadingHTTPServer):
+    """A monitoring daemon: *status* and *body* of what it says, after *delay* seconds."""
+
+    daemon_threads = True
+
+    def __init__(self, address, body, status=200, delay=0.0):
+        super().__init__(address, Answer)
+        self.body, self.status, self.delay = body, status, delay
+        self.asked = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        time.sleep(self.server.delay)
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(self.server.body)))
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, *_words):
+        pass
+
+
+@pytest.fixture
+def daemons():
+    """Return a function that starts a daemon; all are ended afterwards."""
+    running = []
+
+    def start(name, body, port=monitoring.PORT, **how):
+        try:
+            running.append(Daemon((name, port), body, **how))
+        except OSError as error:
+            pytest.skip(f"{name} port {port} cannot be served here: {error.strerror}")
+        return running[-1]
+
+    yield start
+    for daemon in running:
+        daemon.shutdown()
+        daemon.server_close()
+
+
+BODIES = {
+    "all answer": [report(load) for load in LOADS.values()],
+    "one says something else": [report(3.5), b"garbage", report(1.0)],
+    "one tells no load": [report(3.5), b'{"data": {"cpus": []}}', report(1.0)],
+    "one is silent": [report(3.5), None, report(1.0)],
+}
+
+
+def balanced_text():
+    rng = random.Random(1)
+    nodes = [f"{name}|65536|4096|40960|1000000|900000|16|N|u|1" for name in NAMES]
+    rows = []
+    for number in range(12):
+        primary, secondary = rng.sample([NAMES[0], *NAMES], 2)
+        if primary == secondary:
+            secondary = NAMES[1]
+        rows.append(
+            f"i{number}|{rng.choice([1024, 2048])}|10240|{rng.choice([1, 2, 4])}|running|Y|"
+            f"{primary}|{secondary}|drbd||1"
+        )
+    parts = [["g|u|preferred||"], nodes, rows, [], [f"|{POLICY}", f"g|{POLICY}"]]
+    return "\n\n".join(["\n".join(lines) for lines in parts]) + "\n"
+
+
+@needs_hbal
+@pytest.mark.parametrize("bodies", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("options", [[], ["--exit-on-missing-mond-data"]])
+def test_hbal_balances_alike_by_what_the_daemons_tell(daemons, tmp_path, capsys, bodies, options):
+    for name, body in zip(NAMES, bodies):
+        if body is not None:
+            daemons(name, body)
+    path = tmp_path / "cluster.data"
+    path.write_text(balanced_text())
+    options = ["-t", str(path), "--mond=yes", "-v", "-v", "-p", "--print-instances", *options]
+    done = subprocess.run(
+        ["hbal", *options], capture_output=True, text=True, timeout=60, check=False
+    )
+    status = balance_command.main(["--like-hbal", *options])
+    printed = capsys.readouterr()
+    assert (status, printed.out, printed.err) == (done.returncode, done.stdout, done.stderr)
+
+
+@needs_hail
+@pytest.mark.parametrize("bodies", BODIES.values(), ids=BODIES)
+def test_hail_places_alike_by_what_the_daemons_tell(daemons, tmp_path, capsys, bodies):
+    for name, body in zip(NAMES, bodies):
+        if body is not None:
+            daemons(name, body)
+    there = {f"i{number}": instance("rbd", (NAMES[number % 2],)) for number in range(4)}
+    message = request(new("rbd"), {name: node() for name in NAMES}, there)
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(message))
+    done = subprocess.run(
+        [HAIL, "--mond=yes", "-p", path], capture_output=True, text=True, timeout=60, check=False
+    )
+    status = iallocator_command.main(["--mond=yes", "-p", str(path)])
+    printed = capsys.readouterr()
+    assert (status, printed.out, printed.err) == (done.returncode, done.stdout, done.stderr)
+
+
+def test_a_daemon_that_hangs_does_not_hold_up_the_answer(daemons):
+    port = free_port()
+    daemons("127.0.0.2", report(1.0), port)
+    daemons("127.0.0.3", report(1.0), port, delay=20.0)
+    said = []
+    began = time.monotonic()
+    loads = monitoring.processor_loads(["127.0.0.2", "127.0.0.3"], said.append, port, 1.0)
+    assert loads is None
+    assert time.monotonic() - began < 10
+    assert "127.0.0.3" in said[0]
+
+
+def test_many_nodes_are_asked_each_once(daemons):
+    port = free_port()
+    names = [f"127.0.0.{number}" for number in range(2, 60)]
+    running = [daemons(name, report(number), port) for number, name in enumerate(names)]
+    loads = monitoring.processor_loads(names, pytest.fail, port)
+    assert loads == {name: float(number) for number, name in enumerate(names)}
+    assert all(daemon.asked == [monitoring.REPORT] for daemon in running)
+
+
+def test_a_refusal_is_a_node_that_cannot_be_reached(daemons):
+    port = free_port()
+    daemons("127.0.0.2", report(1.0), port, status=404)
+    said = []
+    assert monitoring.processor_loads(["127.0.0.2"], said.append, port) is None
+    assert said[0].startswith("Failed to contact node's 127.0.0.2 MonD")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
