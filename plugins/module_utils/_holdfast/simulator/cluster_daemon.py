@@ -111,7 +111,7 @@ class ClusterDaemon(Daemon):
         suspect_after = self.world.settings.timing.suspect_after
         for report, sent, ended in self._ended:
             changed = self.observer.changed[report.node]
-            if not report.confirmed or changed <= sent:
+            if not report.confirmed:
                 self._fences.append(report)
             elif changed > ended + ROUND:
                 self._fences.append(replace(report, quiet=False))

@@ -147,9 +147,12 @@ class Fleet:
     def make_stale(self, name: str, stale: bool, *, back: bool = False) -> None:
         """Let a node's view of the storage stand still, or go on; with *back* one record behind."""
         world, storage = self.world, self.world.storage
+        if stale and any(one.lies_until > world.now for one in world.machines.values()):
+            return
         world.before_change(None)
         if not stale:
             self.stale.pop(name, None)
+            world.stale.discard(name)
         elif name not in self.stale:
             reports = {one: storage.report(one) for one in world.machines}
             state = storage.manager_record()
@@ -159,6 +162,7 @@ class Fleet:
                 }
                 holder = storage.states.get(state.manager) if state is not None else None
                 state = holder.before if holder is not None and holder.before else state
+            world.stale.add(name)
             self.stale[name] = StaleView(world.now, reports, state, storage.wanted)
         world.after_change(None)
 

@@ -42,6 +42,7 @@ class World:
         self.rules = Rules(self)
         self.write_fails: dict[str, float] = {}
         self.killed_between = 0.0
+        self.stale: set[str] = set()
         self.before_change: Callable[[Machine | None], None] = lambda machine: None
         self.after_change: Callable[[Machine | None], None] = lambda machine: None
         self.on_machine_gone: Callable[[Machine], None] = lambda machine: None
