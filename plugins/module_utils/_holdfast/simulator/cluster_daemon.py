@@ -276,6 +276,7 @@ class ClusterDaemon(Daemon):
         same = before is not None and before.epoch == state.epoch
         self.world.rules.written(name, before if same else self.state, state)
         for event in new_events(before if same else self.read_back, state):
+            self.fleet.history.append((self.world.now, event))
             about = " ".join(part for part in (event.service, event.node) if part)
             self.world.say(f"manager {name}: {event.kind} {about}: {event.text}")
         slot.put(state)

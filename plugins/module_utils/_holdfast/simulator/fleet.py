@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..manager.seen import Figures
+from ..manager.state import Event
 from ..manager.wanted import Wanted
 from .agents import Agents
 from .cluster_daemon import ClusterDaemon
@@ -52,6 +53,7 @@ class Fleet:
         self.every_round = every_round
         self.rounds = 0
         self.manager_writes = 0
+        self.history: list[tuple[float, Event]] = []
         self.figures: Figures | None = None
         self.agents = Agents(self.world)
         self.devices = Fencing(self.world)

@@ -134,6 +134,7 @@ class World:
             machine.on = True
             self.boots[machine.name] += 1
             machine.boot = self.boots[machine.name]
+            machine.boot_name = ""
             machine.freed = machine.left = machine.given_up = False
             machine.renewals.restart(self.now, self.now, machine.renewals.period)
             self.say(f"{machine.name} is up, boot {machine.boot}")
