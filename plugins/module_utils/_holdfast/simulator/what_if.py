@@ -227,8 +227,11 @@ def _step(at: float, event: Event) -> Step:
 
 
 def _where(fleet: Fleet, service_id: str) -> str:
-    """Return the node on which a service really runs, empty if nowhere."""
-    return next((one.name for one in fleet.world.where(service_id)), "")
+    """Return the node on which the whole of a service really runs, empty if nowhere."""
+    found = (
+        one.name for one in fleet.world.where(service_id) if one.active.get(service_id) == "running"
+    )
+    return next(found, "")
 
 
 def usual_seconds(measured: Sequence[float], default: float) -> float:
