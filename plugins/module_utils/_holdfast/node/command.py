@@ -77,6 +77,23 @@ def _parser() -> argparse.ArgumentParser:
     _add_config(probe)
     probe.set_defaults(act=_probe)
 
+    what_if = commands.add_parser(
+        "what-if", help="show what would happen if nodes died, were cut off or drained; no change"
+    )
+    _add_config(what_if)
+    for option, says in (
+        ("dies", "loses its power"),
+        ("loses-storage", "loses its way to the storage"),
+        ("loses-network", "loses its network"),
+        ("drained", "is put into maintenance"),
+    ):
+        what_if.add_argument(
+            f"--{option}", action="append", metavar="NODE", help=f"this node {says}"
+        )
+    what_if.add_argument("--within", type=float, default=600.0, help="seconds to look ahead")
+    what_if.add_argument("--json", action="store_true", help="print plain data for programs")
+    what_if.set_defaults(act=_what_if)
+
     machine = commands.add_parser(
         "machine",
         help="of a cluster on one computer: run, restart (daemons), shut down, reboot, cut, freeze"
@@ -148,6 +165,19 @@ def _probe(options: argparse.Namespace) -> int:
 
     sys.stdout.write(json.dumps(probe_services(_load(options)), indent=2) + "\n")
     return WELL
+
+
+def _what_if(options: argparse.Namespace) -> int:
+    from .what_if import answer_document, ask, read_now, render_answer
+
+    configuration = _load(options)
+    answer = ask(configuration, read_now(configuration), vars(options))
+    document = answer_document(answer)
+    if options.json:
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    else:
+        sys.stdout.write("\n".join(render_answer(answer)) + "\n")
+    return NOT_AS_WANTED if document["not_running"] else WELL
 
 
 def _leave(options: argparse.Namespace) -> int:

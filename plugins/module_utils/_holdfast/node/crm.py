@@ -161,14 +161,18 @@ class ClusterDaemon:
             log(f"the manager lease is not seen to be released: {error}")
 
     def _collect(self) -> None:
-        """Take what ended; a proof is held back while the dead node may still be writing."""
+        """Take what ended; a proof is held back while the dead node may still be writing.
+
+        A node that is fenced for a service of its was not silent before.  A device may answer
+        sooner than its next heartbeat, so that silence since the fence alone says nothing.
+        """
         self._powers.extend(self._orders.take_powers())
         self._held_back.extend(self._orders.take_fences())
         waiting: list[FenceEnd] = []
         for end in self._held_back:
             changed = self._observer.changed_at(end.report.node)
             quiet_for = self._clock() - changed
-            if not end.report.confirmed or changed <= end.sent:
+            if not end.report.confirmed:
                 self._fences.append(end.report)
             elif changed > end.ended + ROUND:
                 self._fences.append(replace(end.report, quiet=False))

@@ -54,9 +54,10 @@ class Agents:
     """All agents of a world, and what is wrong with them."""
 
     def __init__(self, world: World) -> None:
-        """Begin with nothing wrong."""
+        """Begin with nothing wrong; *usual* is how many seconds a service's start takes."""
         self._world = world
         self.faults: list[AgentFault] = []
+        self.usual: dict[str, float] = {}
 
     def wrong(self, machine: Machine, service_id: str, action: str) -> AgentFault | None:
         """Return what goes wrong with this call, if anything does; a chance is drawn."""
@@ -120,6 +121,8 @@ class Agents:
             return fault.seconds
         if looks:
             return MONITOR_TAKES
+        if job.service.id in self.usual and job.kind is not JobKind.STOP:
+            return self.usual[job.service.id]
         return self._world.random.uniform(*self._world.settings.agent)
 
     def _awake(

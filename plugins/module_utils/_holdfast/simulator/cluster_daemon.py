@@ -111,7 +111,7 @@ class ClusterDaemon(Daemon):
         suspect_after = self.world.settings.timing.suspect_after
         for report, sent, ended in self._ended:
             changed = self.observer.changed[report.node]
-            if not report.confirmed or changed <= sent:
+            if not report.confirmed:
                 self._fences.append(report)
             elif changed > ended + ROUND:
                 self._fences.append(replace(report, quiet=False))
@@ -276,6 +276,7 @@ class ClusterDaemon(Daemon):
         same = before is not None and before.epoch == state.epoch
         self.world.rules.written(name, before if same else self.state, state)
         for event in new_events(before if same else self.read_back, state):
+            self.fleet.history.append((self.world.now, event))
             about = " ".join(part for part in (event.service, event.node) if part)
             self.world.say(f"manager {name}: {event.kind} {about}: {event.text}")
         slot.put(state)

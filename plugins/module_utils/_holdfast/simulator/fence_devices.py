@@ -38,7 +38,7 @@ class Fencing:
         mode = device.mode
         if device.with_node and not machine.on:
             mode = "hangs"
-        if mode in ("lies", "wrong") and not self._found_out(machine):
+        if mode in ("lies", "wrong") and not self._found_out(machine, by):
             mode = "fails"
         took = device.seconds or world.random.uniform(*world.settings.fence)
         world.say(f"{by} fences {machine.name} (its device {mode})")
@@ -72,11 +72,14 @@ class Fencing:
         self._world.power_off(other, f"{by} switched the wrong one off")
         self._world.power_on(other)
 
-    def _found_out(self, machine: Machine) -> bool:
+    def _found_out(self, machine: Machine, by: str) -> bool:
         """Whether a machine goes on writing, so that the lie of its device is found out.
 
-        A device that says "off" of a machine that is on and silent is beyond any proof.
+        A device that says "off" of a machine that is on and silent, or that who fences does
+        not see to write, is beyond any proof.
         """
+        if by in self._world.stale:
+            return False
         writes = machine.beats.goes and machine.writes_since < self._world.now - 2.5
         if writes:
             machine.lies_until = self._world.now + FOUND_OUT

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..manager.seen import Figures
+from ..manager.state import Event
 from ..manager.wanted import Wanted
 from .agents import Agents
 from .cluster_daemon import ClusterDaemon
@@ -52,6 +53,7 @@ class Fleet:
         self.every_round = every_round
         self.rounds = 0
         self.manager_writes = 0
+        self.history: list[tuple[float, Event]] = []
         self.figures: Figures | None = None
         self.agents = Agents(self.world)
         self.devices = Fencing(self.world)
@@ -147,9 +149,12 @@ class Fleet:
     def make_stale(self, name: str, stale: bool, *, back: bool = False) -> None:
         """Let a node's view of the storage stand still, or go on; with *back* one record behind."""
         world, storage = self.world, self.world.storage
+        if stale and any(one.lies_until > world.now for one in world.machines.values()):
+            return
         world.before_change(None)
         if not stale:
             self.stale.pop(name, None)
+            world.stale.discard(name)
         elif name not in self.stale:
             reports = {one: storage.report(one) for one in world.machines}
             state = storage.manager_record()
@@ -159,6 +164,7 @@ class Fleet:
                 }
                 holder = storage.states.get(state.manager) if state is not None else None
                 state = holder.before if holder is not None and holder.before else state
+            world.stale.add(name)
             self.stale[name] = StaleView(world.now, reports, state, storage.wanted)
         world.after_change(None)
 

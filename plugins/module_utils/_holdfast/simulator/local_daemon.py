@@ -38,7 +38,7 @@ class LocalDaemon(Daemon):
     def __init__(self, fleet: Fleet, machine: Machine) -> None:
         """Take up what a predecessor left."""
         last = fleet.world.storage.report(machine.name)
-        self.report, self.memory = local.resume(last, machine.name, f"boot{machine.boot}")
+        self.report, self.memory = local.resume(last, machine.name, machine.boot_id)
         self.written: Report | None = None
         self.pending: list[JobEnd] = []
         self.ended: list[JobEnd] = []

@@ -71,6 +71,7 @@ class Machine:
     slow: float = 0.0
     watchdog_late: float = 0.0
     boot: int = 1
+    boot_name: str = ""
     freed: bool = False
     left: bool = False
     given_up: bool = False
@@ -82,6 +83,11 @@ class Machine:
     starting: set[str] = field(default_factory=set)
     renewals: Cadence = field(default_factory=lambda: Cadence(0.0, RENEWAL))
     beats: Cadence = field(default_factory=lambda: Cadence(0.0, RENEWAL))
+
+    @property
+    def boot_id(self) -> str:
+        """What its LRM reports as this start of it; *boot_name* if that was given from outside."""
+        return self.boot_name or f"boot{self.boot}"
 
     @property
     def awake(self) -> bool:

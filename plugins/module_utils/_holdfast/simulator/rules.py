@@ -150,7 +150,7 @@ class Rules:
     def _is_dead(self, by: str, node: str, boot: str) -> None:
         """S4, S5: who is taken for dead is off, or was started anew since."""
         machine = self._world.machines[node]
-        if machine.on and (not boot or boot == f"boot{machine.boot}") and machine.active:
+        if machine.on and (not boot or boot == machine.boot_id) and machine.active:
             what = ", ".join(sorted(machine.active))
             self.broken("S5", f"{by} takes {node} for dead, but it is up and runs {what}")
 

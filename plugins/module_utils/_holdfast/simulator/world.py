@@ -42,6 +42,7 @@ class World:
         self.rules = Rules(self)
         self.write_fails: dict[str, float] = {}
         self.killed_between = 0.0
+        self.stale: set[str] = set()
         self.before_change: Callable[[Machine | None], None] = lambda machine: None
         self.after_change: Callable[[Machine | None], None] = lambda machine: None
         self.on_machine_gone: Callable[[Machine], None] = lambda machine: None
@@ -133,6 +134,7 @@ class World:
             machine.on = True
             self.boots[machine.name] += 1
             machine.boot = self.boots[machine.name]
+            machine.boot_name = ""
             machine.freed = machine.left = machine.given_up = False
             machine.renewals.restart(self.now, self.now, machine.renewals.period)
             self.say(f"{machine.name} is up, boot {machine.boot}")

@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Answers ``holdfast what-if`` and the module ``failover_simulation``: what would happen here.
+
+What stands on the storage is read, and played on in virtual time (``simulator/what_if.py``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..errors import HoldfastError, InputError, StorageError
+from ..manager.report import CommandResult, Report
+from ..manager.state import ClusterState
+from ..manager.wanted import (
+    NodeRule,
+    ServiceRule,
+    Wanted,
+    node_rule_from_options,
+    service_rule_from_options,
+)
+from ..result import Result
+from ..simulator.scenario import Action
+from ..simulator.settings import Settings
+from ..simulator.what_if import Answer, Now, usual_seconds, what_if
+from ..storage.host_timing import LeaseTiming
+from .cluster_storage import ClusterStorage
+from .configuration import EMBEDDED, NodeConfiguration, load
+
+AGENT_SECONDS = 2.0
+FENCE_SECONDS = 3.0
+BOOT_SECONDS = 60.0
+"""What is assumed where nothing was measured yet."""
+
+
+def simulate_failover(options: Mapping[str, Any], check: bool) -> Result:
+    """Answer the module ``failover_simulation``; nothing is changed in any mode."""
+    configuration = load(Path(options["config"]))
+    rules = [_rule(row, configuration) for row in options.get("rules") or ()]
+    now = read_now(configuration, options.get("boot_seconds") or BOOT_SECONDS)
+    answer = ask(configuration, now, options, rules)
+    values = answer_document(answer)
+    values["text"] = render_answer(answer)
+    return Result(values=values)
+
+
+def ask(
+    configuration: NodeConfiguration,
+    now: Now,
+    options: Mapping[str, Any],
+    rules: Sequence[NodeRule | ServiceRule] = (),
+) -> Answer:
+    """Return what would happen if all that *options* name happened at once.
+
+    *options* has lists of nodes: ``dies``, ``loses_storage``, ``loses_network``, ``drained``.
+    """
+    wanted = now.wanted
+    for rule in rules:
+        wanted = wanted.with_rule(rule)
+    actions = []
+    for option, verb, more in (
+        ("dies", "power-off", ()),
+        ("loses_storage", "storage", ("off",)),
+        ("loses_network", "network", ("off",)),
+        ("drained", "drain", ()),
+    ):
+        for node in options.get(option) or ():
+            if node not in configuration.members:
+                known = ", ".join(sorted(configuration.members))
+                raise InputError(option, node, f"one of the cluster's nodes ({known})")
+            actions.append(Action(0.0, verb, (node, *more)))
+    if not actions and not rules:
+        raise InputError("question", "", "at least one node or rule to ask about")
+    return what_if(now, actions, within=float(options.get("within") or 600.0), wanted=wanted)
+
+
+def read_now(configuration: NodeConfiguration, boot_seconds: float = BOOT_SECONDS) -> Now:
+    """Return the cluster as it is now, read from its storage."""
+    storage = ClusterStorage(configuration)
+    try:
+        state = storage.read_manager()
+        wanted, _slot = storage.read_wanted()
+        reports = {
+            name: _report(storage, member.host_id) for name, member in configuration.members.items()
+        }
+    finally:
+        storage.close()
+    if state is None:
+        raise HoldfastError("No manager has decided anything in this cluster yet; start its nodes.")
+    return Now(
+        nodes=tuple(sorted(configuration.members)),
+        state=state,
+        wanted=wanted,
+        reports=reports,
+        wall=time.time(),
+        settings=_settings(configuration, state, boot_seconds),
+        starts=_starts(state, wanted, reports),
+    )
+
+
+def answer_document(answer: Answer) -> dict[str, Any]:
+    """Return an answer as plain data."""
+    return {
+        "steps": [asdict(step) for step in answer.steps],
+        "services": {key: asdict(one) for key, one in answer.services.items()},
+        "nodes": dict(answer.nodes),
+        "manager": answer.manager,
+        "ended": answer.ended,
+        "seconds": answer.seconds,
+        "not_running": sorted(
+            key for key, one in answer.services.items() if one.before and not one.after
+        ),
+    }
+
+
+def render_answer(answer: Answer) -> list[str]:
+    """Return an answer as lines for people."""
+    lines = []
+    for step in answer.steps:
+        about = " ".join(part for part in (step.service, step.node) if part)
+        lines.append(f"{step.after:7.1f} s  {step.kind} {about}: {step.text}")
+    lines.append("")
+    for key, one in answer.services.items():
+        where = f"on {one.after}" if one.after else f"not running ({one.reason})"
+        moved = f"was on {one.before}" if one.before and one.before != one.after else "as before"
+        if one.down:
+            moved = f"{moved}, down for {one.down:.1f} s"
+        lines.append(f"{key}: {where}; {moved}")
+    if not answer.ended:
+        lines.append("It would still be going on at the end of the time asked for.")
+    return lines
+
+
+def _rule(row: Mapping[str, Any], configuration: NodeConfiguration) -> NodeRule | ServiceRule:
+    if row.get("affinity"):
+        return service_rule_from_options(row)
+    for node in row.get("nodes") or {}:
+        if node not in configuration.members:
+            known = ", ".join(sorted(configuration.members))
+            raise InputError("nodes", node, f"one of the cluster's nodes ({known})")
+    return node_rule_from_options(row)
+
+
+def _report(storage: ClusterStorage, host_id: int) -> Report | None:
+    try:
+        return storage.read_report(host_id)
+    except StorageError:
+        return None
+
+
+def _settings(
+    configuration: NodeConfiguration, state: ClusterState, boot_seconds: float
+) -> Settings:
+    """Return the times of the cluster: its own, and those that were measured last."""
+    own = configuration.sanlock
+    timing = LeaseTiming(own.io_timeout, own.watchdog_timeout)
+    fences = [one.confirmed - one.fence_sent for one in state.failovers if one.fence_sent]
+    fence = usual_seconds(fences, FENCE_SECONDS)
+    return Settings(
+        watchdogs=configuration.backend != EMBEDDED and own.watchdog_timeout > 0,
+        lease_fails=float(timing.fail_seconds),
+        watchdog_fires=timing.dead_seconds - 1.0,
+        lease_dead=float(timing.dead_seconds),
+        boot=boot_seconds,
+        fence=(fence, fence),
+        agent=(AGENT_SECONDS, AGENT_SECONDS),
+        timing=configuration.timing,
+    )
+
+
+def _starts(
+    state: ClusterState, wanted: Wanted, reports: Mapping[str, Report | None]
+) -> dict[str, float]:
+    """Return how long each service's last start took, as far as that stands somewhere."""
+    found: dict[str, float] = {}
+    for report in reports.values():
+        results: Sequence[CommandResult] = tuple(report.results.values()) if report else ()
+        for result in results:
+            status = state.services.get(result.service)
+            if status is not None and result.took > 0 and result.service in wanted.services:
+                found[result.service] = result.took
+    return found

@@ -1,0 +1,240 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What would happen to a cluster as it is now: the question, played to its end.
+
+The managers decide in here exactly as they would; how long agents, fence devices and
+machines take is assumed, or taken from what was measured last.  Nothing is changed
+anywhere: this is a pure function of what it is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..errors import InputError
+from ..manager.report import LocalState, Report
+from ..manager.state import MOVING, ClusterState, Event, NodeState, ServiceState
+from ..manager.wanted import STARTED, Wanted
+from .actions import ACTIONS
+from .fleet import Fleet
+from .machine import EPOCH
+from .rules import Violation
+from .scenario import Action
+from .settings import Settings
+
+BEGINS = 5.0
+"""Seconds for which the copy of the cluster runs before anything happens to it."""
+
+CALM = 20.0
+"""So many seconds without any event are the end, if nothing is under way."""
+
+LOOKED_AT = 0.25
+DRAIN_WAITS = 60.0
+
+UNDER_WAY = frozenset(
+    {
+        *MOVING,
+        ServiceState.PROBE,
+        ServiceState.REQUEST_START,
+        ServiceState.REQUEST_STOP,
+        ServiceState.FENCE,
+        ServiceState.RECOVERY,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Now:
+    """A cluster as it is: what stands on its storage, and how it is set up.
+
+    *wall* is the time of the question in seconds since 1970; *starts* is how many seconds
+    a service took to start last.
+    """
+
+    nodes: tuple[str, ...]
+    state: ClusterState
+    wanted: Wanted
+    reports: Mapping[str, Report | None]
+    wall: float
+    settings: Settings = field(default_factory=Settings)
+    starts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that would happen, *after* so many seconds, and why."""
+
+    after: float
+    kind: str
+    node: str
+    service: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ServiceFate:
+    """Where a service was and would be, and for how many seconds it would not run."""
+
+    before: str
+    after: str
+    state: str
+    reason: str
+    down: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What would happen: *ended* says that nothing more would, *seconds* until when."""
+
+    steps: tuple[Step, ...]
+    services: Mapping[str, ServiceFate]
+    nodes: Mapping[str, str]
+    manager: str
+    ended: bool
+    seconds: float
+
+
+def what_if(
+    now: Now, actions: Sequence[Action], *, within: float = 600.0, wanted: Wanted | None = None
+) -> Answer:
+    """Return what would happen to a cluster if *actions* happened to it now.
+
+    With *wanted* its configuration is changed to that at the same time.
+    The times of the actions are seconds from now.  Raises ``InputError`` for a node that is
+    not in the cluster, or while the cluster has no manager's record yet.
+    """
+    if not now.state.epoch:
+        raise InputError("cluster", "", "one in which a manager has decided something already")
+    fleet = _copy(now)
+    timeline = fleet.world.timeline
+    try:
+        timeline.run_until(BEGINS)
+        fleet.history.clear()
+        before = {key: _where(fleet, key) for key in now.wanted.services}
+        down = dict.fromkeys([*now.wanted.services], 0.0)
+        if wanted is not None and wanted != now.wanted:
+            fleet.want(wanted)
+        for action in actions:
+            timeline.at(BEGINS + action.at, _act, fleet, action)
+        last = max((action.at for action in actions), default=0.0)
+        ended = _run(fleet, BEGINS + last, BEGINS + within, down)
+    except Violation as violation:
+        raise InputError("cluster", str(violation), "a state that no rule of safety forbids") from (
+            violation
+        )
+    return _answer(fleet, before, down, ended)
+
+
+def _copy(now: Now) -> Fleet:
+    """Return a simulated cluster that is as the real one: all that is not known dead is well."""
+    fleet = Fleet(now.nodes, now.settings, 1, running=True)
+    world, storage = fleet.world, fleet.world.storage
+    names = set(now.nodes)
+    state = replace(
+        now.state, nodes={key: one for key, one in now.state.nodes.items() if key in names}
+    )
+    storage.wanted, storage.epoch = now.wanted, now.state.epoch
+    manager = state.manager if state.manager in names else now.nodes[0]
+    storage.states[manager].put(state)
+    storage.held = "global maintenance" if state.board else ""
+    fleet.agents.usual.update(now.starts)
+    for name, machine in world.machines.items():
+        status = state.nodes.get(name)
+        machine.clock.offset = now.wall - EPOCH
+        machine.on = status is None or status.state in (NodeState.ONLINE, NodeState.UNKNOWN)
+        # What did not come back so far does not come back for the question.
+        machine.cut = machine.device.with_node = not machine.on
+        report = now.reports.get(name)
+        if report is not None:
+            storage.reports[name].put(report)
+            machine.boot_name = report.boot
+            if machine.on:
+                gone = (LocalState.STOPPED, LocalState.FAILED)
+                for key, one in report.services.items():
+                    if one.state not in gone:
+                        machine.active[key] = "running"
+        machine.refresh(0.0)
+    if world.machines[manager].on:
+        storage.holder = manager
+    for machine in world.machines.values():
+        if machine.on:
+            fleet.start("lrm", machine)
+            fleet.start("crm", machine)
+    return fleet
+
+
+def _act(fleet: Fleet, action: Action) -> None:
+    ACTIONS[action.verb].act(fleet, action.words, action.options)
+
+
+def _run(fleet: Fleet, begun: float, until: float, down: dict[str, float]) -> bool:
+    """Let time pass until nothing more happens; note for how long each service is down."""
+    world = fleet.world
+    happened = begun
+    seen = 0
+    while world.now < until:
+        world.timeline.run_until(world.now + LOOKED_AT)
+        for key in down:
+            service = world.storage.wanted.services.get(key)
+            if service is not None and service.state == STARTED and not _where(fleet, key):
+                down[key] += LOOKED_AT
+        if len(fleet.history) != seen:
+            seen, happened = len(fleet.history), world.now
+        if world.now - max(happened, begun) >= CALM and not _under_way(fleet):
+            return True
+    return False
+
+
+def _under_way(fleet: Fleet) -> bool:
+    """Return whether something is still to come that an operator would wait for."""
+    record = fleet.world.storage.manager_record()
+    if record is None or fleet.manager() is None:
+        return True
+    waits = any(one.state in UNDER_WAY and record.hold is None for one in record.services.values())
+    nodes = any(
+        one.state in (NodeState.FENCE, NodeState.SUSPECT) and record.hold is None
+        for one in record.nodes.values()
+    )
+    booting = any(not one.on and not one.cut for one in fleet.world.machines.values())
+    return waits or nodes or booting
+
+
+def _answer(
+    fleet: Fleet, before: Mapping[str, str], down: Mapping[str, float], ended: bool
+) -> Answer:
+    world = fleet.world
+    record = world.storage.manager_record() or ClusterState()
+    services = {}
+    for key in sorted({*before, *world.storage.wanted.services}):
+        status = record.services.get(key)
+        services[key] = ServiceFate(
+            before.get(key, ""),
+            _where(fleet, key),
+            status.state.value if status is not None else "none",
+            status.reason if status is not None else "",
+            round(down.get(key, 0.0), 1),
+        )
+    steps = tuple(_step(at, event) for at, event in fleet.history)
+    nodes = {name: status.state.value for name, status in sorted(record.nodes.items())}
+    seconds = max((step.after for step in steps), default=0.0)
+    return Answer(steps, services, nodes, world.storage.holder, ended, seconds)
+
+
+def _step(at: float, event: Event) -> Step:
+    return Step(round(max(at - BEGINS, 0.0), 1), event.kind, event.node, event.service, event.text)
+
+
+def _where(fleet: Fleet, service_id: str) -> str:
+    """Return the node on which the whole of a service really runs, empty if nowhere."""
+    found = (
+        one.name for one in fleet.world.where(service_id) if one.active.get(service_id) == "running"
+    )
+    return next(found, "")
+
+
+def usual_seconds(measured: Sequence[float], default: float) -> float:
+    """Return the median of what was *measured*, or *default* if nothing was."""
+    values = sorted(one for one in measured if one > 0 and math.isfinite(one))
+    return values[len(values) // 2] if values else default

@@ -1,0 +1,150 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What would happen to the cluster whose storage this is: the module's answer and the command's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    HoldfastError,
+    InputError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    CommandResult,
+    LocalService,
+    LocalState,
+    Outcome,
+    Phase,
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Resource,
+    Service,
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import command
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
+    MANAGER_LEASE,
+    ClusterStorage,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.what_if import (
+    simulate_failover,
+)
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    NODES,
+    configuration,
+    create_storage,
+    document,
+    join,
+)
+
+WEB = Service("web", (Resource("r", "ocf:holdfast:command"),))
+
+
+@pytest.fixture
+def config(tmp_path):
+    """The configuration file of a node of a cluster in which web runs on n3."""
+    create_storage(tmp_path)
+    nodes = [configuration(tmp_path, name) for name in NODES]
+    leases = [join(node) for node in nodes]
+    storages = [ClusterStorage(node) for node in nodes]
+    for storage in storages:
+        storage.adopt_host_lease()
+    epoch = storages[0].leases.acquire(MANAGER_LEASE)
+    for name, storage in zip(NODES, storages):
+        here = name == "n3"
+        local = LocalService(WEB, LocalState.RUNNING, f"{epoch}.1", settled=True)
+        result = CommandResult("web", Outcome.OK, "started", 1.0, 7.5)
+        storage.write_report(
+            Report(
+                name,
+                f"{name}-boot1",
+                epoch=epoch,
+                commands=1,
+                config_version=5,
+                phase=Phase.ACTIVE if here else Phase.WAIT,
+                accepted={f"{epoch}.1": "web"} if here else {},
+                results={f"{epoch}.1": result} if here else {},
+                services={"web": local} if here else {},
+            )
+        )
+    status = ServiceStatus(
+        ServiceState.STARTED, "n3", uid=f"{epoch}.1", digest=WEB.digest(), last_node="n3"
+    )
+    storages[0].write_wanted(Wanted(5, {"web": WEB}))
+    online = {name: NodeStatus(NodeState.ONLINE, boot=f"{name}-boot1") for name in NODES}
+    storages[0].write_manager(ClusterState(epoch, "n1", 5, 1, 1, {"web": status}, online))
+    path = tmp_path / "node.json"
+    path.write_text(json.dumps(document(tmp_path)))
+    yield path
+    for one in (*storages, *leases):
+        one.close()
+
+
+def ask(config, **options):
+    return simulate_failover({"config": str(config), **options}, False).values
+
+
+def test_a_service_is_told_to_run_elsewhere_after_its_node_died(config):
+    values = ask(config, dies=["n3"])
+    web = values["services"]["web"]
+    assert (web["before"], web["state"]) == ("n3", "started")
+    assert web["after"] in ("n1", "n2")
+    assert web["down"] > 7.5 + 3.0, "its last start took 7.5 s, and a silence is 3 s long"
+    assert [one["kind"] for one in values["steps"]][-1] in ("online", "started", "power_on")
+    assert values["not_running"] == []
+    assert any("proof" in line for line in values["text"])
+
+
+def test_the_death_of_all_nodes_leaves_nothing_that_could_switch_them_on(config):
+    values = ask(config, dies=list(NODES), within=60.0)
+    assert values["not_running"] == ["web"]
+    assert not values["ended"]
+
+
+def test_a_rule_is_asked_about_without_being_declared(config):
+    rule = {"name": "home", "services": ["web"], "nodes": {"n2": 1}, "strict": True}
+    values = ask(config, rules=[rule])
+    assert values["services"]["web"]["after"] == "n2"
+    assert ask(config, drained=["n1"])["services"]["web"]["after"] == "n3"
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"dies": ["nowhere"]}, "dies"),
+        ({}, "question"),
+        ({"rules": [{"name": "r", "services": ["web"], "nodes": {"n9": 1}}]}, "nodes"),
+        ({"rules": [{"name": "r", "services": ["x"], "nodes": {"n1": 1}}]}, "services"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(config, options, named):
+    with pytest.raises(InputError, match=named):
+        ask(config, **options)
+
+
+def test_a_cluster_in_which_nothing_was_decided_yet_says_so(tmp_path):
+    create_storage(tmp_path)
+    path = tmp_path / "node.json"
+    path.write_text(json.dumps(document(tmp_path)))
+    with pytest.raises(HoldfastError, match="No manager"):
+        ask(path, dies=["n1"])
+
+
+def test_the_command_answers_for_people_and_for_programs(config, capsys):
+    assert command.main(["what-if", "--config", str(config), "--dies", "n3"]) == command.WELL
+    assert "web: on n" in capsys.readouterr().out
+    asked = ["what-if", "--config", str(config), "--drained", "n3", "--json"]
+    assert command.main(asked) == command.WELL
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["services"]["web"]["after"] in ("n1", "n2")
+    assert "fence" not in {one["kind"] for one in answer["steps"]}

@@ -1,0 +1,130 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What would happen is what does happen: an answer is compared with the cluster that goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    NodeRule,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import EPOCH
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.play import Play
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario import (
+    Action,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario_text import (
+    read_scenarios,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.what_if import (
+    Now,
+    what_if,
+)
+
+CLUSTER = """scenario real
+length 300
+service web node=n3
+service db node=n2
+service mail node=n1 live=yes
+"""
+
+
+def real(at: float = 100.0) -> Play:
+    """Return a cluster that has run for a while."""
+    (scenario,) = read_scenarios(CLUSTER, "test")
+    play = Play(scenario)
+    play.fleet.world.timeline.run_until(at)
+    return play
+
+
+def as_it_is(play: Play) -> Now:
+    storage = play.fleet.world.storage
+    names = tuple(play.fleet.world.machines)
+    return Now(
+        names,
+        storage.manager_record(),
+        storage.wanted,
+        {name: storage.report(name) for name in names},
+        EPOCH + play.fleet.world.now,
+        play.scenario.settings,
+    )
+
+
+def where(play: Play) -> dict[str, str]:
+    return {
+        key: next((one.name for one in play.fleet.world.where(key)), "")
+        for key in play.scenario.wanted.services
+    }
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        [("power-off", "n3")],
+        [("power-off", "n1"), ("power-off", "n2")],
+        [("drain", "n3")],
+        [("drain", "n1"), ("power-off", "n2")],
+        [("network", "n3", "off")],
+        [("storage", "n2", "off")],
+    ],
+    ids=lambda actions: "+".join("-".join(one[:2]) for one in actions),
+)
+def test_what_would_happen_is_what_happens(actions) -> None:
+    play = real()
+    asked = [Action(0.0, verb, tuple(words)) for verb, *words in actions]
+    answer = what_if(as_it_is(play), asked)
+    for one in asked:
+        play._do(one)
+    play.fleet.world.timeline.run_until(300.0)
+    assert {key: one.after for key, one in answer.services.items()} == where(play)
+    assert answer.ended
+    kinds = [step.kind for step in answer.steps]
+    happened = [event.kind for at, event in play.fleet.history if at > 100.0]
+    assert sorted(set(kinds)) == sorted(set(happened))
+
+
+def test_nothing_is_changed_by_the_question() -> None:
+    play = real()
+    before = as_it_is(play)
+    what_if(before, [Action(0.0, "power-off", ("n3",))])
+    assert as_it_is(play) == before
+
+
+def test_a_node_that_dies_is_told_with_times_reasons_and_how_long_services_are_down() -> None:
+    answer = what_if(as_it_is(real()), [Action(0.0, "power-off", ("n3",))])
+    proof = next(step for step in answer.steps if step.kind == "proof")
+    assert proof.node == "n3" and 3.0 < proof.after < 15.0 and proof.text
+    assert answer.services["web"].before == "n3"
+    assert 3.0 < answer.services["web"].down < 20.0
+    assert answer.services["db"].down == 0.0
+    assert answer.nodes["n3"] == "online", "it is switched on again and comes back"
+
+
+def test_a_rule_that_is_added_moves_what_it_is_about() -> None:
+    now = as_it_is(real())
+    rule = NodeRule("home", ("mail",), {"n2": 1}, strict=True)
+    answer = what_if(now, [], wanted=now.wanted.with_rule(rule))
+    assert answer.services["mail"].after == "n2"
+    assert answer.services["mail"].down == 0.0, "it migrates while it runs"
+
+
+def test_a_node_that_is_known_to_be_dead_takes_part_in_nothing() -> None:
+    play = real()
+    play._do(Action(0.0, "device", ("n1", "with-node")))
+    play._do(Action(0.0, "power-off", ("n1",)))
+    play.fleet.world.timeline.run_until(160.0)
+    answer = what_if(as_it_is(play), [Action(0.0, "power-off", ("n3",))], within=60.0)
+    assert answer.services["mail"].before in ("n2", "n3")
+    assert "n1" not in {one.after for one in answer.services.values()}
+
+
+def test_a_cluster_without_a_manager_yet_is_refused() -> None:
+    now = replace(as_it_is(real()), state=ClusterState())
+    with pytest.raises(InputError, match="manager"):
+        what_if(now, [Action(0.0, "power-off", ("n3",))])
