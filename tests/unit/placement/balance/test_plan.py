@@ -25,6 +25,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.ba
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
 
 ROUNDING = 1e-6
+BREAKING = (38, 42, 60, 89, 123, 131, 143)
+"""Clusters in which hbal's rule leads to a node that cannot be lost any more."""
 
 
 def anyone(_name):
@@ -115,7 +117,7 @@ class Replayed:
         return sum(count - 1 for node in self.cluster.nodes for count in node.exclusion.values())
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", [*range(14), *BREAKING])
 def test_capacity_affinity_and_redundancy_hold_after_every_step(seed):
     cluster = read(uneven_cluster(seed))
     found = planned(cluster, swaps=seed % 3 == 0)
@@ -148,6 +150,15 @@ def keeps_redundancy(cluster, steps):
             return False
         stuck = replayed.not_losable()
     return True
+
+
+@pytest.mark.parametrize("seed", BREAKING)
+def test_hbals_rule_breaks_the_redundancy_that_a_plan_keeps(seed):
+    cluster = read(uneven_cluster(seed))
+    before = set(redundancy.not_redundant(cluster, everywhere(cluster)))
+    theirs, ours = as_hbal(cluster).cluster, planned(cluster).cluster
+    assert not set(redundancy.not_redundant(theirs, everywhere(theirs))) <= before
+    assert set(redundancy.not_redundant(ours, everywhere(ours))) <= before
 
 
 def test_the_end_is_never_worse_than_hbals_with_no_more_moves_and_less_data():

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ..model import Cluster, Instance
     from .moves import MoveLimits
 
+ATTEMPTS = 4
+"""How many orders are tried."""
+
 
 def merged(
     cluster: Cluster, scope: list[int], limits: MoveLimits, made: Sequence[Made]
@@ -28,16 +31,30 @@ def merged(
     for each in made:
         last.pop(each.after.index, None)
         last[each.after.index] = each.after
-    state = State(cluster, scope, list(last), limits)
+    order = list(last)
+    for _attempt in range(ATTEMPTS):
+        done: list[Made] = []
+        state = State(cluster, scope, order, limits)
+        stuck = _make_all(state, last, order, done)
+        if not stuck:
+            return done
+        # What gains nothing in the end may gain while the cluster is less even.
+        order = stuck + [index for index in order if index not in stuck]
+    return None
+
+
+def _make_all(
+    state: State, last: dict[int, Instance], order: list[int], done: list[Made]
+) -> list[int]:
+    """Move each instance to where it is *last*; return those for which there is no way."""
     guard = Guard(state)
-    waiting = list(last)
-    done: list[Made] = []
+    waiting = order
     while waiting:
         left = [index for index in waiting if not _go(state, guard, last[index], done)]
         if len(left) == len(waiting):
-            return None
+            break
         waiting = left
-    return done
+    return waiting
 
 
 def _go(state: State, guard: Guard, end: Instance, done: list[Made]) -> bool:

@@ -33,7 +33,7 @@ PAIR_GAIN = 0.1
 AT_ONCE = 20
 """How many moves that are nearly the best are made before the next search."""
 REPLACED = 250
-"""How many moves, those that copy most, are tried to be replaced."""
+"""How many moves, those that copy most, are tried to be replaced; fewer in a large cluster."""
 
 
 class PlanLimits:
@@ -210,7 +210,8 @@ class Planner:
         search = self._search
         moved = {made.before.index: made.before for made in reversed(self._made)}
         indexes = sorted(moved, key=lambda index: -moved[index].disk)
-        for index in indexes[:REPLACED]:
+        count = REPLACED if self._share == 1 else REPLACED // 3
+        for index in indexes[:count]:
             start, now = moved[index], search.instances[index]
             kinds = kinds_between(now, start)
             if len(kinds) != 1 or kinds[0] in (FAILOVER, ANYWHERE):
