@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    NodeRule,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import EPOCH
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.play import Play

@@ -15,14 +15,14 @@ from typing import Any
 
 from ..errors import HoldfastError, InputError, StorageError
 from ..manager.report import CommandResult, Report
-from ..manager.state import ClusterState
-from ..manager.wanted import (
+from ..manager.rules import (
     NodeRule,
     ServiceRule,
-    Wanted,
     node_rule_from_options,
     service_rule_from_options,
 )
+from ..manager.state import ClusterState
+from ..manager.wanted import Wanted
 from ..result import Result
 from ..simulator.scenario import Action
 from ..simulator.settings import Settings

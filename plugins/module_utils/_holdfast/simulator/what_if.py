@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import InputError
 from ..manager.report import LocalState, Report
+from ..manager.service import STARTED
 from ..manager.state import MOVING, ClusterState, Event, NodeState, ServiceState
-from ..manager.wanted import STARTED, Wanted
+from ..manager.wanted import Wanted
 from .actions import ACTIONS
 from .fleet import Fleet
 from .machine import EPOCH
