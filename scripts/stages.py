@@ -213,6 +213,12 @@ def integration(run: Run) -> None:
     _ansible_test(run, "integration")
 
 
+def simulation(run: Run) -> None:
+    """Random clusters with faults, from fresh seeds; and mistakes that they must find."""
+    run.python("tests/simulation/batch", "--seconds", "300", folder=ROOT)
+    run.python("tests/mutation/find", "--quick", folder=ROOT)
+
+
 AGENT_TESTS = ("resource_agents", "fencing", "placement")
 """Folders of ``tests/system``."""
 
@@ -235,7 +241,7 @@ def system(run: Run) -> None:
 
 STAGES: tuple[Callable[[Run], None], ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
-    *(unit, conformance, lint, docs, build),
+    *(unit, conformance, simulation, lint, docs, build),
     *(sanity, units, integration, leases, agents, system),
 )
 """In the order in which they run: the quick ones first."""

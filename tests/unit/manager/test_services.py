@@ -398,3 +398,10 @@ def test_a_service_whose_last_node_is_not_its_place_waits_without_going_back_and
     assert first.state.services["web"].state is ServiceState.STOPPED
     assert kinds(first.state).count("start") <= 1
     assert step(first.state, seen(asked, look), rounds=3).state.events == first.state.events
+
+
+def test_to_forget_a_service_makes_an_older_record_count_as_older() -> None:
+    before = state({"web": started("n1")})
+    taken = step(before, seen(wanted(replace(WEB, ignored=True))))
+    assert "web" not in taken.state.services
+    assert taken.state.commands > before.commands, "a node refuses a record with fewer commands"

@@ -101,7 +101,12 @@ class Round:
         self._note(service_id, before, status)
 
     def forget_service(self, service_id: str) -> None:
-        """Drop a service from the record."""
+        """Drop a service from the record.
+
+        It counts as a command: a node forgets what it did with the service, and must not take
+        up an older record, read late, in which that was still to be done.
+        """
+        self.state = replace(self.state, commands=self.state.commands + 1)
         before = self._own_services().pop(service_id)
         self._note(service_id, before, None)
 

@@ -418,8 +418,13 @@ def _remove(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     for rule in wanted.rules():
         if words[0] in rule.services:
             wanted = wanted.without_rule(rule.name)
+    try:
+        wanted = wanted.without_service(words[0])
+    except InputError as error:
+        fleet.world.say(f"{words[0]} cannot be removed: {error}")
+        return
     fleet.world.say(f"{words[0]} is removed")
-    fleet.want(wanted.without_service(words[0]))
+    fleet.want(wanted)
 
 
 def _unrule(fleet: Fleet, words: Sequence[str], options: Options) -> None:

@@ -107,6 +107,8 @@ def what_is_not_well(fleet: Fleet) -> list[str]:
         if state.services[service_id].state is not ServiceState.ERROR:
             problems.append(f"{service_id} is not forgotten (L2)")
     for name, status in sorted(state.nodes.items()):
+        if not fleet.world.machines[name].on and status.power not in LEFT_ALONE:
+            problems.append(f"{name} is not up (L5)")
         if status.state is not NodeState.ONLINE and status.power not in LEFT_ALONE:
             problems.append(f"{name} is {status.state.value}: {status.reason} (L5)")
     problems += [

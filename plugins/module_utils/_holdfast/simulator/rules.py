@@ -97,7 +97,7 @@ class Rules:
             self.stands(state)
         if before is None:
             return
-        if before.commands != state.commands:
+        if before.commands != state.commands and _gives_command(before, state):
             if self._in_maintenance(state):
                 self.broken("S10", f"{name} gives a command in global maintenance")
             if before.disarm == state.disarm == DISARMED:
@@ -191,6 +191,15 @@ class Rules:
                 self.broken(
                     "S11", f"{service_id} is started on {machine.name} beside {other}, its opposite"
                 )
+
+
+def _gives_command(before: ClusterState, state: ClusterState) -> bool:
+    """Return whether a service has a command in *state* that it had not *before*."""
+    for service_id, status in state.services.items():
+        last = before.services.get(service_id)
+        if status.uid and (last is None or status.uid != last.uid):
+            return True
+    return False
 
 
 def new_events(before: ClusterState | None, state: ClusterState) -> list[Event]:

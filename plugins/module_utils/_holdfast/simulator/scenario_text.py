@@ -14,6 +14,8 @@ from typing import Any
 
 from ..errors import HoldfastError, InputError
 from ..manager.seen import Figures, Timing
+from ..manager.service import Service
+from ..manager.wanted import Wanted
 from ..names import node_name
 from .actions import ACTIONS
 from .conditions import check_words
@@ -63,7 +65,7 @@ def write_scenario(scenario: Scenario) -> str:
     if not scenario.running:
         lines.append("all off")
     wanted = scenario.wanted
-    lines += [service_statement(wanted.services[key]) for key in sorted(wanted.services)]
+    lines += [service_statement(one) for one in _in_order(wanted)]
     lines += [rule_statement(one) for one in wanted.rules()]
     if policy_statement(wanted.policy):
         lines.append(policy_statement(wanted.policy))
@@ -74,6 +76,17 @@ def write_scenario(scenario: Scenario) -> str:
     for one in scenario.expectations:
         lines.append(f"expect {one.when} {one.at:g} {' '.join(one.words)}")
     return "\n".join(lines) + "\n"
+
+
+def _in_order(wanted: Wanted) -> list[Service]:
+    """Return the services with each after those after which it is started."""
+    waiting = [wanted.services[key] for key in sorted(wanted.services)]
+    found: dict[str, Service] = {}
+    while waiting:
+        ready = [one for one in waiting if set(one.after) <= set(found)] or waiting
+        found.update((one.id, one) for one in ready)
+        waiting = [one for one in waiting if one.id not in found]
+    return list(found.values())
 
 
 @dataclass
@@ -97,7 +110,9 @@ def _read(lines: Sequence[tuple[int, str]], where: str) -> Scenario:
                 raise InputError("statement", word, f"one of {', '.join(STATEMENTS)}")
             STATEMENTS[word](draft, rest.strip())
         except (HoldfastError, ValueError) as error:
-            raise InputError(f"{where} line {number}", line, f"a statement: {error}") from error
+            raise InputError(
+                f"{where} line {number}", line, f"a statement: {str(error).rstrip('.')}"
+            ) from (error)
     scenario = replace(
         draft.scenario,
         actions=tuple(sorted(draft.actions, key=lambda one: one.at)),
