@@ -25,7 +25,7 @@ def inventory(cluster: EmbeddedCluster, folder: Path) -> dict[str, Any]:
     }
     source.write_text(yaml.safe_dump({"plugin": "holdfast.ha.cluster", **asked}))
     found = subprocess.run(
-        [sys.executable, "-m", "ansible", "inventory", "-i", str(source), "--list"],
+        [sys.executable, "-m", "ansible.cli.inventory", "-i", str(source), "--list"],
         env={
             **os.environ,
             "PYTHONPATH": str(cluster.folder / "lib" / "holdfast.pyz"),

@@ -32,7 +32,7 @@ def inventory(tmp_path):
             yaml.safe_dump({"plugin": plugin.InventoryModule.NAME, **asked, **options})
         )
         found = subprocess.run(
-            [sys.executable, "-m", "ansible", "inventory", "-i", str(source), *words],
+            [sys.executable, "-m", "ansible.cli.inventory", "-i", str(source), *words],
             env={
                 **os.environ,
                 "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),

@@ -213,3 +213,29 @@ def test_the_version_is_that_of_the_library(capsys):
         main(["--version"])
     assert caught.value.code == WELL
     assert capsys.readouterr().out == f"holdfast {__version__}\n"
+
+
+def test_metrics_are_printed_or_written_as_a_whole_file(config, cluster, tmp_path, capsys):
+    assert main(["metrics", "--config", str(config)]) == WELL
+    printed = capsys.readouterr().out
+    assert '\nholdfast_manager_lease_held{cluster="c1"} 1\n' in printed
+    written = tmp_path / "holdfast.prom"
+    words = ["metrics", "--config", str(config), "--write", str(written)]
+    assert main(words) == WELL
+    assert capsys.readouterr().out == ""
+    assert len(written.read_text().splitlines()) == len(printed.splitlines())
+    assert written.stat().st_mode & 0o444 == 0o444, "the node exporter is another user"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--write", "holdfast.txt"],
+        ["--every", "5"],
+        ["--write", "a.prom", "--every", "0"],
+        ["--write", "/nowhere/a.prom"],
+    ],
+)
+def test_metrics_that_nobody_would_read_are_refused(config, words, capsys):
+    assert main(["metrics", "--config", str(config), *words]) == NO_ANSWER
+    assert capsys.readouterr().err.startswith("holdfast: ")

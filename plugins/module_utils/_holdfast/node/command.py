@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import HoldfastError
-from . import board_command, power
+from . import board_command, metrics_command, power
 from .configuration import DEFAULT_PATH, NodeConfiguration, load
 
 WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
@@ -105,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     machine.set_defaults(act=_machine)
 
     board_command.register(commands)
+    metrics_command.register(commands, _add_config)
     commands.add_parser(
         "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"
     )
