@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from ..errors import LeaseError, NoAnswerError, StorageError
 from ..manager import cluster, election
-from ..manager.cluster import Intent
+from ..manager.intent import Intent
 from ..manager.seen import FenceReport, PowerReport, Seen
 from ..manager.state import ClusterState
 from ..storage.host_timing import LeaseTiming
