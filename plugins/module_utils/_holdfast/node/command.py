@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import HoldfastError
-from . import board_command, metrics_command
+from . import board_command, completion, look_command, metrics_command
 from .configuration import DEFAULT_PATH, NodeConfiguration, load
 
 WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
@@ -105,7 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     machine.set_defaults(act=_machine)
 
     board_command.register(commands)
+    look_command.register(commands, _add_config)
     metrics_command.register(commands, _add_config)
+    completion.register(commands, _parser)
     commands.add_parser(
         "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"
     )

@@ -28,7 +28,7 @@ FAILOVERS_OPEN = 3
 """So many failovers stand open; the older ones open on a click."""
 
 
-def render_page(status: dict[str, Any]) -> str:
+def render_page(status: dict[str, Any], *, refresh: float = 0.0) -> str:
     """Return the status as a whole HTML document in UTF-8.
 
     *status* is what ``read_status`` returns.  Every text in it is escaped.
