@@ -87,9 +87,9 @@ NAME = "bench"
 COMMANDS = (
     ("status",),
     ("status", "--json"),
-    # ("check",),
-    # ("history",),
-    # ("list", "nodes"),
+    ("check",),
+    ("history",),
+    ("list", "nodes"),
     ("metrics",),
 )
 

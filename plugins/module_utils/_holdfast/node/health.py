@@ -12,13 +12,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..fence.rehearsal import FAILS
-from ..fence.rehearsal_report import NodeReport
 from ..manager.state import NodeState
 from . import status_words as words
 from .status_words import Tone, clean
+
+if TYPE_CHECKING:
+    # The room of fencing takes longer to load than the answer; most questions need none of it.
+    from ..fence.rehearsal_report import NodeReport
 
 _DAY = 86400.0
 
@@ -62,6 +64,9 @@ def judge_health(
     critical = [clean(one) for one in status["problems"]]
     warnings = _warnings(status)
     if max_age:
+        from ..fence.rehearsal import FAILS
+        from ..fence.rehearsal_report import NodeReport
+
         known = rehearsals or {}
         for node in status["nodes"]:
             report = known.get(node, NodeReport())

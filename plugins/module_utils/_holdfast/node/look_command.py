@@ -161,14 +161,17 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from ..fence.rehearsal_report import load_report
     from .health import judge_health, unknown
     from .metrics import DEFAULT_REPORT
     from .status import read_status
 
     try:
         report = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
-        known = load_report(report) if options.rehearsal_age else {}
+        known = None
+        if options.rehearsal_age:
+            from ..fence.rehearsal_report import load_report
+
+            known = load_report(report)
         health = judge_health(read_status(_load(options)), known, options.rehearsal_age)
     except HoldfastError as error:
         health = unknown(str(error))

@@ -13,12 +13,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..errors import HoldfastError
-from ..fence.rehearsal import FAILS
-from ..fence.rehearsal_report import NodeReport, load_report
 from ..lease.interface import HostState
 from ..manager.state import NodeState
 from . import metrics_catalogue as catalogue
@@ -28,6 +26,10 @@ from .failover_timeline import phases
 from .metrics_format import Metric, Sample, render_metrics
 from .status import UNHELD, read_status
 from .telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path
+
+if TYPE_CHECKING:
+    # The room of fencing takes longer to load than all the rest; it is only used for a report.
+    from ..fence.rehearsal_report import NodeReport
 
 DEFAULT_REPORT = Path("/var/lib/holdfast/fence-rehearsal.json")
 """Where the module ``fence_rehearsal`` keeps its report unless it is told otherwise."""
@@ -87,10 +89,7 @@ def node_metrics(
         status: dict[str, Any] | None = read_status(configuration)
     except HoldfastError:
         status = None
-    try:
-        rehearsals = load_report(report)
-    except HoldfastError:
-        rehearsals = {}
+    rehearsals = _rehearsals(report)
     now = clock()
     measured = {
         daemon: read_telemetry(telemetry_path(configuration.run_directory, daemon), now)
@@ -139,6 +138,17 @@ def cluster_samples(status: dict[str, Any]) -> Iterator[Sample]:
         yield from _node_samples(name, node)
     yield from _service_samples(status["services"])
     yield from _failover_samples(status)
+
+
+def _rehearsals(report: Path) -> dict[str, NodeReport]:
+    if not report.exists():
+        return {}
+    from ..fence.rehearsal_report import load_report
+
+    try:
+        return load_report(report)
+    except HoldfastError:
+        return {}
 
 
 def _is_manager(known: Known) -> bool:
@@ -196,6 +206,8 @@ def _rehearsal_samples(rehearsals: dict[str, NodeReport]) -> Iterator[Sample]:
         for manner, at in sorted(newest.items()):
             yield Sample(catalogue.REHEARSAL, at, {"node": node, "manner": manner})
         if report.rehearsals:
+            from ..fence.rehearsal import FAILS
+
             yield Sample(catalogue.REHEARSAL_WORKS, report.verdict != FAILS, {"node": node})
 
 
