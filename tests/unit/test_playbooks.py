@@ -9,6 +9,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+    rule_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_service import (
+    SERVICE_KEYS,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAYBOOKS = ROOT / "playbooks"
@@ -63,3 +71,17 @@ def test_each_playbook_begins_with_the_checks_and_is_tested(name):
     assert play["gather_facts"] is False
     tests = (ROOT / "tests" / "system" / "test_playbooks.py").read_text(encoding="utf-8")
     assert f'play("{name}"' in tests or f'play(\n        "{name}"' in tests
+
+
+def test_everything_that_can_be_declared_of_a_service_or_rule_can_be_by_the_playbook():
+    (play,) = yaml.safe_load(text_of("declare"))
+    used = {}
+    for task in play["tasks"]:
+        for name in ("service", "rule"):
+            used.setdefault(name, set()).update(task.get(f"holdfast.ha.{name}", {}))
+    assert set(SERVICE_KEYS) <= used["service"]
+    for rule in (
+        NodeRule("a", ("b",), {"n1": 1}),
+        ServiceRule("a", ("b", "c"), "apart"),
+    ):
+        assert set(rule_document(rule)) <= used["rule"]

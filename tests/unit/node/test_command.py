@@ -21,10 +21,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     NodeState,
     NodeStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Resource,
-    Service,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     look_command,
     machine,

@@ -11,13 +11,19 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
     Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
     NodeRule,
+    ServiceRule,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
     Resource,
     Service,
-    ServiceRule,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
     Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.backup_configuration import (  # noqa: E501
@@ -172,3 +178,8 @@ def test_a_backup_that_others_can_write_is_refused(kept, tmp_path):
 def test_a_backup_that_is_not_there_is_named(tmp_path):
     with pytest.raises(StorageError, match=r"none\.json cannot be read"):
         read_backup(tmp_path / "none.json", configuration(tmp_path))
+
+
+def test_services_are_restored_whatever_the_order_in_which_they_depend_on_each_other():
+    kept = Wanted().with_service(service("z")).with_service(service("a", after=("z",)))
+    assert restored(Wanted(), kept, exact=False).services == kept.services

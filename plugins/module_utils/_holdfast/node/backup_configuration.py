@@ -112,6 +112,10 @@ def restored(wanted: Wanted, kept: Wanted, *, exact: bool) -> Wanted:
         if exact and service_id not in kept.services:
             result = result.without_service(service_id)
     for service in kept.services.values():
+        # First without what they come after, which may be declared only after them.
+        if service.id not in result.services:
+            result = result.with_service(replace(service, after=()))
+    for service in kept.services.values():
         result = result.with_service(service)
     for one in kept.rules():
         result = result.with_rule(one)

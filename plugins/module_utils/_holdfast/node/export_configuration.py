@@ -9,14 +9,16 @@ that declare it again, but for the values of secrets.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..manager.hold import in_force
+from ..manager.rules import rule_document
+from ..manager.service import Service, service_document, service_from_options
 from ..manager.state import ClusterState
-from ..manager.wanted import Wanted, rule_document, service_document, service_from_options
+from ..manager.wanted import Wanted
 from ..result import Result
 from ..secrets import HIDDEN, without_secrets
 from .cluster_storage import ClusterStorage
@@ -25,14 +27,12 @@ from .configuration import NodeConfiguration, load
 ABSENT = "absent"
 
 _DEFAULTS: dict[str, Any] = {
-    "ignored": False,
-    "live_migration": False,
-    "after": [],
-    "fence_on_stop_failure": False,
-    "node": "",
+    **{
+        item.name: list(item.default) if isinstance(item.default, tuple) else item.default
+        for item in fields(Service)
+        if item.default is not MISSING
+    },
     "strict": False,
-    "affinity": None,
-    "nodes": None,
 }
 """What an option counts as that an export leaves out."""
 
