@@ -222,6 +222,8 @@ def simulation(run: Run) -> None:
 AGENT_TESTS = ("resource_agents", "fencing", "placement")
 """Folders of ``tests/system``."""
 
+PLAYBOOK_TESTS = "test_playbooks.py"
+
 
 def leases(run: Run) -> None:
     """The leases against real sanlock daemons, of the distribution and of the next."""
@@ -235,14 +237,20 @@ def agents(run: Run) -> None:
 
 def system(run: Run) -> None:
     """Whole clusters, and the quickstart from end to end."""
-    others = [f"--ignore=tests/system/{name}" for name in ("leases", *AGENT_TESTS)]
+    apart = ("leases", *AGENT_TESTS, PLAYBOOK_TESTS)
+    others = [f"--ignore=tests/system/{name}" for name in apart]
     run.python("-m", "pytest", "tests/system", *others, folder=ROOT)
+
+
+def playbooks(run: Run) -> None:
+    """Each playbook for operators on a running cluster: checked, run, and run again."""
+    run.python("-m", "pytest", f"tests/system/{PLAYBOOK_TESTS}", folder=ROOT)
 
 
 STAGES: tuple[Callable[[Run], None], ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
     *(unit, conformance, simulation, lint, docs, build),
-    *(sanity, units, integration, leases, agents, system),
+    *(sanity, units, integration, leases, agents, system, playbooks),
 )
 """In the order in which they run: the quick ones first."""
 

@@ -15,6 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._module import NODE_OP
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = "ansible_collections.holdfast.ha.plugins"
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]*.py"))
+INVENTORIES = sorted(path.stem for path in (ROOT / "plugins" / "inventory").glob("[!_]*.py"))
 ACTIONS = sorted(path.stem for path in (ROOT / "plugins" / "action").glob("[!_]*.py"))
 NODE_GROUP = "holdfast.ha.node"
 
@@ -87,6 +88,19 @@ def test_a_module_is_documented_under_its_own_name(name):
     examples = yaml.safe_load(module(name).EXAMPLES)
     assert any(f"holdfast.ha.{name}" in task for task in examples)
     assert yaml.safe_load(module(name).RETURN)
+
+
+@pytest.mark.parametrize("name", INVENTORIES)
+def test_an_inventory_plugin_is_documented_named_in_the_readme_and_tested(name):
+    plugin = importlib.import_module(f"{PLUGINS}.inventory.{name}")
+    text = yaml.safe_load(plugin.DOCUMENTATION)
+    assert (text["name"], plugin.InventoryModule.NAME) == (name, f"holdfast.ha.{name}")
+    assert text["options"]["plugin"]["choices"] == [f"holdfast.ha.{name}"]
+    for example in yaml.safe_load_all(plugin.EXAMPLES):
+        assert example["plugin"] == f"holdfast.ha.{name}"
+    assert f"inventory plugin `holdfast.ha.{name}`" in (ROOT / "README.md").read_text()
+    targets = ROOT / "tests" / "integration" / "targets"
+    assert (targets / "running_cluster" / "tasks" / "inventory.yml").exists()
 
 
 def test_the_readme_names_each_module_once():

@@ -17,9 +17,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     HostState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
-    LocalService,
     LocalState,
-    Report,
+    Sight,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
     Resource,
@@ -240,10 +239,9 @@ def _wanted(state, maintenance):
 
 def _reports(state, wanted):
     return {
-        name: Report(
-            node=name,
+        name: Sight(
             services={
-                service_id: LocalService(wanted.services[service_id], LocalState.RUNNING)
+                service_id: LocalState.RUNNING.value
                 for service_id in state.services_on(name)
                 if state.services[service_id].state is not ServiceState.ERROR
             },

@@ -17,10 +17,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.serv
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
+    Event,
     NodeState,
     NodeStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import machine, power
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    look_command,
+    machine,
+    power,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     MANAGER_LEASE,
     ClusterStorage,
@@ -213,3 +218,117 @@ def test_the_version_is_that_of_the_library(capsys):
         main(["--version"])
     assert caught.value.code == WELL
     assert capsys.readouterr().out == f"holdfast {__version__}\n"
+
+
+def test_metrics_are_printed_or_written_as_a_whole_file(config, cluster, tmp_path, capsys):
+    assert main(["metrics", "--config", str(config)]) == WELL
+    printed = capsys.readouterr().out
+    assert '\nholdfast_manager_lease_held{cluster="c1"} 1\n' in printed
+    written = tmp_path / "holdfast.prom"
+    words = ["metrics", "--config", str(config), "--write", str(written)]
+    assert main(words) == WELL
+    assert capsys.readouterr().out == ""
+    assert len(written.read_text().splitlines()) == len(printed.splitlines())
+    assert written.stat().st_mode & 0o444 == 0o444, "the node exporter is another user"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--write", "holdfast.txt"],
+        ["--every", "5"],
+        ["--write", "a.prom", "--every", "0"],
+        ["--write", "/nowhere/a.prom"],
+    ],
+)
+def test_metrics_that_nobody_would_read_are_refused(config, words, capsys):
+    assert main(["metrics", "--config", str(config), *words]) == NO_ANSWER
+    assert capsys.readouterr().err.startswith("holdfast: ")
+
+
+def test_the_history_is_told_with_its_reasons(config, cluster, capsys):
+    state = cluster.read_manager()
+    for event in (
+        Event(100.0, "fence", "n2", "", "it is silent"),
+        Event(101.0, "start", "n1", "web", "the fewest", (("n3", "in maintenance"),)),
+    ):
+        state = state.with_event(event)
+    cluster.write_manager(state)
+    words = ["history", "--config", str(config)]
+    assert main([*words, "--node", "n3"]) == WELL
+    assert capsys.readouterr().out == (
+        "1970-01-01T00:01:41Z  start  web on n1: the fewest\n"
+        "                      not n3: in maintenance\n"
+    )
+    assert main([*words, "--json", "--last", "1"]) == WELL
+    assert [one["kind"] for one in json.loads(capsys.readouterr().out)] == ["start"]
+    assert main([*words, "--since", "1h"]) == WELL
+    assert capsys.readouterr().out == ""
+    assert main([*words, "--since", "soon"]) == NO_ANSWER
+
+
+def test_a_check_has_the_exit_statuses_of_monitoring_plugins(config, cluster, tmp_path, capsys):
+    words = ["check", "--config", str(config)]
+    assert main(words) == 0
+    assert capsys.readouterr().out.startswith("HOLDFAST OK - Cluster c1: 3 nodes, 3 online")
+    report = ["--rehearsal-age", "30", "--rehearsals", str(tmp_path / "none.json")]
+    assert main([*words, *report]) == 1
+    assert "was not rehearsed for 30 days" in capsys.readouterr().out
+    state = cluster.read_manager()
+    cluster.write_manager(state.with_node("n2", NodeStatus(NodeState.OFF)))
+    assert main(words) == 2
+    capsys.readouterr()
+    (tmp_path / "storage" / "c1.metadata").unlink()
+    assert main(words) == 3
+    assert capsys.readouterr().out.startswith("HOLDFAST UNKNOWN - ")
+
+
+def test_names_are_listed_one_in_a_line(config, cluster, tmp_path, capsys):
+    change_wanted(
+        configuration(tmp_path),
+        lambda wanted: wanted.with_service(Service("web", (Resource("r", "ocf:test:thing"),))),
+        check=False,
+    )
+    for what, listed in (("nodes", "n1\nn2\nn3\n"), ("services", "web\n"), ("manager", "n1\n")):
+        assert main(["list", what, "--config", str(config)]) == WELL
+        assert capsys.readouterr().out == listed
+
+
+def test_watching_tells_changes_keeps_a_page_and_survives_a_storage_that_is_gone(
+    config, cluster, tmp_path, capsys, monkeypatch
+):
+    board = tmp_path / "storage" / "c1.metadata"
+    kept = board.read_bytes()
+    looks = []
+
+    def sleep(seconds):
+        looks.append(seconds)
+        if len(looks) == 1:
+            board.unlink()
+        else:
+            board.write_bytes(kept)
+
+    monkeypatch.setattr(look_command.time, "sleep", sleep)
+    page = tmp_path / "page.html"
+    words = ["watch", "--config", str(config), "--every", "0.5", "--times", "3"]
+    assert main([*words, "--html", str(page)]) == WELL
+    told = capsys.readouterr().out.splitlines()
+    assert "cluster c1: all is well" in told[0]
+    assert told[1].startswith("holdfast: ") and "c1.metadata" in told[1]
+    assert (len(told), looks) == (2, [0.5, 0.5])
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert main(["watch", "--config", str(config), "--every", "0"]) == NO_ANSWER
+
+
+def test_watching_on_a_terminal_gives_the_screen_back_when_it_is_interrupted(
+    config, cluster, capsys, monkeypatch
+):
+    def interrupted(_seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(look_command.time, "sleep", interrupted)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["watch", "--config", str(config)]) == WELL
+    shown = capsys.readouterr().out
+    assert shown.startswith("\x1b[?1049h") and shown.endswith("\x1b[?1049l")
+    assert "Cluster c1: \x1b[32mall is well\x1b[0m" in shown

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from html.parser import HTMLParser
 
@@ -17,6 +19,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_
     FAILOVERS_OPEN,
     render_page,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page_map import (
+    MARKS_SHOWN,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page_parts import (
     STARTS_DRAWN,
 )
@@ -29,7 +34,7 @@ ALLOWED = {
     *("html", "head", "meta", "title", "style", "body", "header", "main", "footer", "section"),
     *("article", "figure", "details", "summary", "h1", "h2", "h3", "p", "div", "span", "strong"),
     *("time", "ul", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th"),
-    *("td", "svg", "text", "rect"),
+    *("td", "svg", "text", "rect", "a"),
 }
 
 MAKERS = [sample.healthy, sample.after_failover, sample.in_trouble]
@@ -215,7 +220,7 @@ def test_who_cannot_see_the_picture_gets_a_label_and_the_table_of_steps():
 
 def test_a_failover_under_way_is_drawn_up_to_now():
     page = Page(render_page(sample.in_trouble()))
-    assert "Fence, no proof yet 91.80 s so far" in page.all("svg")[0]["@aria-label"]
+    assert "Fence, no proof yet 91.80 s so far" in page.all("svg")[1]["@aria-label"]
 
 
 @pytest.mark.parametrize("skew", [-3.0, 0.0, 500.0])
@@ -305,3 +310,78 @@ def test_every_text_and_every_bar_can_be_told_from_its_ground(scheme):
 def test_every_colour_that_the_rules_use_is_defined_in_both_schemes():
     used = set(re.findall(r"var\(--([\w-]+)\)", status_page_style.style_sheet()))
     assert used == set(status_page_style.LIGHT) == set(status_page_style.DARK)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_the_map_has_a_tile_for_each_node_and_a_mark_for_each_service(make):
+    status = make()
+    page = Page(render_page(status))
+    tiles = [one for one in page.elements if one.get("@class", "").startswith("tile is-")]
+    assert len(tiles) == len(status["nodes"])
+    leads = {one["@href"] for one in page.all("a")}
+    assert leads == {f"#node-{name}" for name in status["nodes"]}
+    assert leads == {f"#{one['@id']}" for one in page.all("li") if "@id" in one}
+    titles = [one["@title"] for one in page.all("span") if "@title" in one]
+    moving = sum(
+        1 for one in status["services"].values() if one["target"] and one["state"] == "migrate"
+    )
+    assert len(titles) == len(status["services"]) + moving
+    for name in status["services"]:
+        assert any(title.startswith(f"{name}: ") for title in titles)
+
+
+def test_of_very_many_services_on_a_node_the_tile_shows_the_worst():
+    status = sample.healthy()
+    services = {f"s{n}": dict(status["services"]["db"]) for n in range(200)}
+    services["s150"]["state"] = "error"
+    status["services"] = services
+    status["nodes"]["n1"]["services"] = list(services)
+    for name in ("n2", "n3"):
+        status["nodes"][name]["services"] = []
+    page = Page(render_page(status))
+    titles = [one["@title"] for one in page.all("span") if "@title" in one]
+    assert len(titles) == MARKS_SHOWN
+    assert titles[0].startswith("s150: error")
+    assert f"+{200 - MARKS_SHOWN}" in page.text
+    assert "200 services: 1 in trouble, 199 as wanted" in page.text
+
+
+def test_each_mark_says_by_a_sign_what_its_colour_says():
+    page = Page(render_page(sample.in_trouble()))
+    marks = {one["@class"]: one["text"] for one in page.all("span") if "@title" in one}
+    assert marks == {"mark warn": "~", "mark bad": "!", "mark quiet": "-"}
+
+
+def test_the_last_failovers_are_compared_on_one_scale():
+    status = sample.healthy()
+    slow = sample.failover_data(sample.finished_failover(sample.AT - 500))
+    slow["started"]["web"]["seconds"] = 12.9
+    status["failovers"] = [slow, sample.failover_data(sample.finished_failover(sample.AT - 90))]
+    page = Page(render_page(status))
+    picture = page.all("svg")[0]
+    assert picture["@aria-label"].startswith("The last failovers: n2, ")
+    bars = [
+        (one["@class"], float(one["@x"].rstrip("%")), float(one["@width"].rstrip("%")))
+        for one in page.all("rect")
+        if "figure" in one["inside"] and "article" not in one["inside"]
+    ]
+    newest, oldest = bars[1:4], bars[5:8]
+    assert [kind for kind, _x, _width in newest] == ["detect", "fence", "start"]
+    assert oldest[-1][1] + oldest[-1][2] == pytest.approx(100.0, abs=0.02)
+    assert newest[-1][1] + newest[-1][2] == pytest.approx(50.0, abs=0.1)
+    for (_kind, x, width), (_next, after, _width) in zip(newest, newest[1:]):
+        assert after == pytest.approx(x + width, abs=0.02)
+
+
+def test_one_failover_alone_is_not_compared():
+    assert 'class="sheet overview"' not in render_page(sample.after_failover())
+
+
+def test_a_kept_page_allows_its_own_script_and_no_other():
+    source = render_page(sample.healthy(), refresh=10.0)
+    (script,) = re.findall(r"<script>(.*?)</script>", source, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in source
+    assert '<meta http-equiv="refresh" content="10">' in source
+    assert "<script" not in render_page(sample.healthy())
+    assert "script-src" not in render_page(sample.healthy())

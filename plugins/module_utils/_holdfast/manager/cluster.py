@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from .fencing import switch_on_again
 from .held import look_at_disarm
 from .hold import look_at_maintenance
+from .intent import Intent
 from .nodes import look_at_nodes
 from .rebalance import rebalance
 from .round import Change, FenceOrder, Round
@@ -36,20 +37,6 @@ class Step:
     powers: tuple[str, ...] = ()
     board: bool | None = None
     changes: tuple[Change, ...] = ()
-
-
-@dataclass(frozen=True)
-class Intent:
-    """What a candidate recorded before it fenced the manager's node; times since 1970.
-
-    *epoch* is that of the manager lease which the node held; 0 where it is not known.
-    """
-
-    node: str
-    reason: str
-    last_heartbeat: float
-    recorded: float
-    epoch: int = 0
 
 
 def take_over(

@@ -28,10 +28,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from .maintenance import Maintenance, told, utc
-from .round import Round
 from .wanted import Wanted
+
+if TYPE_CHECKING:
+    # Who only asks what is in force pays for no manager.
+    from .round import Round
 
 CLUSTER = ""
 """The key of the cluster's own maintenance among those of the nodes."""

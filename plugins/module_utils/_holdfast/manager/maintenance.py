@@ -60,6 +60,22 @@ def told(maintenance: Maintenance) -> str:
     return f"{words}; until {utc(maintenance.until)}" if maintenance.until else words
 
 
+def time_from_text(text: str) -> float:
+    """Return a time in seconds since 1970 from that number or from ISO 8601 with a zone.
+
+    Raises ``ValueError`` for anything else.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    # Python 3.9 and 3.10 do not know the Z.
+    at = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+    if at.tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
+    return at.timestamp()
+
+
 def utc(at: float) -> str:
     """Return a time in seconds since 1970 as ISO 8601 in UTC; a dash where it is none."""
     try:

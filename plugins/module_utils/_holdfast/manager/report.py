@@ -137,6 +137,23 @@ class Report:
         return sorted(key for key, one in self.services.items() if one.state not in gone)
 
 
+@dataclass(frozen=True)
+class Sight:
+    """What is shown of an LRM's record: far less than is in it, and read in less time."""
+
+    lease_lost: bool = False
+    services: Mapping[str, str] = field(default_factory=dict)
+
+
+def sight_from_document(document: Mapping[str, Any]) -> Sight:
+    """Return what is shown of what ``report_document`` made: each service's local state."""
+    services = document.get("services", {})
+    return Sight(
+        bool(document.get("lease_lost", False)),
+        {key: LocalState(row["state"]).value for key, row in services.items()},
+    )
+
+
 def report_document(report: Report) -> dict[str, Any]:
     """Return the report as plain data for its record."""
     return {

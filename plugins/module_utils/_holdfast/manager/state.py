@@ -10,9 +10,10 @@ reader's own monotonic clock, in ``seen.py``.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypeVar
+from functools import cache, cached_property
+from typing import Any, TypeVar, cast
 
 from .maintenance import Maintenance, maintenance_document, maintenance_from_document
 
@@ -281,11 +282,17 @@ class ClusterState:
 
     def services_on(self, node: str) -> list[str]:
         """Return the ids of the services that are, or may be, active on *node*."""
-        return sorted(
-            service_id
-            for service_id, status in self.services.items()
-            if (node == status.node or node == status.target) and _may_be_active(status, node)
-        )
+        return list(self._active_by_node.get(node, ()))
+
+    @cached_property
+    def _active_by_node(self) -> Mapping[str, list[str]]:
+        """For each node the ids of ``services_on``: who asks for one node often asks for all."""
+        found: dict[str, list[str]] = {}
+        for service_id, status in sorted(self.services.items()):
+            for node in dict.fromkeys((status.node, status.target)):
+                if node and _may_be_active(status, node):
+                    found.setdefault(node, []).append(service_id)
+        return found
 
 
 def _may_be_active(status: ServiceStatus, node: str) -> bool:
@@ -338,8 +345,13 @@ def state_from_document(document: Mapping[str, Any]) -> ClusterState:
 
 def known(kind: type[T], row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of *row* that are fields of the dataclass *kind*."""
-    allowed = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    allowed = _field_names(cast(Hashable, kind))
     return {key: value for key, value in row.items() if key in allowed}
+
+
+@cache
+def _field_names(kind: Hashable) -> frozenset[str]:
+    return frozenset(item.name for item in fields(kind))  # type: ignore[arg-type]
 
 
 def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:

@@ -17,8 +17,14 @@ from typing import Any, TypeVar
 from ..errors import FormatError, InputError
 from ..lease.embedded import EmbeddedLeases
 from ..lease.interface import Leases
-from ..manager.cluster import Intent
-from ..manager.report import Report, report_document, report_from_document
+from ..manager.intent import Intent
+from ..manager.report import (
+    Report,
+    Sight,
+    report_document,
+    report_from_document,
+    sight_from_document,
+)
 from ..manager.state import ClusterState, known, state_document, state_from_document
 from ..manager.wanted import Wanted, wanted_document, wanted_from_document
 from ..storage.records import Kind, Record, RecordFile
@@ -72,6 +78,10 @@ class ClusterStorage:
     def read_report(self, host_id: int) -> Report | None:
         """Return a node's LRM record, or None if it never wrote one."""
         return self._read(Kind.LRM, host_id, report_from_document)
+
+    def read_sight(self, host_id: int) -> Sight | None:
+        """Return what is shown of a node's LRM record, or None if it never wrote one."""
+        return self._read(Kind.LRM, host_id, sight_from_document)
 
     def write_report(self, report: Report) -> None:
         """Write this node's LRM record."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import HoldfastError
-from . import board_command, power
+from . import board_command, completion, look_command, metrics_command
 from .configuration import DEFAULT_PATH, NodeConfiguration, load
 
 WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
@@ -105,6 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     machine.set_defaults(act=_machine)
 
     board_command.register(commands)
+    look_command.register(commands, _add_config)
+    metrics_command.register(commands, _add_config)
+    completion.register(commands, _parser)
     commands.add_parser(
         "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"
     )
@@ -133,17 +136,19 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from ..storage.whole_file import write_text
     from .status import read_status
-    from .status_page import render_page
-    from .status_text import render_text
 
     status = read_status(_load(options))
     if options.html:
+        from ..storage.whole_file import write_text
+        from .status_page import render_page
+
         write_text(Path(options.html), render_page(status))
     if options.json:
         sys.stdout.write(json.dumps(status, indent=2) + "\n")
     else:
+        from .status_text import render_text
+
         width = shutil.get_terminal_size((100, 24)).columns
         sys.stdout.write(render_text(status, colour=sys.stdout.isatty(), width=width))
     sys.stdout.flush()
@@ -190,6 +195,8 @@ def _leave(options: argparse.Namespace) -> int:
 
 
 def _machine(options: argparse.Namespace) -> int:
+    from . import power
+
     path = Path(options.config).resolve()
     configuration = load(path)
     base, name = configuration.folder.parent, configuration.folder.name
@@ -210,6 +217,7 @@ def _machine(options: argparse.Namespace) -> int:
 
 def _run_machine(configuration: NodeConfiguration) -> int:
     """Run the machine in this process, marked as such so that its power switch finds it."""
+    from . import power
     from .machine import Machine
 
     mark = str(configuration.folder.resolve())
@@ -231,16 +239,18 @@ def _machine_command(configuration: NodeConfiguration) -> list[str]:
 
 def _lrm(options: argparse.Namespace) -> int:
     from .lrm import LocalDaemon
+    from .power import die_with_parent
 
-    power.die_with_parent()
+    die_with_parent()
     LocalDaemon(load(Path(options.config))).run()
     return WELL
 
 
 def _crm(options: argparse.Namespace) -> int:
     from .crm import ClusterDaemon
+    from .power import die_with_parent
 
-    power.die_with_parent()
+    die_with_parent()
     ClusterDaemon(load(Path(options.config))).run()
     return WELL
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from ..errors import LeaseError, NoAnswerError, StorageError
 from ..manager import cluster, election
-from ..manager.cluster import Intent
+from ..manager.intent import Intent
 from ..manager.seen import FenceReport, PowerReport, Seen
 from ..manager.state import ClusterState
 from ..storage.host_timing import LeaseTiming
@@ -31,6 +31,15 @@ from .network import Network, own_network
 from .notify import Notifier
 from .observer import Observation, Observer
 from .orders import FenceEnd, Orders
+from .telemetry import (
+    FENCE,
+    FENCES_UNDER_WAY,
+    ROUND_TOOK,
+    ROUNDS_THROWN_AWAY,
+    STORAGE_LOOK,
+    Telemetry,
+    telemetry_path,
+)
 
 ROUND = 0.5
 
@@ -66,6 +75,7 @@ class ClusterDaemon:
         self._observer = observer or Observer(configuration, self._storage, self._network, clock)
         self._orders = orders or Orders(configuration, self._wake)
         self._maintenance = MaintenanceBoard(self._storage, clock)
+        self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "crm"), clock)
         self._adopted = False
         self._next_confirmation = 0.0
         self._without_lease = ""
@@ -98,6 +108,8 @@ class ClusterDaemon:
                 if self._state is None:
                     self._give_up_lease()
             notifier.alive()
+            self._telemetry.timed(ROUND_TOOK, self._clock() - begun)
+            self._telemetry.keep()
             self._listen(ROUND - (self._clock() - begun))
         self._give_up_lease()
         log(f"CRM of {self._configuration.node} ends")
@@ -108,6 +120,7 @@ class ClusterDaemon:
         if not self._has_host_lease(begun):
             return
         observation = self._observer.look()
+        self._telemetry.timed(STORAGE_LOOK, observation.took)
         self._collect()
         self._freed_leases.watch()
         if self._state is not None and not self._storage.leases.held(MANAGER_LEASE):
@@ -167,7 +180,12 @@ class ClusterDaemon:
         sooner than its next heartbeat, so that silence since the fence alone says nothing.
         """
         self._powers.extend(self._orders.take_powers())
-        self._held_back.extend(self._orders.take_fences())
+        ended = self._orders.take_fences()
+        for end in ended:
+            result = "confirmed" if end.report.confirmed else "failed"
+            self._telemetry.timed(FENCE, end.ended - end.sent, node=end.report.node, result=result)
+        self._telemetry.set(FENCES_UNDER_WAY, len(self._orders.fencing()))
+        self._held_back.extend(ended)
         waiting: list[FenceEnd] = []
         for end in self._held_back:
             changed = self._observer.changed_at(end.report.node)
@@ -302,6 +320,7 @@ class ClusterDaemon:
         if self._clock() - begun <= LATE:
             return False
         self._trouble = "this node was held up in the middle of a round"
+        self._telemetry.count(ROUNDS_THROWN_AWAY)
         log(f"{self._trouble}; the round is thrown away")
         return True
 

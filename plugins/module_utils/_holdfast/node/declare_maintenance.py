@@ -13,13 +13,12 @@ import getpass
 import os
 import time
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from .. import names
 from ..errors import FormatError, InputError
-from ..manager.maintenance import Maintenance, maintenance_document, told
+from ..manager.maintenance import Maintenance, maintenance_document, time_from_text, told
 from ..manager.state import ClusterState, NodeState
 from ..manager.wanted import Wanted
 from ..result import Result
@@ -123,20 +122,12 @@ def _until(options: Mapping[str, Any], known: Maintenance) -> float:
 
 
 def _time(value: str) -> float:
-    """Return a time in seconds since 1970 from that number or from ISO 8601 with a zone."""
-    expected = "seconds since 1970, or a time with its zone such as 2026-11-21T18:00:00+01:00"
+    """Return the time in *value*, seconds since 1970."""
     try:
-        return float(value)
+        return time_from_text(value)
     except ValueError:
-        pass
-    try:
-        # Python 3.9 and 3.10 do not know the Z.
-        at = datetime.fromisoformat(value[:-1] + "+00:00" if value.endswith("Z") else value)
-    except ValueError:
+        expected = "seconds since 1970, or a time with its zone such as 2026-11-21T18:00:00+01:00"
         raise InputError("until", value, expected) from None
-    if at.tzinfo is None:
-        raise InputError("until", value, expected)
-    return at.timestamp()
 
 
 def _on_the_board(configuration: NodeConfiguration) -> Maintenance | None:

@@ -33,6 +33,16 @@ from .log import log
 from .network import Network, own_network
 from .notify import Notifier
 from .room import node_room
+from .telemetry import (
+    HEARTBEAT_WRITE,
+    JOB,
+    LEASE_FAIL_SECONDS,
+    LEASE_GOOD_AT,
+    LEASE_LOOK,
+    WORKERS_BUSY,
+    Telemetry,
+    telemetry_path,
+)
 from .workers import Workers
 
 ROUND = 0.5
@@ -72,6 +82,7 @@ class LocalDaemon:
         last = self._storage.read_report(self._me.host_id)
         self._report, self._memory = local.resume(last, configuration.node, configuration.boot())
         self._written: Report | None = None
+        self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "lrm"), clock)
         self._pending: list[JobEnd] = []
         self._next_heartbeat = 0.0
         self._state: ClusterState | None = None
@@ -96,20 +107,23 @@ class LocalDaemon:
             self._note_end()
             self.round()
             notifier.alive()
+            self._telemetry.keep()
             self._network.listen(ROUND)
         left = self._report.running()
         log(f"LRM of {self._configuration.node} ends; left running: {', '.join(left) or 'nothing'}")
 
     def round(self) -> None:
         """Look, decide, write, act: once."""
+        begun = self._clock()
         looked = self._lease.look()
         now = self._clock()
+        self._measure_lease(now - begun)
         self._heartbeat(now)
         if looked is None:
             return
         trouble = self._trouble = looked
         self._read()
-        self._pending.extend(self._workers.take_ended())
+        self._take_ended()
         seen = local.LocalSeen(
             now=now,
             wall=time.time(),
@@ -145,6 +159,20 @@ class LocalDaemon:
             log(f"told to end: {self._shutdown or 'systemd does not say why yet'}")
         self._stop = self._stop or self._terms > 1
 
+    def _measure_lease(self, took: float) -> None:
+        """Note how the host lease is, as the decisions of this node see it."""
+        self._telemetry.timed(LEASE_LOOK, took)
+        self._telemetry.set(LEASE_GOOD_AT, self._lease.good_at)
+        self._telemetry.set(LEASE_FAIL_SECONDS, self._lease.fail_seconds)
+
+    def _take_ended(self) -> None:
+        """Take the jobs that have ended."""
+        ended = self._workers.take_ended()
+        for end in ended:
+            self._telemetry.timed(JOB, end.took, kind=end.job.kind.value, outcome=end.outcome.value)
+        self._telemetry.set(WORKERS_BUSY, len(self._workers.busy()))
+        self._pending.extend(ended)
+
     def _heartbeat(self, now: float) -> None:
         """Write this node's block on the whiteboard, once a second."""
         if now < self._next_heartbeat or not self._lease.owns_slot:
@@ -165,10 +193,12 @@ class LocalDaemon:
             maintenance=drained,
             stopped=False,
         )
+        begun = self._clock()
         try:
             self._storage.board.write_host(block)
         except StorageError as error:
             log(f"heartbeat not written: {error}")
+        self._telemetry.timed(HEARTBEAT_WRITE, self._clock() - begun)
 
     def _is_drained(self) -> bool:
         """Return whether this node is in maintenance, as far as the manager has not ended it."""

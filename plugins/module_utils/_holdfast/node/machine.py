@@ -27,11 +27,12 @@ from pathlib import Path
 from ..errors import HoldfastError, LeaseError, StorageError
 from ..manager.local_phase import POWEROFF, REBOOT
 from . import power
-from .configuration import CRM, LRM, MACHINE, NodeConfiguration, make_private
+from .configuration import CRM, EMBEDDED, LRM, MACHINE, NodeConfiguration, make_private
 from .ending import leave_word
 from .log import log
 from .machine_lease import take_machine_lease
 from .network import Network, own_network
+from .telemetry import LEASE_RENEWAL, Telemetry, telemetry_path
 
 TICK = 0.25
 RENEWAL = 1.0
@@ -84,6 +85,7 @@ class Machine:
         self._next_renewal = 0.0
         self._going_down = ""
         self._down_at = math.inf
+        self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "machine"))
 
     def run(self) -> bool:
         """Serve until SIGTERM or SIGINT, then switch everything of this machine off and leave.
@@ -185,6 +187,9 @@ class Machine:
         except (StorageError, LeaseError) as error:
             # The LRM sees it too, and stops the services: it must not die with this process.
             log(f"host lease not renewed: {error}")
+        if self._configuration.backend == EMBEDDED:
+            self._telemetry.timed(LEASE_RENEWAL, time.monotonic() - now)
+            self._telemetry.keep()
 
     def _write_files(self) -> None:
         """Begin as after a power-on: an empty run folder, a new boot, our process id."""

@@ -17,7 +17,7 @@ from ..lease.interface import HostLeaseView, HostState
 from ..manager.hold import in_force
 from ..manager.maintenance import Maintenance, maintenance_document
 from ..manager.policy import policy_document
-from ..manager.report import LocalState, Report
+from ..manager.report import LocalState, Sight
 from ..manager.rules import rule_document
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
 from ..manager.wanted import Wanted
@@ -160,12 +160,12 @@ def global_maintenance(board: Board, state: ClusterState, wanted: Wanted) -> Mai
 
 def _reports(
     configuration: NodeConfiguration, storage: ClusterStorage
-) -> tuple[dict[str, Report], dict[str, str]]:
-    reports: dict[str, Report] = {}
+) -> tuple[dict[str, Sight], dict[str, str]]:
+    reports: dict[str, Sight] = {}
     troubles: dict[str, str] = {}
     for name, member in configuration.members.items():
         try:
-            report = storage.read_report(member.host_id)
+            report = storage.read_sight(member.host_id)
         except StorageError as error:
             troubles[name] = str(error).rstrip(".")
             continue
@@ -174,7 +174,7 @@ def _reports(
     return reports, troubles
 
 
-def _node(name: str, state: ClusterState, wanted: Wanted, report: Report | None) -> dict[str, Any]:
+def _node(name: str, state: ClusterState, wanted: Wanted, report: Sight | None) -> dict[str, Any]:
     status = state.nodes.get(name, NodeStatus())
     maintenance = wanted.maintenance.get(name)
     return {
@@ -190,19 +190,20 @@ def _node(name: str, state: ClusterState, wanted: Wanted, report: Report | None)
 
 
 def _services(
-    state: ClusterState, wanted: Wanted, reports: dict[str, Report]
+    state: ClusterState, wanted: Wanted, reports: dict[str, Sight]
 ) -> dict[str, dict[str, Any]]:
     dead = {name for name, status in state.nodes.items() if status.state is NodeState.OFF}
+    local: dict[str, dict[str, str]] = {}
+    for name, report in sorted(reports.items()):
+        if name not in dead:
+            for service_id, one in report.services.items():
+                local.setdefault(service_id, {})[name] = one
     services: dict[str, dict[str, Any]] = {}
     choices = last_choices(state.events)
     for service_id in sorted({*wanted.services, *state.services}):
         status = state.services.get(service_id, ServiceStatus(ServiceState.PROBE))
         definition = wanted.services.get(service_id)
-        local = {
-            name: report.services[service_id].state.value
-            for name, report in sorted(reports.items())
-            if service_id in report.services and name not in dead
-        }
+        here = local.get(service_id, {})
         services[service_id] = {
             "state": status.state.value,
             "wanted": definition.state if definition is not None else "stopped",
@@ -216,8 +217,8 @@ def _services(
                 {"name": one.name, "agent": one.agent}
                 for one in (definition.resources if definition is not None else ())
             ],
-            "local": local,
-            "running_on": [name for name, one in local.items() if one == LocalState.RUNNING.value],
+            "local": here,
+            "running_on": [name for name, one in here.items() if one == LocalState.RUNNING.value],
         }
     return services
 

@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The status of the cluster as a page: one HTML file that needs nothing else.
 
-It loads nothing, runs no script, and may be mailed or kept as a record.  It is a
-picture of one moment, which it names; it does not become newer by itself.
+It loads nothing and may be mailed or kept as a record: a picture of one moment, which
+it names, without a script.  One that is kept up to date can be left open instead; see
+``status_page_kept.py``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from . import status_page_kept as kept
 from . import status_words as words
+from .status_page_map import anchor, cluster_map
 from .status_page_parts import (
     Column,
     Html,
@@ -22,19 +25,26 @@ from .status_page_parts import (
     table,
 )
 from .status_page_style import style_sheet
+from .status_page_timeline import failovers_overview
 from .status_words import Tone, clean
+
+CARDS_OPEN = 12
+"""Of more nodes than this the cards open on a click: the map shows them all."""
 
 FAILOVERS_OPEN = 3
 """So many failovers stand open; the older ones open on a click."""
 
 
-def render_page(status: dict[str, Any]) -> str:
+def render_page(status: dict[str, Any], *, refresh: float = 0.0) -> str:
     """Return the status as a whole HTML document in UTF-8.
 
-    *status* is what ``read_status`` returns.  Every text in it is escaped.
+    *status* is what ``read_status`` returns.  Every text in it is escaped.  With *refresh*
+    the browser loads the page again after so many seconds, and the page says when it was
+    not written for a while; somebody has to write it as often.
     """
     _tone, verdict = words.verdict(status)
     sections = [
+        _section("Map", cluster_map(status)),
         _section("Nodes and what runs on them", _nodes(status)),
         _section("Services", _services(status)),
         _section("Leases", _leases(status)),
@@ -44,12 +54,13 @@ def render_page(status: dict[str, Any]) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta http-equiv="Content-Security-Policy"'
-        " content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        f'<meta http-equiv="Content-Security-Policy" content="{kept.policy(refresh)}">\n'
+        f"{kept.head(refresh)}"
         f"<title>{escaped(status['cluster'])}: {escaped(verdict)} - holdfast</title>\n"
         f"<style>\n{style_sheet()}</style>\n</head>\n<body>\n"
-        f"{_header(status)}\n<main>\n" + "\n".join(sections) + "\n</main>\n"
-        f"{_footer(status)}\n</body>\n</html>\n"
+        f"{kept.warning(status['at'], refresh)}{_header(status)}\n<main>\n"
+        + "\n".join(sections)
+        + f"\n</main>\n{_footer(status, refresh)}\n{kept.script(refresh)}</body>\n</html>\n"
     )
 
 
@@ -92,7 +103,11 @@ def _nodes(status: dict[str, Any]) -> Html:
     if others:
         title = '<div class="name"><h3>On no node</h3></div>'
         cards.append(Html(f'<li class="card aside">{title}{_runs(others, status)}</li>'))
-    return Html('<ul class="nodes">\n' + "\n".join(cards) + "\n</ul>")
+    grid = '<ul class="nodes">\n' + "\n".join(cards) + "\n</ul>"
+    if len(status["nodes"]) > CARDS_OPEN:
+        summary = f"The cards of all {len(status['nodes'])} nodes"
+        return Html(f"<details><summary>{summary}</summary>\n{grid}\n</details>")
+    return Html(grid)
 
 
 def _node_card(name: str, node: dict[str, Any], status: dict[str, Any]) -> Html:
@@ -112,7 +127,8 @@ def _node_card(name: str, node: dict[str, Any], status: dict[str, Any]) -> Html:
     why = f'<p class="why">{escaped(note)}</p>' if note else ""
     drained = state("maintenance", Tone.WARN) if node["maintenance"] else ""
     return Html(
-        f'<li class="card is-{tone.value}"><div class="name"><h3>{escaped(name)}</h3>'
+        f'<li class="card is-{tone.value}" id="{anchor(name)}">'
+        f'<div class="name"><h3>{escaped(name)}</h3>'
         f"<span>{drained} {state(node['state'], _own_tone(node))}</span></div>"
         f"<dl>{rows}</dl>{why}{_runs(node['services'], status)}</li>"
     )
@@ -223,7 +239,7 @@ def _failovers(status: dict[str, Any]) -> Html:
     if not newest:
         return _nothing("No failover is on record.")
     shown, older = newest[:FAILOVERS_OPEN], newest[FAILOVERS_OPEN:]
-    content = "\n".join(shown)
+    content = f"{failovers_overview(status['failovers'], status['at'])}\n" + "\n".join(shown)
     if older:
         content += (
             f"\n<details><summary>{len(older)} older</summary>\n"
@@ -258,8 +274,11 @@ def _nothing(text: str) -> Html:
     return Html(f'<p class="muted">{escaped(text)}</p>')
 
 
-def _footer(status: dict[str, Any]) -> Html:
+def _footer(status: dict[str, Any], refresh: float) -> Html:
+    renewed = "this page does not renew itself"
+    if refresh:
+        renewed = f'it is loaded again every {refresh:g} s and was read <span id="age">then</span>'
     return Html(
         f"<footer><p>Read from the cluster's storage at {stamp(status['at'])}. All times are UTC"
-        " and all ages count up to that moment; this page does not renew itself.</p></footer>"
+        f" and all ages count up to that moment; {renewed}.</p></footer>"
     )

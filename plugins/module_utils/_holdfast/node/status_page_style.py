@@ -105,6 +105,47 @@ time, dd, td, .number { font-variant-numeric: tabular-nums; }
 .bad { color: var(--bad); background: var(--bad-ground); }
 .quiet { color: var(--quiet); background: var(--quiet-ground); }
 
+.stale { margin: 0; padding: 12px 24px; background: var(--bad-ground); color: var(--text);
+  border-bottom: 3px solid var(--bad); position: sticky; top: 0; }
+.stale strong { color: var(--bad); }
+.stale[hidden] { display: none; }
+.spoken { position: absolute; width: 1px; height: 1px; overflow: hidden;
+  clip-path: inset(50%); white-space: nowrap; }
+a { color: inherit; }
+a:focus-visible, summary:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
+
+.map { display: grid; gap: 8px;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 148px), 1fr)); }
+.tile { position: relative; background: var(--surface); border: 1px solid var(--line);
+  border-left: 4px solid var(--good); border-radius: 6px; padding: 8px 10px; min-width: 0; }
+.tile.is-warn { border-left-color: var(--warn); }
+.tile.is-bad { border-left-color: var(--bad); background: var(--bad-ground); }
+.tile.aside { border-left-color: var(--line); border-style: dashed; background: transparent; }
+.tile a { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 6px;
+  text-decoration: none; }
+.tile a:hover .where { text-decoration: underline; }
+.tile .state { font-size: 12px; line-height: 18px; padding: 0 6px; }
+.tile .where { font-weight: 650; }
+.badge { border: 1px solid var(--muted); color: var(--text); border-radius: 4px;
+  font-size: 11px; line-height: 16px; padding: 0 4px; }
+.marks { display: flex; flex-wrap: wrap; gap: 3px; margin-top: 8px; min-height: 14px; }
+.mark { display: inline-block; width: 14px; height: 14px; border-radius: 3px; font-size: 12px;
+  font-weight: 700; line-height: 13px; text-align: center; border: 1px solid currentColor; }
+.mark.good { background: var(--good); }
+.more { font-size: 12px; line-height: 14px; }
+.legend { display: flex; flex-wrap: wrap; gap: 2px 16px; align-items: center; margin-top: 10px;
+  color: var(--muted); font-size: 13px; }
+.legend .mark { vertical-align: -2px; }
+.legend .key { display: inline-block; width: 14px; height: 10px; border-radius: 2px; }
+.overview { padding: 16px; margin-bottom: 14px; }
+.overview svg { display: block; width: 100%; overflow: visible; }
+.overview svg text { font-size: 13px; fill: var(--text); font-variant-numeric: tabular-nums; }
+.overview svg .axis { fill: var(--muted); font-size: 12px; }
+.overview .track { fill: var(--sunken); }
+.overview .detect { fill: var(--detect); background: var(--detect); }
+.overview .fence { fill: var(--fence); background: var(--fence); }
+.overview .start { fill: var(--start); background: var(--start); }
+
 .nodes { display: grid; gap: 14px;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 264px), 1fr)); }
 .card { background: var(--surface); border: 1px solid var(--line); border-radius: 8px;

@@ -175,7 +175,9 @@ def _table(
             lines.append(_line(row, widths, colour, ""))
             lines += _wrapped(row[-1].text, width, "    ", "    ")
             continue
-        note = textwrap.wrap(row[-1].text, width - offset) or [""]
+        note = [row[-1].text]
+        if len(note[0]) > width - offset:
+            note = textwrap.wrap(note[0], width - offset)
         lines.append(_line(row, widths, colour, note[0]))
         lines += [" " * offset + more for more in note[1:]]
     return lines

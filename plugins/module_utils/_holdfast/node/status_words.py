@@ -66,7 +66,9 @@ def clean(value: object) -> str:
     Reasons hold what agents printed: that must neither drive a terminal nor
     reorder a line.
     """
-    text = "".join(one if one.isprintable() else " " for one in str(value))
+    text = str(value)
+    if not text.isprintable():
+        text = "".join(one if one.isprintable() else " " for one in text)
     return " ".join(text.split())
 
 

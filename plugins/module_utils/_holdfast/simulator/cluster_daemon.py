@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..manager import cluster, election
-from ..manager.cluster import Intent
+from ..manager.intent import Intent
 from ..manager.seen import FenceReport, LeaseSight, NodeSeen, PowerReport, Seen
 from ..manager.state import ClusterState
 from .daemon import ACTING, Daemon

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Optional, TypeVar
 
-from ..manager.cluster import Intent
+from ..manager.intent import Intent
 from ..manager.report import Report
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted

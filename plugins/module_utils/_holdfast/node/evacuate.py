@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Emptying nodes once, and saying where a service would go, for the modules.
+
+Where everything would go is known before anything is asked of the manager, so that a node
+which cannot be emptied stays as it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from .. import names
+from ..errors import HoldfastError, InputError
+from ..manager.requests import MOVE, Request
+from ..manager.state import ClusterState
+from ..manager.wanted import Wanted
+from ..result import Result
+from .await_manager import await_manager
+from .configuration import NodeConfiguration, load
+from .plan_moves import Evacuation, look, plan_evacuation, plan_place
+from .wanted_change import change_wanted
+
+
+def evacuate(options: Mapping[str, Any], check: bool) -> Result:
+    """Move everything off the nodes, as the module ``evacuate`` was told to.
+
+    Raises ``HoldfastError`` naming each service that cannot leave, before anything is
+    changed, unless only a part was asked for.
+    """
+    configuration = load(Path(options["config"]))
+    nodes = _nodes(options["nodes"] or [configuration.node], configuration)
+    state, seen = look(configuration)
+    plan = plan_evacuation(state, seen, nodes)
+    if plan.blocked and not options["partial"]:
+        raise HoldfastError(_cannot(nodes, plan))
+    before = {move.service: move.source for move in plan.moves}
+    after = {move.service: move.target for move in plan.moves}
+    values: dict[str, Any] = {
+        "nodes": nodes,
+        "moves": [asdict(move) for move in plan.moves],
+        "blocked": dict(plan.blocked),
+    }
+    if plan.moves and not check:
+        made = time.time()
+
+        def ask(wanted: Wanted) -> Wanted:
+            for move in plan.moves:
+                if move.service in wanted.services:
+                    request = Request(MOVE, made, move.target, live=options["live"])
+                    wanted = wanted.with_request(move.service, request)
+            return wanted
+
+        change = change_wanted(configuration, ask, check=False)
+        if options["wait"]:
+            state = _wait(configuration, plan, change.after.version, options["timeout"])
+            after = {one: state.services[one].node for one in before if one in state.services}
+    values["placed"] = after
+    return Result(bool(plan.moves), values, before, after)
+
+
+def place_info(options: Mapping[str, Any], check: bool) -> Result:
+    """Return where a service would be started now, as the module ``place_info`` was asked."""
+    configuration = load(Path(options["config"]))
+    service = names.service_id(options["service"])
+    state, seen = look(configuration)
+    choice = plan_place(state, seen, service)
+    status = state.services.get(service)
+    return Result(
+        values={
+            "service": service,
+            "declared": service in seen.wanted.services,
+            "runs_on": status.node if status is not None else "",
+            "node": choice.node,
+            "reason": choice.reason,
+            "rejected": dict(choice.rejected),
+        }
+    )
+
+
+def _nodes(wanted: Sequence[str], configuration: NodeConfiguration) -> list[str]:
+    found = list(dict.fromkeys(names.node_name(one, "nodes") for one in wanted))
+    for node in found:
+        if node not in configuration.members:
+            known = ", ".join(sorted(configuration.members))
+            raise InputError("nodes", node, f"nodes of the cluster ({known})")
+    return found
+
+
+def _cannot(nodes: Sequence[str], plan: Evacuation) -> str:
+    told = "; ".join(f"{service}: {why}" for service, why in plan.blocked.items())
+    return f"Nothing was moved off {', '.join(nodes)}, as not everything can leave. {told}"
+
+
+def _wait(
+    configuration: NodeConfiguration, plan: Evacuation, version: int, timeout: float
+) -> ClusterState:
+    sources = {move.service: move.source for move in plan.moves}
+
+    def left(state: ClusterState) -> list[str]:
+        return [
+            service for service, source in sources.items() if service in state.services_on(source)
+        ]
+
+    def why(state: ClusterState) -> str:
+        told = [f"{one} on {sources[one]} ({state.services[one].reason})" for one in left(state)]
+        return f"These have not left yet: {', '.join(told)}"
+
+    return await_manager(configuration, version, timeout, lambda state: not left(state), why)

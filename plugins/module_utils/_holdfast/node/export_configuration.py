@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The wanted configuration as variables, and how it differs from variables that there are.
+
+An export has each service and rule as the options of the modules ``service`` and ``rule``
+that declare it again, but for the values of secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..manager.hold import in_force
+from ..manager.rules import rule_document
+from ..manager.service import Service, service_document, service_from_options
+from ..manager.state import ClusterState
+from ..manager.wanted import Wanted
+from ..result import Result
+from ..secrets import HIDDEN, without_secrets
+from .cluster_storage import ClusterStorage
+from .configuration import NodeConfiguration, load
+
+ABSENT = "absent"
+
+_DEFAULTS: dict[str, Any] = {
+    **{
+        item.name: list(item.default) if isinstance(item.default, tuple) else item.default
+        for item in fields(Service)
+        if item.default is not MISSING
+    },
+    "strict": False,
+}
+"""What an option counts as that an export leaves out."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One difference: what (``service`` or ``rule``), which, and how it differs."""
+
+    kind: str
+    name: str
+    how: str
+
+
+def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
+    """Export the live configuration, and compare it, as ``configuration_info`` was asked."""
+    configuration = load(Path(options["config"]))
+    wanted = read_configuration(configuration)
+    live = exported(wanted)
+    values: dict[str, Any] = {"version": wanted.version, **live, "drift": []}
+    before = after = None
+    if options["services"] is not None or options["rules"] is not None:
+        asked = {"services": options["services"], "rules": options["rules"]}
+        found = compared(asked, live)
+        values["drift"] = [asdict(one) for one in found]
+        before = _shown(asked)
+        after = {kind: live[kind] for kind in before}
+    return Result(values=values, before=before, after=after)
+
+
+def exported(wanted: Wanted) -> dict[str, list[dict[str, Any]]]:
+    """Return services and rules as options of their modules, sorted by name, without secrets."""
+    services = [service_document(one) for _key, one in sorted(wanted.services.items())]
+    rules = sorted((rule_document(one) for one in wanted.rules()), key=lambda row: row["name"])
+    return {"services": _without_secrets(services), "rules": _without_secrets(rules)}
+
+
+def compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:
+    """Return where what is *live* differs from what is *asked* for; a kind not asked for is not.
+
+    Of an object only the options that are given count.  What a secret is cannot be compared
+    with what is hidden, so that counts as equal.
+    """
+    found: list[Drift] = []
+    for kind, word in (("services", "service"), ("rules", "rule")):
+        if asked.get(kind) is None:
+            continue
+        wanted = {_name(kind, row): _normal(word, row) for row in asked[kind]}
+        present = {row["name"]: row for row in live[kind]}
+        for name, row in wanted.items():
+            if row.get("state") == ABSENT:
+                if name in present:
+                    found.append(Drift(word, name, "in the cluster, but to be absent"))
+                continue
+            if name not in present:
+                found.append(Drift(word, name, "declared nowhere in the cluster"))
+                continue
+            for option, value in row.items():
+                is_now = present[name].get(option, _DEFAULTS.get(option))
+                if not _equal(value, is_now):
+                    (shown,) = _without_secrets([value])
+                    found.append(Drift(word, name, f"{option}: {is_now!r} instead of {shown!r}"))
+        found.extend(
+            Drift(word, name, "only in the cluster") for name in present if name not in wanted
+        )
+    return found
+
+
+def read_configuration(configuration: NodeConfiguration) -> Wanted:
+    """Return the wanted configuration without the maintenances that the manager has ended."""
+    storage = ClusterStorage(configuration)
+    try:
+        state = storage.read_manager() or ClusterState()
+        return in_force(storage.read_wanted()[0], state.ended)
+    finally:
+        storage.close()
+
+
+def _name(kind: str, row: Mapping[str, Any]) -> str:
+    if not row.get("name"):
+        raise InputError(kind, _without_secrets([dict(row)])[0], "a name in each of them")
+    return str(row["name"])
+
+
+def _normal(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are given, each as an export has it."""
+    given = {key: value for key, value in row.items() if value is not None}
+    if kind != "service" or "resources" not in given or given.get("state") == ABSENT:
+        return given
+    whole = service_document(service_from_options(given))
+    return {key: whole.get(key, value) for key, value in given.items()}
+
+
+def _equal(asked: Any, live: Any) -> bool:
+    """Return whether two values are the same, where a hidden one may be any."""
+    if live == HIDDEN:
+        return True
+    if isinstance(asked, Mapping) and isinstance(live, Mapping):
+        keys = {*asked, *live}
+        return all(_equal(asked.get(key), live.get(key)) for key in sorted(keys))
+    if isinstance(asked, (list, tuple)) and isinstance(live, (list, tuple)):
+        return len(asked) == len(live) and all(map(_equal, asked, live))
+    return bool(asked == live)
+
+
+def _shown(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was asked for as it may be shown in a diff."""
+    return {
+        kind: _without_secrets(
+            sorted((_normal(kind[:-1], row) for row in rows), key=lambda row: str(row["name"]))
+        )
+        for kind, rows in asked.items()
+        if rows is not None
+    }
+
+
+def _without_secrets(rows: list[Any]) -> list[Any]:
+    shown = without_secrets(rows)
+    return shown if isinstance(shown, list) else []

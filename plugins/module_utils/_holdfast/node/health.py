@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster's health in one line, as monitoring plugins tell it.
+
+Levels, exit statuses and the form of the line are those of the Monitoring Plugins
+Development Guidelines (Plugin Output, Plugin Return Codes), so that Nagios, Icinga, Zabbix and
+their like can call ``holdfast check`` as it is.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..manager.state import NodeState
+from . import status_words as words
+from .status_words import Tone, clean
+
+if TYPE_CHECKING:
+    # The room of fencing takes longer to load than the answer; most questions need none of it.
+    from ..fence.rehearsal_report import NodeReport
+
+_DAY = 86400.0
+
+
+class Level(enum.IntEnum):
+    """How bad it is; the number is the exit status."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+
+@dataclass(frozen=True)
+class Health:
+    """The worst level, what is said of it, and numbers for graphs."""
+
+    level: Level
+    sentences: tuple[str, ...]
+    figures: Mapping[str, int]
+
+    def line(self) -> str:
+        """Return all of it in one line."""
+        numbers = " ".join(f"{name}={value}" for name, value in self.figures.items())
+        # A bar ends the text for whoever reads the figures.
+        text = " ".join(self.sentences).replace("|", "/")
+        return f"HOLDFAST {self.level.name} - {text}" + (f" | {numbers}" if numbers else "")
+
+
+def judge_health(
+    status: dict[str, Any],
+    rehearsals: Mapping[str, NodeReport] | None = None,
+    max_age: float = 0.0,
+) -> Health:
+    """Return the health of the cluster; *status* is what ``read_status`` returns.
+
+    What is not as it should be is critical.  A cluster or node in maintenance and a failover
+    under way are worth a warning, and so is, with *max_age* days, a node whose fencing was
+    not rehearsed for so long; that a rehearsal failed is critical.
+    """
+    critical = [clean(one) for one in status["problems"]]
+    warnings = _warnings(status)
+    if max_age:
+        from ..fence.rehearsal import FAILS
+        from ..fence.rehearsal_report import NodeReport
+
+        known = rehearsals or {}
+        for node in status["nodes"]:
+            report = known.get(node, NodeReport())
+            if report.verdict == FAILS:
+                critical.append(f"The last rehearsal of the fencing of {node} failed.")
+            elif _newest(report) < status["at"] - max_age * _DAY:
+                warnings.append(f"The fencing of {node} was not rehearsed for {max_age:g} days.")
+    level = Level.CRITICAL if critical else Level.WARNING if warnings else Level.OK
+    well = f"Cluster {clean(status['cluster'])}: {words.summary(status)}; {words.manager(status)}."
+    return Health(level, (*critical, *warnings) or (well,), _figures(status, len(critical)))
+
+
+def unknown(why: str) -> Health:
+    """Return that the health cannot be told, and why."""
+    return Health(Level.UNKNOWN, (why,), {})
+
+
+def _warnings(status: dict[str, Any]) -> list[str]:
+    found = []
+    if status["global_maintenance"]:
+        found.append(f"{words.held(status)} {words.GLOBAL_MAINTENANCE}".strip())
+    for name, node in status["nodes"].items():
+        if node["maintenance"] is not None:
+            found.append(f"Node {clean(name)}: {words.node_note(node, status['at'])}.")
+    for failover in status["failovers"]:
+        if not failover["finished"]:
+            found.append(f"The failover of node {clean(failover['node'])} is under way.")
+    return found
+
+
+def _newest(report: NodeReport) -> float:
+    return max((one.at for one in report.rehearsals), default=0.0)
+
+
+def _figures(status: dict[str, Any], problems: int) -> dict[str, int]:
+    nodes, services = status["nodes"], status["services"]
+    well = (Tone.GOOD, Tone.QUIET)
+    return {
+        "problems": problems,
+        "nodes": len(nodes),
+        "nodes_online": sum(one["state"] == NodeState.ONLINE.value for one in nodes.values()),
+        "services": len(services),
+        "services_as_wanted": sum(
+            words.service_tone(one, nodes) in well for one in services.values()
+        ),
+    }

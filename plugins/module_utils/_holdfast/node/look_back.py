@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looking back: which lines of the history somebody wants, and how each is told.
+
+The record keeps the last events (``manager/state.py``), each written before what it speaks
+of was done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+from ..manager.maintenance import time_from_text, utc
+from ..manager.state import ClusterState
+from . import status_words as words
+from .cluster_storage import ClusterStorage
+from .configuration import NodeConfiguration
+from .history import event_document
+from .status_words import clean
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Which events are wanted; empty and 0 are any.
+
+    *since* is seconds since 1970, *most* how many of the newest.
+    """
+
+    nodes: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    since: float = 0.0
+    most: int = 0
+
+
+def read_history(configuration: NodeConfiguration) -> list[dict[str, Any]]:
+    """Return all events of the manager's record as plain data, the oldest first.
+
+    Raises ``StorageError`` when the storage cannot be read.
+    """
+    storage = ClusterStorage(configuration)
+    try:
+        state = storage.read_manager() or ClusterState()
+    finally:
+        storage.close()
+    return [event_document(event) for event in state.events]
+
+
+def chosen(events: Iterable[dict[str, Any]], wish: Wish) -> list[dict[str, Any]]:
+    """Return the events that are wanted, in their order.
+
+    One that names a node as rejected is about that node too.
+    """
+    found = [event for event in events if _is_wanted(event, wish)]
+    return found[-wish.most :] if wish.most else found
+
+
+def since(text: str, now: float) -> float:
+    """Return a time in seconds since 1970 from a span before *now*, such as 2h, or from a time.
+
+    Raises ``InputError`` for anything else.
+    """
+    span = _SPAN.fullmatch(text)
+    if span is not None:
+        return now - float(span[1]) * _SECONDS[span[2]]
+    try:
+        return time_from_text(text)
+    except ValueError:
+        expected = "a span such as 90s, 30m, 2h or 7d, or a time such as 2026-11-21T18:00:00Z"
+        raise InputError("--since", text, expected) from None
+
+
+def lines(events: Sequence[dict[str, Any]]) -> list[str]:
+    """Return each event in one line, and the nodes that were rejected for a choice below it."""
+    kinds = max((len(clean(event["kind"])) for event in events), default=0)
+    told: list[str] = []
+    for event in events:
+        about = words.event_subject(event)
+        kind = clean(event["kind"])
+        told.append(f"{utc(event['at'])}  {kind:<{kinds}}  {about}: {clean(event['text'])}")
+        told.extend(f"{'':22}not {clean(node)}: {clean(why)}" for node, why in event["rejected"])
+    return told
+
+
+def _is_wanted(event: dict[str, Any], wish: Wish) -> bool:
+    nodes = {event["node"], *(node for node, _why in event["rejected"])}
+    return (
+        (not wish.nodes or bool(nodes & set(wish.nodes)))
+        and (not wish.services or event["service"] in wish.services)
+        and (not wish.kinds or event["kind"] in wish.kinds)
+        and event["at"] >= wish.since
+    )

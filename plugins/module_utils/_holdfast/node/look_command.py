@@ -1,0 +1,204 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``holdfast watch``, ``history``, ``check``, ``list``: ways to look at the cluster.
+
+Exit status: 0, or 2 when the question could not be answered; of ``check`` those of
+monitoring plugins: 0 well, 1 a warning, 2 critical, 3 not known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from ..errors import HoldfastError, InputError
+from .configuration import NodeConfiguration, load
+
+WELL = 0
+EVERY = 2.0
+LEAST_EVERY = 0.2
+
+_ENTER = "\x1b[?1049h\x1b[?25l"
+_LEAVE = "\x1b[?25h\x1b[?1049l"
+_AGAIN = "\x1b[H"
+_TO_LINE_END = "\x1b[K"
+_TO_SCREEN_END = "\x1b[J"
+"""Of a terminal: another screen without a cursor and back, its beginning, and clearing."""
+
+
+def register(commands: Any, add_config: Any) -> None:
+    """Add the commands to the subparsers *commands*; *add_config* adds the option ``--config``."""
+    watch = commands.add_parser("watch", help="show the cluster and what changes, until Ctrl-C")
+    add_config(watch)
+    watch.add_argument(
+        "--every", type=float, default=EVERY, metavar="SECONDS", help=f"look so often ({EVERY:g})"
+    )
+    watch.add_argument("--html", metavar="FILE", help="keep a status page in FILE up to date")
+    watch.add_argument("--times", type=int, default=0, metavar="N", help="end after N looks")
+    watch.set_defaults(act=_watch)
+
+    history = commands.add_parser("history", help="show what the manager did, and why")
+    add_config(history)
+    for name, what in (("node", "about a node"), ("service", "about a service")):
+        history.add_argument(
+            f"--{name}", action="append", default=[], metavar="NAME", help=f"{what}; repeatable"
+        )
+    history.add_argument(
+        "--kind", action="append", default=[], metavar="KIND", help="such as fence; repeatable"
+    )
+    history.add_argument(
+        "--since", metavar="WHEN", help="a span such as 2h, or a time such as 2026-11-21T18:00:00Z"
+    )
+    history.add_argument("--last", type=int, default=0, metavar="N", help="the newest N only")
+    history.add_argument("--json", action="store_true", help="print plain data for programs")
+    history.set_defaults(act=_history)
+
+    check = commands.add_parser("check", help="one line and an exit status for monitoring")
+    add_config(check)
+    check.add_argument(
+        "--rehearsal-age", type=float, default=0.0, metavar="DAYS", help="warn of older rehearsals"
+    )
+    check.add_argument("--rehearsals", metavar="FILE", help="their report, if not the usual")
+    check.set_defaults(act=_check)
+
+    list_ = commands.add_parser("list", help="list names, one in a line")
+    list_.add_argument("what", choices=("nodes", "services", "online", "manager"))
+    add_config(list_)
+    list_.set_defaults(act=_list)
+
+
+def _watch(options: argparse.Namespace) -> int:
+    if options.every < LEAST_EVERY:
+        raise InputError("--every", options.every, f"at least {LEAST_EVERY:g} seconds")
+    configuration = _load(options)
+    terminal = sys.stdout.isatty()
+    try:
+        if terminal:
+            sys.stdout.write(_ENTER)
+        _go_on_looking(configuration, options, terminal)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if terminal:
+            sys.stdout.write(_LEAVE)
+            sys.stdout.flush()
+    return WELL
+
+
+def _go_on_looking(
+    configuration: NodeConfiguration, options: argparse.Namespace, terminal: bool
+) -> None:
+    """Look, tell, and wait, until that was done often enough."""
+    from ..storage.whole_file import write_text
+    from .status import read_status
+    from .status_page import render_page
+    from .watch import changes
+
+    before: dict[str, Any] | None = None
+    looks, trouble = 0, ""
+    while True:
+        status: dict[str, Any] | None = None
+        try:
+            status = read_status(configuration)
+            if options.html:
+                write_text(Path(options.html), render_page(status, refresh=options.every))
+            error_text = ""
+        except HoldfastError as error:
+            error_text = str(error)
+        if terminal:
+            _show(status, error_text, options.every)
+        else:
+            told = [f"holdfast: {error_text}"] if error_text and error_text != trouble else []
+            told += changes(before, status) if status is not None else []
+            sys.stdout.write("".join(f"{line}\n" for line in told))
+        sys.stdout.flush()
+        before, trouble = status or before, error_text
+        looks += 1
+        if looks == options.times:
+            return
+        time.sleep(options.every)
+
+
+def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
+    """Draw the whole screen anew, over what is on it, so that it does not flicker."""
+    from .status_text import render_text
+    from .watch import screen
+
+    size = shutil.get_terminal_size((100, 24))
+    parts = [f"Every {every:g} s; Ctrl-C ends."]
+    if error_text:
+        parts.append(f"holdfast: {error_text}")
+    if status is not None:
+        parts.append(render_text(status, colour=True, width=size.columns))
+    shown = screen("\n".join(parts), size.lines)
+    drawn = f"{_TO_LINE_END}\r\n".join(shown.splitlines())
+    sys.stdout.write(f"{_AGAIN}{drawn}{_TO_LINE_END}{_TO_SCREEN_END}")
+
+
+def _history(options: argparse.Namespace) -> int:
+    from .look_back import Wish, chosen, lines, read_history, since
+
+    if options.last < 0:
+        raise InputError("--last", options.last, "a number of events")
+    wish = Wish(
+        tuple(options.node),
+        tuple(options.service),
+        tuple(options.kind),
+        since(options.since, time.time()) if options.since else 0.0,
+        options.last,
+    )
+    events = chosen(read_history(_load(options)), wish)
+    if options.json:
+        sys.stdout.write(json.dumps(events, indent=2) + "\n")
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in lines(events)))
+    return WELL
+
+
+def _check(options: argparse.Namespace) -> int:
+    from .health import judge_health, unknown
+    from .metrics import DEFAULT_REPORT
+    from .status import read_status
+
+    try:
+        report = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
+        known = None
+        if options.rehearsal_age:
+            from ..fence.rehearsal_report import load_report
+
+            known = load_report(report)
+        health = judge_health(read_status(_load(options)), known, options.rehearsal_age)
+    except HoldfastError as error:
+        health = unknown(str(error))
+    sys.stdout.write(health.line() + "\n")
+    return int(health.level)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from .as_inventory import MANAGER, ONLINE, inventory_groups
+
+    configuration = _load(options)
+    if options.what == "nodes":
+        # Known without any storage.
+        names = sorted(configuration.members)
+    else:
+        from .status import read_status
+
+        status = read_status(configuration)
+        groups = {"online": ONLINE, "manager": MANAGER}
+        names = (
+            sorted(status["services"])
+            if options.what == "services"
+            else inventory_groups(status)[groups[options.what]]
+        )
+    sys.stdout.write("".join(f"{name}\n" for name in names))
+    return WELL
+
+
+def _load(options: argparse.Namespace) -> NodeConfiguration:
+    return load(Path(options.config))

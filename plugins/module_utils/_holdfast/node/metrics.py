@@ -1,0 +1,261 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node tells Prometheus, for the folder from which its node exporter reads text files.
+
+It is made of the cluster's status, of what this node's daemons measured, and of the report of
+the last fence rehearsals.  While the storage cannot be read, what is known without it is told
+all the same, and that it cannot be read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from ..errors import HoldfastError
+from ..lease.interface import HostState
+from ..manager.state import NodeState
+from . import metrics_catalogue as catalogue
+from . import telemetry
+from .configuration import NodeConfiguration
+from .failover_timeline import phases
+from .metrics_format import Metric, Sample, render_metrics
+from .status import UNHELD, read_status
+from .telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path
+
+if TYPE_CHECKING:
+    # The room of fencing takes longer to load than all the rest; it is only used for a report.
+    from ..fence.rehearsal_report import NodeReport
+
+DEFAULT_REPORT = Path("/var/lib/holdfast/fence-rehearsal.json")
+"""Where the module ``fence_rehearsal`` keeps its report unless it is told otherwise."""
+
+DAEMONS = ("lrm", "crm")
+MACHINE = "machine"
+LATE = 4 * EVERY
+"""A daemon that left no measurements for so many seconds hangs, or is gone."""
+
+_SPANS = {
+    telemetry.LEASE_LOOK: catalogue.LEASE_LOOK,
+    telemetry.LEASE_RENEWAL: catalogue.RENEWAL,
+    telemetry.HEARTBEAT_WRITE: catalogue.HEARTBEAT,
+    telemetry.STORAGE_LOOK: catalogue.STORAGE_LOOK,
+    telemetry.ROUND_TOOK: catalogue.ROUND,
+    telemetry.JOB: catalogue.JOB,
+    telemetry.FENCE: catalogue.FENCE,
+}
+_VALUES = {
+    telemetry.ROUNDS_THROWN_AWAY: catalogue.THROWN_AWAY,
+    telemetry.WORKERS_BUSY: catalogue.WORKERS_BUSY,
+    telemetry.FENCES_UNDER_WAY: catalogue.FENCES_UNDER_WAY,
+}
+_LEASE_STATES = (*(state.value for state in HostState), UNHELD)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What metrics are made of; *status* is None while the storage cannot be read.
+
+    *measured* is by daemon; *now* is monotonic seconds, *wall* seconds since 1970.
+    """
+
+    node: str
+    status: dict[str, Any] | None
+    measured: dict[str, Measured | None]
+    rehearsals: dict[str, NodeReport]
+    now: float
+    wall: float
+
+
+def node_metrics(
+    configuration: NodeConfiguration,
+    report: Path = DEFAULT_REPORT,
+    *,
+    whole_cluster: bool = False,
+    clock: Callable[[], float] = time.monotonic,
+    wall_clock: Callable[[], float] = time.time,
+) -> str:
+    """Return the metrics of this node in the Prometheus text format.
+
+    Those of the whole cluster are told by the manager's node alone, so that they are
+    not stored once for each node; by each while there is none, or with *whole_cluster*.
+    A *report* that cannot be read counts as none.
+    """
+    try:
+        status: dict[str, Any] | None = read_status(configuration)
+    except HoldfastError:
+        status = None
+    rehearsals = _rehearsals(report)
+    now = clock()
+    measured = {
+        daemon: read_telemetry(telemetry_path(configuration.run_directory, daemon), now)
+        for daemon in (*DAEMONS, MACHINE)
+    }
+    known = Known(configuration.node, status, measured, rehearsals, now, wall_clock())
+    return render_metrics(
+        catalogue.PREFIX,
+        catalogue.CATALOGUE,
+        samples(known, whole_cluster=whole_cluster),
+        {"cluster": configuration.cluster},
+    )
+
+
+def samples(known: Known, *, whole_cluster: bool = False) -> list[Sample]:
+    """Return all numbers of a node, and of the cluster where this node is to tell them."""
+    found = [
+        Sample(catalogue.BUILD, 1, {"version": __version__}),
+        Sample(catalogue.READABLE, known.status is not None),
+        Sample(catalogue.WRITTEN, known.wall),
+        *_daemon_samples(known),
+        *_rehearsal_samples(known.rehearsals),
+    ]
+    if known.status is None:
+        return found
+    manager = known.status["manager"]
+    found.append(Sample(catalogue.IS_MANAGER, bool(manager["active"]) and _is_manager(known)))
+    if manager["active"] is not None:
+        found.append(Sample(catalogue.MANAGER_HELD, manager["active"]))
+    if whole_cluster or not manager["active"] or _is_manager(known):
+        found.extend(cluster_samples(known.status))
+    return found
+
+
+def cluster_samples(status: dict[str, Any]) -> Iterator[Sample]:
+    """Return the numbers of the whole cluster; *status* is what ``read_status`` returns."""
+    hold = status["maintenance"]
+    yield Sample(catalogue.PROBLEMS, len(status["problems"]))
+    yield Sample(catalogue.UNDER_WAY, len(status["under_way"]))
+    yield Sample(catalogue.HELD, status["global_maintenance"])
+    if hold is not None:
+        yield Sample(catalogue.HELD_UNTIL, hold["until"])
+    yield Sample(catalogue.CONFIGURATION, status["config_version"])
+    yield Sample(catalogue.EPOCH, status["manager"]["epoch"])
+    for name, node in status["nodes"].items():
+        yield from _node_samples(name, node)
+    yield from _service_samples(status["services"])
+    yield from _failover_samples(status)
+
+
+def _rehearsals(report: Path) -> dict[str, NodeReport]:
+    if not report.exists():
+        return {}
+    from ..fence.rehearsal_report import load_report
+
+    try:
+        return load_report(report)
+    except HoldfastError:
+        return {}
+
+
+def _is_manager(known: Known) -> bool:
+    return known.status is not None and known.status["manager"]["node"] == known.node
+
+
+def _daemon_samples(known: Known) -> Iterator[Sample]:
+    for daemon in DAEMONS:
+        measured = known.measured.get(daemon)
+        up = measured is not None and known.now - measured.kept_at <= LATE
+        yield Sample(catalogue.DAEMON_UP, up, {"daemon": daemon})
+    yield from _lease_samples(known.measured.get("lrm"), known.now)
+    for measured in known.measured.values():
+        if measured is not None:
+            yield from _measured_samples(measured)
+
+
+def _lease_samples(measured: Measured | None, now: float) -> Iterator[Sample]:
+    """Return age and margin of the lease at this moment, also when the LRM hangs since."""
+    values = measured.values if measured is not None else {}
+    good_at = values.get((telemetry.LEASE_GOOD_AT, ()))
+    fail_seconds = values.get((telemetry.LEASE_FAIL_SECONDS, ()))
+    if good_at is None or fail_seconds is None:
+        return
+    age = max(0.0, now - good_at)
+    yield Sample(catalogue.LEASE_AGE, age)
+    yield Sample(catalogue.LEASE_MARGIN, fail_seconds - age)
+
+
+def _measured_samples(measured: Measured) -> Iterator[Sample]:
+    for (name, labels), value in sorted(measured.values.items()):
+        if name in _VALUES:
+            yield Sample(_VALUES[name], value, dict(labels))
+    for (name, labels), span in sorted(measured.spans.items(), key=lambda row: row[0]):
+        if name in _SPANS:
+            yield from _span_samples(_SPANS[name], labels, span)
+        if name == telemetry.FENCE:
+            yield Sample(catalogue.FENCE_ATTEMPTS, span.count, dict(labels))
+        if name == telemetry.LEASE_RENEWAL:
+            yield Sample(catalogue.RENEWAL_LAST, span.last)
+
+
+def _span_samples(metric: Metric, labels: Labels, span: Span) -> Iterable[Sample]:
+    return (
+        Sample(metric, span.total, dict(labels), "_sum"),
+        Sample(metric, span.count, dict(labels), "_count"),
+    )
+
+
+def _rehearsal_samples(rehearsals: dict[str, NodeReport]) -> Iterator[Sample]:
+    for node, report in sorted(rehearsals.items()):
+        newest: dict[str, float] = {}
+        for rehearsal in report.rehearsals:
+            newest[rehearsal.manner] = max(newest.get(rehearsal.manner, 0.0), rehearsal.at)
+        for manner, at in sorted(newest.items()):
+            yield Sample(catalogue.REHEARSAL, at, {"node": node, "manner": manner})
+        if report.rehearsals:
+            from ..fence.rehearsal import FAILS
+
+            yield Sample(catalogue.REHEARSAL_WORKS, report.verdict != FAILS, {"node": node})
+
+
+def _node_samples(name: str, node: dict[str, Any]) -> Iterator[Sample]:
+    labels = {"node": name}
+    for state in NodeState:
+        yield Sample(
+            catalogue.NODE_STATE, node["state"] == state.value, {**labels, "state": state.value}
+        )
+    if node["since"]:
+        yield Sample(catalogue.NODE_SINCE, node["since"], labels)
+    yield Sample(catalogue.NODE_MAINTENANCE, node["maintenance"] is not None, labels)
+    yield Sample(catalogue.NODE_SCORE, node["score"], labels)
+    yield Sample(catalogue.NODE_SERVICES, len(node["services"]), labels)
+    yield Sample(catalogue.NODE_PROBLEM, bool(node["problem"]), labels)
+    for state_ in _LEASE_STATES:
+        here = node["host_lease"]["state"] == state_
+        yield Sample(catalogue.NODE_LEASE, here, {**labels, "state": state_})
+
+
+def _service_samples(services: dict[str, Any]) -> Iterator[Sample]:
+    counts: dict[str, int] = {}
+    for service in services.values():
+        counts[service["state"]] = counts.get(service["state"], 0) + 1
+    for state, count in sorted(counts.items()):
+        yield Sample(catalogue.SERVICES, count, {"state": state})
+    for service_id, service in services.items():
+        right = service["state"] == service["wanted"] and len(service["running_on"]) <= 1
+        yield Sample(catalogue.SERVICE_RIGHT, right, {"service": service_id})
+        where = {"service": service_id, "node": service["node"]}
+        told = {**where, "state": service["state"], "wanted": service["wanted"]}
+        yield Sample(catalogue.SERVICE_INFO, 1, told)
+
+
+def _failover_samples(status: dict[str, Any]) -> Iterator[Sample]:
+    last: dict[str, dict[str, Any]] = {}
+    for failover in status["failovers"]:
+        if failover["finished"] and "confirmed" in failover["seconds"]:
+            last[failover["node"]] = failover
+    open_ = sum(1 for failover in status["failovers"] if not failover["finished"])
+    yield Sample(catalogue.FAILOVERS_OPEN, open_)
+    for node, failover in sorted(last.items()):
+        labels = {"node": node}
+        yield Sample(catalogue.FAILOVER_AT, failover["last_heartbeat"], labels)
+        yield Sample(catalogue.FAILOVER_SERVICES, len(failover["services"]), labels)
+        took: dict[str, float] = {"total": 0.0}
+        for phase in phases(failover, status["at"]):
+            took[phase.kind.value] = max(took.get(phase.kind.value, 0.0), phase.seconds)
+            took["total"] = max(took["total"], phase.end)
+        for kind, seconds in took.items():
+            yield Sample(catalogue.FAILOVER_TOOK, seconds, {**labels, "phase": kind})

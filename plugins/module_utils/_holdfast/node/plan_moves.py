@@ -1,0 +1,112 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where services would go: from nodes that are emptied, or a new one for the first time.
+
+The manager's own choice is asked, with the nodes to be emptied out of use, one service after
+the other, so that each finds those before it where they will be.  So the plan is what the
+manager would do at this moment; what changes meanwhile is its to decide.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..errors import StorageError
+from ..manager.choice import Choice, better_place, choose
+from ..manager.hold import in_force
+from ..manager.maintenance import Maintenance
+from ..manager.report import Report
+from ..manager.seen import NodeSeen, Seen
+from ..manager.state import ClusterState, ServiceState, ServiceStatus
+from ..manager.wanted import Wanted
+from .cluster_storage import ClusterStorage
+from .configuration import NodeConfiguration
+
+EMPTIED = Maintenance("to be emptied")
+
+
+@dataclass(frozen=True)
+class Move:
+    """One service's way from a node to another, and why it is that one."""
+
+    service: str
+    source: str
+    target: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Evacuation:
+    """What leaves the nodes, in this order, and why each of the others cannot."""
+
+    moves: tuple[Move, ...] = ()
+    blocked: Mapping[str, str] = field(default_factory=dict)
+
+
+def look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
+    """Return what the manager holds, and what it sees of each node by its record on storage.
+
+    Raises ``StorageError`` when the storage cannot be read.
+    """
+    storage = ClusterStorage(configuration)
+    try:
+        state = storage.read_manager() or ClusterState()
+        declared, slot = storage.read_wanted()
+        nodes = {
+            name: NodeSeen(0.0, report=_report(storage, member.host_id))
+            for name, member in configuration.members.items()
+        }
+    finally:
+        storage.close()
+    wanted = in_force(declared, state.ended)
+    return state, Seen(time.monotonic(), time.time(), wanted, slot, nodes)
+
+
+def plan_evacuation(state: ClusterState, seen: Seen, nodes: Sequence[str]) -> Evacuation:
+    """Return how *nodes* would be emptied; a service that is not running well is blocked."""
+    wanted = seen.wanted
+    for node in nodes:
+        wanted = wanted.with_maintenance(node, wanted.maintenance.get(node, EMPTIED))
+    seen = replace(seen, wanted=wanted)
+    moves: list[Move] = []
+    blocked: dict[str, str] = {}
+    for source in nodes:
+        for service_id in state.services_on(source):
+            status = state.services[service_id]
+            why = _why_not(service_id, status, source, wanted)
+            choice = None if why else better_place(service_id, state, seen)
+            if choice is None or not choice.node:
+                blocked[service_id] = why or (choice.reason if choice else "it may stay there")
+                continue
+            moves.append(Move(service_id, source, choice.node, choice.reason))
+            moved = replace(status, node=choice.node, target="")
+            state = state.with_service(service_id, moved)
+    return Evacuation(tuple(moves), blocked)
+
+
+def plan_place(state: ClusterState, seen: Seen, service_id: str) -> Choice:
+    """Return where a service would be started now, whether it is declared or not."""
+    if service_id not in state.services:
+        state = state.with_service(service_id, ServiceStatus(ServiceState.STOPPED))
+    return choose(service_id, state, seen)
+
+
+def _why_not(service_id: str, status: ServiceStatus, source: str, wanted: Wanted) -> str:
+    """Return why a service cannot be moved by a request at all, or nothing."""
+    if status.node != source:
+        return f"it is on its way there from {status.node}"
+    if status.state is not ServiceState.STARTED:
+        return f"it is in the state {status.state.value}: {status.reason or 'no reason known'}"
+    definition = wanted.services.get(service_id)
+    if definition is not None and definition.ignored:
+        return "it is declared to be ignored"
+    return ""
+
+
+def _report(storage: ClusterStorage, host_id: int) -> Report | None:
+    try:
+        return storage.read_report(host_id)
+    except StorageError:
+        return None

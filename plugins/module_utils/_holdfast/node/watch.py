@@ -1,0 +1,50 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Watching a cluster: what changed from one status to the next, in lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..manager.maintenance import utc
+from . import status_words as words
+from .status_words import clean
+
+
+def changes(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
+    """Return what is new in the status *after*, one line each with its time, the oldest first.
+
+    New are events, problems that came and that went, and another manager.  Without a status
+    *before* the first line says how the cluster is, and nothing older is told.
+    """
+    at = utc(after["at"])
+    if before is None:
+        _tone, verdict = words.verdict(after)
+        first = f"{at}  cluster {clean(after['cluster'])}: {verdict}; {words.summary(after)}"
+        return [first, *(f"{at}  problem: {clean(one)}" for one in after["problems"])]
+    known = [_key(event) for event in before["events"]]
+    told = [
+        f"{utc(event['at'])}  {clean(event['kind'])}  {words.event_subject(event)}:"
+        f" {clean(event['text'])}"
+        for event in after["events"]
+        if _key(event) not in known
+    ]
+    if words.manager(before) != words.manager(after):
+        told.append(f"{at}  {words.manager(after)}")
+    old, new = before["problems"], after["problems"]
+    told.extend(f"{at}  problem: {clean(one)}" for one in new if one not in old)
+    told.extend(f"{at}  no longer: {clean(one)}" for one in old if one not in new)
+    return told
+
+
+def screen(text: str, height: int) -> str:
+    """Return what of *text* fits on a screen, with its last line saying what does not."""
+    lines = text.splitlines()
+    if len(lines) <= height:
+        return "\n".join(lines)
+    left = len(lines) - height + 1
+    return "\n".join([*lines[: height - 1], f"... {left} more lines; holdfast status shows all"])
+
+
+def _key(event: dict[str, Any]) -> tuple[Any, ...]:
+    return (event["at"], event["kind"], event["node"], event["service"], event["text"])

@@ -1,0 +1,123 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: configuration_info
+short_description: Export what a cluster is to do, and say how it differs from variables
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Returns each declared service and rule as the options of M(holdfast.ha.service) and
+    M(holdfast.ha.rule) that declare it again. Values of secrets are hidden.
+  - With O(services) or O(rules) it also says where the cluster differs from them, and shows that as
+    the difference of the task.
+extends_documentation_fragment:
+  - holdfast.ha.attributes.info_module
+  - holdfast.ha.node
+attributes:
+  diff_mode:
+    support: full
+    description: Shows what is asked for as before and what is live as after.
+options:
+  services:
+    description:
+      - The services that there are to be, as options of M(holdfast.ha.service). Only options that
+        are given are compared. A hidden secret counts as equal.
+    type: list
+    elements: dict
+  rules:
+    description:
+      - The rules that there are to be, as options of M(holdfast.ha.rule).
+    type: list
+    elements: dict
+seealso:
+  - module: holdfast.ha.configuration_backup
+  - module: holdfast.ha.cluster_info
+"""
+
+EXAMPLES = r"""
+- name: Does the cluster do what the inventory says?
+  holdfast.ha.configuration_info:
+    services: "{{ ha_services }}"
+    rules: "{{ ha_rules }}"
+  register: live
+
+- name: Fail if not
+  ansible.builtin.assert:
+    that: live.drift == []
+"""
+
+RETURN = r"""
+version:
+  description: The version of the wanted configuration.
+  returned: success
+  type: int
+  sample: 14
+services:
+  description: The declared services.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - {name: web, state: started, resources: [{name: server, agent: ocf:heartbeat:nginx}]}
+rules:
+  description: The declared rules.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - {name: apart, services: [web, db], affinity: apart}
+drift:
+  description: Where the cluster differs from what was asked for; empty is none, or nothing asked.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    kind:
+      description: V(service) or V(rule).
+      type: str
+    name:
+      description: Which.
+      type: str
+    how:
+      description: How it differs.
+      type: str
+  sample:
+    - {kind: service, name: web, how: "max_restart: 3 instead of 1"}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._holdfast.node.export_configuration import configuration_info
+from ..module_utils._module import NODE_OPTIONS, Options, hide_agent_secrets, run
+
+OPTIONS = NODE_OPTIONS.merge(
+    Options(
+        argument_spec={
+            "services": {"type": "list", "elements": "dict"},
+            "rules": {"type": "list", "elements": "dict"},
+        }
+    )
+)
+
+
+def _hide(module: AnsibleModule) -> None:
+    for service in module.params["services"] or ():
+        for row in service.get("resources") or ():
+            if isinstance(row, dict):
+                hide_agent_secrets(module, row.get("parameters"))
+
+
+def main() -> None:
+    """Run the module."""
+    run(OPTIONS, configuration_info, prepare=_hide)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: configuration_restore
+short_description: Declare again what a backup has
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Declares the services and rules of a file that M(holdfast.ha.configuration_backup) wrote, in one
+    change. What the file does not have stays as it is, unless O(exact=true).
+  - Maintenances of nodes and of the cluster are of their moment and are not restored.
+  - A service that runs in another form is restarted by the manager in that of the file.
+extends_documentation_fragment:
+  - holdfast.ha.attributes
+  - holdfast.ha.node
+options:
+  path:
+    description:
+      - Absolute path of the file on the node. Nobody but its owner may be able to write it.
+    type: path
+    required: true
+  exact:
+    description:
+      - Also remove the services and rules that the file does not have. Removed services are
+        stopped.
+    type: bool
+    default: false
+seealso:
+  - module: holdfast.ha.configuration_backup
+"""
+
+EXAMPLES = r"""
+- name: What would be restored?
+  holdfast.ha.configuration_restore:
+    path: /var/backups/holdfast.json
+  check_mode: true
+  diff: true
+
+- name: Restore it
+  holdfast.ha.configuration_restore:
+    path: /var/backups/holdfast.json
+"""
+
+RETURN = r"""
+version:
+  description: The version of the wanted configuration.
+  returned: success
+  type: int
+  sample: 15
+differences:
+  description:
+    - How the cluster differed from what it is to do now, as
+      RV(holdfast.ha.configuration_info#module:drift) says it.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - {kind: service, name: web, how: declared nowhere in the cluster}
+"""
+
+from ..module_utils._holdfast.node.backup_configuration import restore
+from ..module_utils._module import NODE_OPTIONS, Options, run
+
+OPTIONS = NODE_OPTIONS.merge(
+    Options(
+        argument_spec={
+            "path": {"type": "path", "required": True},
+            "exact": {"type": "bool", "default": False},
+        }
+    )
+)
+
+
+def main() -> None:
+    """Run the module."""
+    run(OPTIONS, restore)
+
+
+if __name__ == "__main__":
+    main()

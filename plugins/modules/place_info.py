@@ -1,0 +1,89 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: place_info
+short_description: Say where a service would be started now, and why
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Asks for the manager's own choice of a node for a service, declared or not, as the cluster is at
+    this moment. Nothing is changed.
+extends_documentation_fragment:
+  - holdfast.ha.attributes.info_module
+  - holdfast.ha.node
+options:
+  service:
+    description:
+      - The id of the service. Rules that name it count, also where it is not declared yet.
+    type: str
+    required: true
+seealso:
+  - module: holdfast.ha.service
+  - module: holdfast.ha.evacuate
+"""
+
+EXAMPLES = r"""
+- name: Where would the new service go?
+  holdfast.ha.place_info:
+    service: db
+  register: place
+
+- name: Go on only if there is a place
+  ansible.builtin.assert:
+    that: place.node != ''
+    fail_msg: "{{ place.reason }}"
+"""
+
+RETURN = r"""
+service:
+  description: The service.
+  returned: success
+  type: str
+  sample: db
+declared:
+  description: Whether the service is declared.
+  returned: success
+  type: bool
+  sample: false
+runs_on:
+  description: The node on which it is now, empty for none.
+  returned: success
+  type: str
+  sample: ""
+node:
+  description: The node that would be chosen, empty if none can take it.
+  returned: success
+  type: str
+  sample: n2
+reason:
+  description: Why it is that node, or why there is none.
+  returned: success
+  type: str
+  sample: of n1, n2 it has the fewest services (3)
+rejected:
+  description: Why each other node is out of the question.
+  returned: success
+  type: dict
+  sample: {n3: it is in maintenance}
+"""
+
+from ..module_utils._holdfast.node.evacuate import place_info
+from ..module_utils._module import NODE_OPTIONS, Options, run
+
+OPTIONS = NODE_OPTIONS.merge(Options(argument_spec={"service": {"type": "str", "required": True}}))
+
+
+def main() -> None:
+    """Run the module."""
+    run(OPTIONS, place_info)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The alert rules and the dashboard: they name metrics that there are, load, and fire in time."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    metrics_catalogue as catalogue,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics_format import Kind
+
+MONITORING = Path(__file__).resolve().parents[3] / "extensions" / "monitoring"
+ALERTS = MONITORING / "alerts.yml"
+COLUMNS = 24
+"""How wide a dashboard of Grafana is."""
+
+
+def rules():
+    (group,) = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+    return group["rules"]
+
+
+def dashboard():
+    return json.loads((MONITORING / "grafana-dashboard.json").read_text(encoding="utf-8"))
+
+
+def queries():
+    """Return what the dashboard asks, with its variables set."""
+    board = dashboard()
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    asked += [one["expr"] for one in board["annotations"]["list"]]
+    return [one.replace("$__rate_interval", "5m").replace("$cluster", "demo") for one in asked]
+
+
+def series():
+    """Return the name of every series that there can be."""
+    found = set()
+    for metric in catalogue.CATALOGUE:
+        ends = ("_sum", "_count") if metric.kind is Kind.SUMMARY else ("",)
+        found.update(f"{catalogue.PREFIX}{metric.name}{end}" for end in ends)
+    return found
+
+
+def promtool(*words):
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.skip("promtool is not installed")
+    return subprocess.run(
+        [program, *map(str, words)], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_alerts_and_dashboard_name_metrics_that_there_are():
+    asked = [*queries(), *(rule["expr"] for rule in rules())]
+    named = {name for text in asked for name in re.findall(r"\bholdfast_[a-z_]+", text)}
+    assert len(named) > 20
+    assert named <= series()
+
+
+def test_each_alert_says_what_is_wrong_and_how_bad_it_is():
+    for rule in rules():
+        assert rule["alert"].startswith("Holdfast")
+        assert rule["labels"]["severity"] in ("warning", "critical")
+        assert set(rule["annotations"]) == {"summary", "description"}
+
+
+def test_the_panels_of_the_dashboard_lie_side_by_side():
+    panels = dashboard()["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= COLUMNS
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken, panel["title"]
+        taken |= cells
+
+
+def test_the_dashboard_asks_only_for_the_cluster_that_was_chosen():
+    board = dashboard()
+    assert [one["name"] for one in board["templating"]["list"]] == ["datasource", "cluster"]
+    for query in queries():
+        for selected in re.findall(r"holdfast_[a-z_]+(\{[^}]*\})?", query):
+            assert 'cluster="demo"' in selected
+
+
+def test_prometheus_takes_the_alerts():
+    checked = promtool("check", "rules", ALERTS)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_prometheus_takes_what_the_dashboard_asks(tmp_path):
+    recorded = [{"record": f"t:q{at}", "expr": query} for at, query in enumerate(queries())]
+    path = tmp_path / "rules.yml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": recorded}]}))
+    checked = promtool("check", "rules", path)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+FIRING = {
+    "HoldfastNoManager": {'holdfast_manager_lease_held{cluster="c",instance="n1"}': "0x40"},
+    "HoldfastStorageUnreadable": {'holdfast_status_readable{cluster="c"}': "0x40"},
+    "HoldfastLeaseMarginSmall": {
+        'holdfast_lease_margin_seconds{cluster="c"}': "5x40",
+        'holdfast_lease_age_seconds{cluster="c"}': "11x40",
+    },
+    "HoldfastLeaseRenewalSlow": {
+        'holdfast_heartbeat_write_seconds_sum{cluster="c"}': "0+12x40",
+        'holdfast_heartbeat_write_seconds_count{cluster="c"}': "0+15x40",
+    },
+    "HoldfastDaemonGone": {'holdfast_daemon_up{cluster="c",daemon="lrm"}': "0x40"},
+    "HoldfastNodeFenced": {'holdfast_node_state{cluster="c",node="n2",state="off"}': "1x40"},
+    "HoldfastFenceUnproved": {'holdfast_node_state{cluster="c",node="n2",state="fence"}': "1x40"},
+    "HoldfastFenceFailed": {
+        'holdfast_fence_attempts_total{cluster="c",node="n2",result="failed"}': "0+1x40"
+    },
+    "HoldfastServiceNotAsWanted": {'holdfast_service_as_wanted{cluster="c",service="web"}': "0x40"},
+    "HoldfastFailoverSlow": {
+        'holdfast_failover_last_duration_seconds{cluster="c",node="n2",phase="total"}': "75x40"
+    },
+    "HoldfastRehearsalFails": {'holdfast_fence_rehearsal_works{cluster="c",node="n2"}': "0x40"},
+    "HoldfastNodeRecordDamaged": {'holdfast_node_record_damaged{cluster="c",node="n2"}': "1x40"},
+    "HoldfastMetricsStale": {'holdfast_metrics_written_timestamp_seconds{cluster="c"}': "0x40"},
+}
+"""What makes an alert fire within ten minutes; the values are of every 15 seconds."""
+
+QUIET = {
+    "HoldfastNoManager": {'holdfast_manager_lease_held{cluster="c",instance="n1"}': "1x40"},
+    "HoldfastLeaseMarginSmall": {
+        'holdfast_lease_margin_seconds{cluster="c"}': "14x40",
+        'holdfast_lease_age_seconds{cluster="c"}': "2x40",
+    },
+    "HoldfastLeaseRenewalSlow": {
+        'holdfast_heartbeat_write_seconds_sum{cluster="c"}': "0+0.2x40",
+        'holdfast_heartbeat_write_seconds_count{cluster="c"}': "0+15x40",
+    },
+    "HoldfastFenceFailed": {
+        'holdfast_fence_attempts_total{cluster="c",node="n2",result="confirmed"}': "0+1x40"
+    },
+    "HoldfastNodeFenced": {'holdfast_node_state{cluster="c",node="n2",state="off"}': "0x40"},
+    "HoldfastMetricsStale": {'holdfast_metrics_written_timestamp_seconds{cluster="c"}': "0+15x40"},
+}
+
+
+def fired(tmp_path, alert, values):
+    """Return whether promtool finds the alert firing after ten minutes of these values."""
+    rows = [{"series": name, "values": one} for name, one in values.items()]
+    test = {
+        "interval": "15s",
+        "input_series": rows,
+        "promql_expr_test": [
+            {
+                "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) > 0',
+                "eval_time": "10m",
+                "exp_samples": [],
+            }
+        ],
+    }
+    path = tmp_path / "test.yml"
+    path.write_text(yaml.safe_dump({"rule_files": [str(ALERTS)], "tests": [test]}))
+    checked = promtool("test", "rules", path)
+    said = checked.stdout + checked.stderr
+    assert checked.returncode == 0 or "got:" in said, said
+    return checked.returncode != 0
+
+
+@pytest.mark.parametrize("alert", FIRING)
+def test_an_alert_fires_when_it_is_so(tmp_path, alert):
+    assert fired(tmp_path, alert, FIRING[alert])
+
+
+@pytest.mark.parametrize("alert", QUIET)
+def test_an_alert_is_quiet_when_it_is_not_so(tmp_path, alert):
+    assert not fired(tmp_path, alert, QUIET[alert])

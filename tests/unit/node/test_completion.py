@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Completion of the command, as the shells themselves do it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import (
+    _parser,
+    main,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.completion import (
+    SHELLS,
+    places,
+    script,
+)
+
+CASES = [
+    (["st"], {"status"}),
+    ([""], {"status", "history", "board", "completion"}),
+    (["status", "--j"], {"--json"}),
+    (["board", ""], {"dump", "lint", "repair"}),
+    (["board", "repair", "--ap"], {"--apply"}),
+    (["machine", "fr"], {"freeze"}),
+    (["completion", "f"], {"fish"}),
+    (["history", "--node", ""], {"n1", "n2"}),
+    (["history", "--service", "vm"], {"vm:100"}),
+]
+"""What is typed, word for word, and what is offered among other words."""
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """A folder with a holdfast that lists names, and the scripts; returns how to run a shell."""
+    command = tmp_path / "holdfast"
+    command.write_text(
+        "#!/bin/sh\ncase $2 in nodes) echo n1; echo n2;; services) echo web; echo vm:100;; esac\n"
+    )
+    command.chmod(0o755)
+    for name in SHELLS:
+        (tmp_path / f"holdfast.{name}").write_text(script(name, list(places(_parser()))))
+
+    def run(name, code, *words):
+        program = shutil.which(name)
+        if program is None:
+            pytest.skip(f"{name} is not installed")
+        plain = {"bash": ["--norc", "-c"], "zsh": ["-f", "-c"], "fish": ["--no-config", "-c"]}[name]
+        found = subprocess.run(
+            [program, *plain, code, *words],
+            env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert found.returncode == 0, found.stderr
+        assert found.stderr == ""
+        return found.stdout
+
+    return run
+
+
+@pytest.mark.parametrize(("typed", "offered"), CASES)
+def test_bash_offers_what_can_follow(shell, typed, offered):
+    code = """
+    source ./holdfast.bash
+    COMP_WORDS=(holdfast "$@"); COMP_CWORD=$#
+    _holdfast
+    printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    said = set(shell("bash", code, "bash", *typed).split())
+    assert offered <= said
+    assert all(word.startswith(typed[-1]) for word in said)
+
+
+def test_bash_offers_files_where_a_file_is_asked_for(shell):
+    code = """
+    source ./holdfast.bash
+    COMP_WORDS=(holdfast status --html hold); COMP_CWORD=3
+    _holdfast
+    printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    assert "holdfast.bash" in shell("bash", code).split()
+
+
+@pytest.mark.parametrize(("typed", "offered"), CASES)
+def test_fish_offers_what_can_follow(shell, typed, offered):
+    typed_line = " ".join(["holdfast", *typed])
+    said = shell("fish", f"source ./holdfast.fish; complete -C '{typed_line}'")
+    assert offered <= {line.split("\t")[0] for line in said.splitlines()}
+
+
+def test_zsh_takes_the_script(shell):
+    assert shell("zsh", "source ./holdfast.zsh; print -r -- ${_comps[holdfast]}").strip()
+
+
+def test_every_command_and_option_of_the_parser_is_known():
+    found = {" ".join(place.words): place for place in places(_parser())}
+    assert {"", "status", "board dump", "lockspace init", "history"} <= set(found)
+    assert {word.text for word in found[""].commands} >= {"status", "watch", "metrics"}
+    assert {word.text for word in found["history"].options} >= {"--node", "--since"}
+    assert found["board dump"].files
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_the_command_prints_the_script(name, capsys):
+    assert main(["completion", name]) == 0
+    assert capsys.readouterr().out == script(name, list(places(_parser())))

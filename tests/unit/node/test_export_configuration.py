@@ -1,0 +1,185 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Export, drift, backup and restore of the wanted configuration."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    InputError,
+    StorageError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.backup_configuration import (  # noqa: E501
+    backup_document,
+    read_backup,
+    restored,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_configuration import (  # noqa: E501
+    compared,
+    exported,
+)
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
+
+SECRET = "hunter2-and-more"
+
+
+def service(name, **more):
+    resource = Resource("r", "ocf:test:thing", {"port": "80", "password": SECRET})
+    return Service(name, (resource,), **more)
+
+
+def wanted():
+    found = Wanted(version=7)
+    for one in ("a", "b", "c"):
+        found = found.with_service(service(one))
+    found = found.with_rule(ServiceRule("sides", ("a", "b"), "apart"))
+    found = found.with_rule(NodeRule("home", ("c",), {"n1": 2, "n2": 1}))
+    return found.with_maintenance("n2", Maintenance("work", "ada", 5.0))
+
+
+def told(asked, live):
+    return [(one.kind, one.name, one.how) for one in compared(asked, live)]
+
+
+def test_an_export_differs_in_nothing_from_the_cluster_that_it_is_of():
+    live = exported(wanted())
+    assert told(live, live) == []
+    assert [one["name"] for one in live["services"]] == ["a", "b", "c"]
+    assert [one["name"] for one in live["rules"]] == ["home", "sides"]
+
+
+def test_no_secret_is_in_an_export_or_in_what_differs():
+    live = exported(wanted())
+    assert SECRET not in json.dumps(live)
+    row = {"name": "a", "agent": "ocf:test:other", "parameters": {"password": "s3cret-new"}}
+    asked = {"services": [{"name": "a", "resources": [{**row, "name": "r"}]}], "rules": None}
+    text = json.dumps(told(asked, live))
+    assert "ocf:test:other" in text
+    assert SECRET not in text and "s3cret-new" not in text
+
+
+def test_only_options_that_are_given_are_compared_in_the_form_that_the_cluster_has():
+    live = exported(wanted())
+    row = {
+        "name": "r",
+        "agent": "ocf:test:thing",
+        "parameters": {"port": 80, "password": "any"},
+        "start_timeout": 30,
+    }
+    assert told({"services": [{"name": n} for n in "abc"], "rules": None}, live) == []
+    same = [{"name": "a", "resources": [row], "ignored": False}, {"name": "b"}, {"name": "c"}]
+    assert told({"services": same, "rules": None}, live) == []
+
+
+def test_each_difference_is_said():
+    asked = {
+        "services": [
+            {"name": "a", "max_restart": 9},
+            {"name": "b", "state": "absent"},
+            {"name": "d"},
+        ],
+        "rules": [{"name": "sides", "services": ["a", "b"], "affinity": "together"}],
+    }
+    assert told(asked, exported(wanted())) == [
+        ("service", "a", "max_restart: 1 instead of 9"),
+        ("service", "b", "in the cluster, but to be absent"),
+        ("service", "d", "declared nowhere in the cluster"),
+        ("service", "c", "only in the cluster"),
+        ("rule", "sides", "affinity: 'apart' instead of 'together'"),
+        ("rule", "home", "only in the cluster"),
+    ]
+
+
+def test_a_row_without_a_name_is_refused():
+    with pytest.raises(InputError, match=r"services: .* a name in each of them"):
+        compared({"services": [{"max_restart": 1}], "rules": None}, exported(wanted()))
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Write a backup of the cluster in the folder; returns its path."""
+    path = tmp_path / "backup.json"
+    path.write_text(json.dumps(backup_document(configuration(tmp_path), wanted())))
+    path.chmod(0o600)
+    return path
+
+
+def test_a_backup_has_everything_and_is_read_back(kept, tmp_path):
+    assert read_backup(kept, configuration(tmp_path)) == wanted()
+    assert SECRET in kept.read_text()
+
+
+def test_a_restore_brings_back_what_the_backup_has_and_leaves_the_rest():
+    now = Wanted(version=9).with_service(service("a", max_restart=5)).with_service(service("x"))
+    now = now.with_rule(ServiceRule("more", ("a", "x"), "apart"))
+    now = now.with_maintenance("n3", Maintenance("now"))
+    result = restored(now, wanted(), exact=False)
+    assert sorted(result.services) == ["a", "b", "c", "x"]
+    assert result.services["a"] == service("a")
+    assert {rule.name for rule in result.rules()} == {"sides", "home", "more"}
+    assert list(result.maintenance) == ["n3"], "maintenance is of its moment"
+    assert restored(result, wanted(), exact=False) == result
+
+
+def test_an_exact_restore_leaves_nothing_else():
+    now = Wanted(version=9).with_service(service("a")).with_service(service("x"))
+    now = now.with_rule(ServiceRule("more", ("a", "x"), "apart"))
+    result = restored(now, wanted(), exact=True)
+    assert sorted(result.services) == ["a", "b", "c"]
+    assert {rule.name for rule in result.rules()} == {"sides", "home"}
+
+
+def test_the_policy_is_restored_where_the_backup_has_one():
+    other = Wanted(policy=Policy(placement="load"))
+    assert restored(other, Wanted(), exact=False).policy == other.policy
+    assert restored(other, Wanted(), exact=True).policy == Policy()
+    assert restored(Wanted(), other, exact=False).policy == other.policy
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": "other"}, "a backup of version 1"),
+        ({"version": 2}, "a backup of version 1"),
+        ({"cluster": "other"}, "a backup of cluster 'c1', not 'other'"),
+        ({"wanted": None}, "a whole backup"),
+        ({"wanted": {"services": [{"name": "a"}]}}, "at least one resource"),
+    ],
+)
+def test_what_is_no_backup_of_this_cluster_is_refused(kept, tmp_path, change, said):
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), **change}))
+    with pytest.raises(InputError, match=said):
+        read_backup(kept, configuration(tmp_path))
+
+
+def test_a_backup_that_others_can_write_is_refused(kept, tmp_path):
+    kept.chmod(0o620)
+    with pytest.raises(InputError, match="nobody else can write"):
+        read_backup(kept, configuration(tmp_path))
+
+
+def test_a_backup_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(StorageError, match=r"none\.json cannot be read"):
+        read_backup(tmp_path / "none.json", configuration(tmp_path))
+
+
+def test_services_are_restored_whatever_the_order_in_which_they_depend_on_each_other():
+    kept = Wanted().with_service(service("z")).with_service(service("a", after=("z",)))
+    assert restored(Wanted(), kept, exact=False).services == kept.services

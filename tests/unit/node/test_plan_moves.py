@@ -1,0 +1,145 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where services would go from nodes that are emptied, by the manager's own choice."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    NodeSeen,
+    Seen,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.plan_moves import (
+    plan_evacuation,
+    plan_place,
+)
+
+NODES = ("n1", "n2", "n3")
+
+
+def cluster(places, wanted=None, off=(), **states):
+    """Services by id on their nodes; *states* are of those that do not just run."""
+    wanted = wanted or Wanted()
+    for one in places:
+        if one not in wanted.services:
+            wanted = wanted.with_service(Service(one, (Resource("r", "ocf:test:thing"),)))
+    services = {
+        one: ServiceStatus(states.get(one, ServiceState.STARTED), node, reason="so it is")
+        for one, node in places.items()
+    }
+    nodes = {name: NodeStatus(NodeState.OFF if name in off else NodeState.ONLINE) for name in NODES}
+    seen = Seen(0.0, 0.0, wanted, nodes={one: NodeSeen(0.0, report=Report(one)) for one in NODES})
+    return ClusterState(services=services, nodes=nodes), seen
+
+
+def declared(*names):
+    wanted = Wanted()
+    for one in names:
+        wanted = wanted.with_service(Service(one, (Resource("r", "ocf:test:thing"),)))
+    return wanted
+
+
+def targets(plan):
+    return {move.service: move.target for move in plan.moves}
+
+
+def test_services_are_spread_over_the_nodes_that_are_left():
+    state, seen = cluster({f"s{n}": "n1" for n in range(6)})
+    plan = plan_evacuation(state, seen, ["n1"])
+    assert sorted(targets(plan).values()) == ["n2"] * 3 + ["n3"] * 3
+    assert not plan.blocked
+    assert all(move.reason.startswith("n1 is in maintenance; ") for move in plan.moves)
+
+
+def test_two_nodes_are_emptied_onto_the_third():
+    state, seen = cluster({"a": "n1", "b": "n2", "c": "n3"})
+    assert targets(plan_evacuation(state, seen, ["n1", "n2"])) == {"a": "n3", "b": "n3"}
+
+
+def test_what_is_kept_apart_stays_apart_and_what_does_not_fit_is_named():
+    wanted = declared("a", "b", "c").with_rule(ServiceRule("sides", ("a", "b", "c"), "apart"))
+    state, seen = cluster({"a": "n1", "b": "n2", "c": "n3"}, wanted)
+    plan = plan_evacuation(state, seen, ["n1"])
+    assert not plan.moves
+    assert "kept apart from" in plan.blocked["a"]
+
+
+def test_what_is_kept_together_goes_to_one_node():
+    wanted = declared("a", "b").with_rule(ServiceRule("pair", ("a", "b"), "together"))
+    state, seen = cluster({"a": "n1", "b": "n1"}, wanted)
+    plan = plan_evacuation(state, seen, ["n1"])
+    assert len(set(targets(plan).values())) == 1
+    assert len(plan.moves) == 2
+
+
+def test_a_service_that_may_run_nowhere_else_is_blocked():
+    wanted = declared("a", "b").with_rule(NodeRule("home", ("a",), {"n1": 1}, strict=True))
+    state, seen = cluster({"a": "n1", "b": "n1"}, wanted)
+    plan = plan_evacuation(state, seen, ["n1"])
+    assert "rule 'home' does not allow it" in plan.blocked["a"]
+    assert targets(plan) == {"b": "n2"}
+
+
+def test_nothing_goes_to_a_node_that_is_dead_or_drained():
+    wanted = declared("a").with_maintenance("n2", Maintenance("work"))
+    state, seen = cluster({"a": "n1"}, wanted, off=("n3",))
+    plan = plan_evacuation(state, seen, ["n1"])
+    assert "n2: it is in maintenance; n3: it is off" in plan.blocked["a"]
+
+
+@pytest.mark.parametrize(
+    "state_", [ServiceState.ERROR, ServiceState.REQUEST_START, ServiceState.RELOCATE]
+)
+def test_a_service_that_does_not_just_run_is_blocked_with_its_state(state_):
+    state, seen = cluster({"a": "n1"}, a=state_)
+    plan = plan_evacuation(state, seen, ["n1"])
+    assert plan.blocked == {"a": f"it is in the state {state_.value}: so it is"}
+
+
+def test_an_empty_node_needs_nothing():
+    state, seen = cluster({"a": "n1"})
+    plan = plan_evacuation(state, seen, ["n2"])
+    assert (plan.moves, dict(plan.blocked)) == ((), {})
+
+
+def test_the_plan_changes_nothing():
+    state, seen = cluster({"a": "n1", "b": "n1"})
+    before = dict(state.services)
+    plan_evacuation(state, seen, ["n1"])
+    assert state.services == before
+    assert not seen.wanted.maintenance
+
+
+def test_a_service_that_is_not_declared_yet_has_a_place_too():
+    state, seen = cluster({"a": "n1", "b": "n2"})
+    choice = plan_place(state, seen, "new")
+    assert (choice.node, "fewest services (0)" in choice.reason) == ("n3", True)
+
+
+def test_that_there_is_no_place_is_said_with_each_nodes_reason():
+    state, seen = cluster({"a": "n1"}, off=NODES)
+    choice = plan_place(state, seen, "new")
+    assert choice.node == ""
+    assert set(choice.rejected) == set(NODES)

@@ -1,0 +1,43 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Watching: each change is told once, and a screen says what it does not show."""
+
+from __future__ import annotations
+
+import copy
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.watch import (
+    changes,
+    screen,
+)
+from ansible_collections.holdfast.ha.tests.unit.node.sample_status import after_failover, healthy
+
+
+def test_the_first_look_says_how_the_cluster_is():
+    assert changes(None, healthy()) == [
+        "2026-09-21T14:13:20Z  cluster demo: all is well; 3 nodes, 3 online; 3 services,"
+        " 3 as wanted"
+    ]
+
+
+def test_a_failover_is_told_step_by_step_and_once():
+    before, after = healthy(), after_failover()
+    told = changes(before, after)
+    text = "\n".join(told)
+    for part in ("suspected  n2:", "fence  n2:", "proof  n2:", "started  vm:100 on n3:"):
+        assert text.count(part) == 1
+    assert any("problem: Node n2 is off" in line for line in told)
+    assert changes(after, copy.deepcopy(after)) == []
+    back = changes(after, {**healthy(), "events": after["events"]})
+    assert len(back) == 1 and "no longer: Node n2 is off" in back[0]
+
+
+def test_another_manager_is_told():
+    after = healthy()
+    after["manager"] = {"node": "n2", "epoch": 8, "active": True}
+    assert changes(healthy(), after) == ["2026-09-21T14:13:20Z  manager n2, epoch 8"]
+
+
+def test_a_screen_shows_what_fits_and_says_what_does_not():
+    assert screen("a\nb\nc\n", 3) == "a\nb\nc"
+    assert screen("a\nb\nc\nd\n", 3) == "a\nb\n... 2 more lines; holdfast status shows all"

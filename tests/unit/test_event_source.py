@@ -1,0 +1,176 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The event source: what lasts is told once, what ends is told, and silence is no health."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal_report import (
+    NodeReport,
+    Rehearsal,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    metrics_catalogue as catalogue,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics import (
+    Known,
+    samples,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics_format import (
+    render_metrics,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.telemetry import Measured
+from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (
+    AT,
+    after_failover,
+    healthy,
+)
+
+EDA = Path(__file__).resolve().parents[2] / "extensions" / "eda"
+SOURCE = EDA / "plugins" / "event_source" / "cluster_events.py"
+specification = importlib.util.spec_from_file_location("cluster_events", SOURCE)
+source = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(source)
+
+
+def metrics(status, margin=15.0, rehearsed=None):
+    values = {("lease_good_at", ()): margin - 16.0, ("lease_fail_seconds", ()): 16.0}
+    reports = {
+        node: NodeReport((Rehearsal(at, "asked", "works", ()),))
+        for node, at in (rehearsed or {}).items()
+    }
+    found = Known("n1", status, {"lrm": Measured(0.0, values, {})}, reports, 0.0, AT)
+    return render_metrics(
+        catalogue.PREFIX, catalogue.CATALOGUE, samples(found), {"cluster": "demo"}
+    )
+
+
+def kinds(events):
+    return [(event["kind"], event.get("node", "")) for event in events]
+
+
+def test_a_healthy_cluster_tells_nothing():
+    cluster = source.Cluster({})
+    assert cluster.look(healthy(), metrics(healthy()), {}) == []
+
+
+def test_a_fenced_node_is_told_once_and_its_return_too():
+    cluster = source.Cluster({})
+    cluster.look(healthy(), metrics(healthy()), {})
+    dead = after_failover()
+    assert kinds(cluster.look(dead, metrics(dead), {})) == [
+        ("node_fenced", "n2"),
+        ("problem", ""),
+        ("failover_finished", "n2"),
+    ]
+    assert cluster.look(dead, metrics(dead), {}) == []
+    back = {**healthy(), "failovers": dead["failovers"]}
+    assert kinds(cluster.look(back, metrics(back), {})) == [
+        ("node_back", "n2"),
+        ("problem_gone", ""),
+    ]
+
+
+def test_a_failover_from_before_the_first_look_is_no_news():
+    cluster = source.Cluster({})
+    old = {**healthy(), "failovers": after_failover()["failovers"]}
+    assert cluster.look(old, metrics(old), {}) == []
+
+
+def test_a_cluster_without_a_manager_is_told_and_one_of_which_nobody_can_tell_is_not():
+    status = healthy()
+    status["manager"]["active"] = False
+    assert kinds(source.Cluster({}).look(status, metrics(status), {})) == [("no_manager", "")]
+    status["manager"]["active"] = None
+    assert source.Cluster({}).look(status, metrics(status), {}) == []
+
+
+@pytest.mark.parametrize(("margin", "told"), [(8.1, []), (7.9, [("lease_margin_small", "")])])
+def test_a_lease_is_told_when_half_of_its_time_is_gone(margin, told):
+    found = source.Cluster({}).look(healthy(), metrics(healthy(), margin), {})
+    assert kinds(found) == told
+
+
+def test_nodes_whose_fencing_was_not_rehearsed_are_told_one_by_one():
+    cluster = source.Cluster({"rehearsal_days": 30}, wall=lambda: AT)
+    text = metrics(healthy(), rehearsed={"n1": AT - 86400, "n2": AT - 31 * 86400})
+    assert kinds(cluster.look(healthy(), text, {})) == [
+        ("rehearsal_overdue", "n2"),
+        ("rehearsal_overdue", "n3"),
+    ]
+
+
+def test_what_is_declared_otherwise_than_expected_is_told():
+    expected = {
+        "holdfast_services": [{"name": "db"}, {"name": "web", "state": "absent"}, {"name": "new"}],
+    }
+    found = source.Cluster({}).look(healthy(), metrics(healthy()), expected)
+    assert [(event["kind"], event["text"]) for event in found] == [
+        ("drift", "new of holdfast_services is declared nowhere in the cluster."),
+        ("drift", "vm:100 of holdfast_services is only in the cluster."),
+        ("drift", "web of holdfast_services is only in the cluster."),
+    ]
+
+
+def test_silence_is_told_once_and_so_is_its_end():
+    cluster = source.Cluster({})
+    cluster.look(healthy(), metrics(healthy()), {})
+    assert kinds(cluster.silent("n1: no answer in time")) == [("unreachable", "")]
+    assert cluster.silent("n1: no answer in time") == []
+    assert kinds(cluster.look(healthy(), metrics(healthy()), {})) == [("reachable", "")]
+
+
+HOLDFAST = """
+import json, pathlib, sys, time
+node, word = pathlib.Path(sys.argv[1]), sys.argv[2]
+if not node.exists():
+    sys.exit("No route to host")
+if node.read_text() == "hangs":
+    time.sleep(600)
+print(node.read_text() if word == "status" else "")
+sys.exit(1)
+"""
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    (tmp_path / "holdfast.py").write_text(HOLDFAST)
+    command = [sys.executable, str(tmp_path / "holdfast.py"), f"{tmp_path}/{{node}}"]
+    return {"nodes": ["n1", "n2", "n3"], "command": command, "timeout": 5.0, "delay": 0.01}
+
+
+def test_a_node_that_is_down_or_hangs_is_passed_over(arguments, tmp_path):
+    (tmp_path / "n2").write_text("hangs")
+    (tmp_path / "n3").write_text(json.dumps(healthy()))
+    status, text = asyncio.run(source.ask({**arguments, "timeout": 2.0}))
+    assert status["cluster"] == "demo"
+    assert text == "\n"
+
+
+def test_when_nobody_answers_each_node_is_named(arguments):
+    with pytest.raises(OSError, match=r"n1: No route to host; n2: No route .*; n3: No route"):
+        asyncio.run(source.ask(arguments))
+
+
+def test_a_node_that_would_be_an_option_is_refused(arguments):
+    with pytest.raises(ValueError, match="is no name of a node"):
+        asyncio.run(source.ask({**arguments, "nodes": ["-oProxyCommand=reboot"]}))
+
+
+def test_the_source_puts_what_is_new_into_the_queue(arguments, tmp_path):
+    (tmp_path / "n1").write_text(json.dumps(after_failover()))
+
+    async def first():
+        queue = asyncio.Queue()
+        task = asyncio.create_task(source.main(queue, arguments))
+        found = await asyncio.wait_for(queue.get(), 60)
+        task.cancel()
+        return found
+
+    assert asyncio.run(first())["holdfast"]["kind"] == "node_fenced"

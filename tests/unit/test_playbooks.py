@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The variables of each playbook are those that it checks, uses and documents."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+    rule_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_service import (
+    SERVICE_KEYS,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAYBOOKS = ROOT / "playbooks"
+OPERATORS = sorted(
+    path.stem for path in PLAYBOOKS.glob("*.yml") if not path.stem.startswith("quickstart")
+)
+
+
+def variables(name):
+    found = yaml.safe_load((PLAYBOOKS / "vars" / f"{name}.yml").read_text(encoding="utf-8"))
+    assert found["__playbook"] == name
+    return found["__variables"]
+
+
+def text_of(name):
+    return (PLAYBOOKS / f"{name}.yml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_playbook_uses_the_variables_that_it_checks_and_no_others(name):
+    used = set(re.findall(rf"(?<![\w.]){name}_\w+", text_of(name)))
+    modules = set(re.findall(rf"holdfast\.ha\.({name}_\w+)", text_of(name)))
+    assert used - modules == set(variables(name))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_default_that_is_documented_is_the_one_that_is_used(name):
+    for variable, spec in variables(name).items():
+        used = re.findall(rf"{variable} \| default\(([^()]*)\)", text_of(name))
+        told = {one for one in used if one not in ("omit", "''")}
+        if "default" in spec and told:
+            value = spec["default"]
+            plain = str(value).lower() if isinstance(value, bool) else repr(value)
+            assert told == {plain}, variable
+        if spec.get("required"):
+            assert not used, variable
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_each_variable_stands_in_the_documentation(name):
+    text = (ROOT / "docs" / "playbooks.md").read_text(encoding="utf-8")
+    section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", section, re.MULTILINE))
+    assert rows == {key: spec["description"] for key, spec in variables(name).items()}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_each_playbook_begins_with_the_checks_and_is_tested(name):
+    (play,) = yaml.safe_load(text_of(name))
+    assert play["tasks"][0]["ansible.builtin.import_tasks"] == "tasks/begin.yml"
+    assert play["vars_files"] == f"vars/{name}.yml"
+    assert play["gather_facts"] is False
+    tests = (ROOT / "tests" / "system" / "test_playbooks.py").read_text(encoding="utf-8")
+    assert f'play("{name}"' in tests or f'play(\n        "{name}"' in tests
+
+
+def test_everything_that_can_be_declared_of_a_service_or_rule_can_be_by_the_playbook():
+    (play,) = yaml.safe_load(text_of("declare"))
+    used = {}
+    for task in play["tasks"]:
+        for name in ("service", "rule"):
+            used.setdefault(name, set()).update(task.get(f"holdfast.ha.{name}", {}))
+    assert set(SERVICE_KEYS) <= used["service"]
+    for rule in (
+        NodeRule("a", ("b",), {"n1": 1}),
+        ServiceRule("a", ("b", "c"), "apart"),
+    ):
+        assert set(rule_document(rule)) <= used["rule"]
