@@ -233,10 +233,28 @@ def system(run: Run) -> None:
     run.python("-m", "pytest", "tests/system", *others, folder=ROOT)
 
 
+def testbed(run: Run) -> None:
+    """Nodes with systemd, sanlock, watchdogs and power fencing, killed in every way."""
+    command = ROOT / "tests" / "testbed" / "testbed"
+    here = {**run.environment, "HOLDFAST_PYTHON": sys.executable}
+    found = subprocess.run(
+        [command, "check"], env=here, stderr=subprocess.PIPE, text=True, check=False
+    )
+    if found.returncode != 0:
+        raise StageSkipped(found.stderr.strip())
+    run.python("-m", "pytest", "tests/testbed/test_lab.py", folder=ROOT)
+    run.command(
+        *(command, "run", "--", sys.executable, "-m", "pytest", "tests/testbed"),
+        "--ignore=tests/testbed/test_lab.py",
+        folder=ROOT,
+        HOLDFAST_PYTHON=sys.executable,
+    )
+
+
 STAGES: tuple[Callable[[Run], None], ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
     *(unit, conformance, lint, docs, build),
-    *(sanity, units, integration, leases, agents, system),
+    *(sanity, units, integration, leases, agents, system, testbed),
 )
 """In the order in which they run: the quick ones first."""
 
