@@ -1,0 +1,178 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster on the testbed's nodes, deployed by the collection's own playbooks over ssh."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.machine import STORAGE
+from testbed.node import Node, wait_until
+from testbed.whole import Testbed
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+CLUSTER = "test"
+FOLDER = f"{STORAGE}/{CLUSTER}"
+PLAY = 400.0
+"""Seconds for a playbook; it takes less than one minute on an idle machine."""
+
+TIMES = {"13": {"io_timeout": 2, "watchdog_timeout": 10}, "12": {"io_timeout": 2}}
+"""Profiles by release of Debian: 3.8 has no watchdog time but 60 s."""
+
+RECAP = re.compile(r"^(?P<node>n\d+) +: ok=\d+ +changed=(?P<changed>\d+) .*failed=(?P<failed>\d+)")
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of a playbook: how many tasks changed something on each node, and its words."""
+
+    status: int
+    changed: Mapping[str, int]
+    said: str
+
+
+class Deployment:
+    """What is deployed on a testbed, and how; ``fencing`` says whether there are fence devices."""
+
+    def __init__(self, testbed: Testbed, *, fencing: bool = True, timing: Any = None) -> None:
+        self.testbed = testbed
+        self.folder = testbed.folder / "ansible"
+        self.folder.mkdir(exist_ok=True)
+        self.timing = {"fence_limit": 1000, **(timing or {})}
+        self.configure(fencing=fencing)
+
+    def configure(self, *, fencing: bool) -> None:
+        """Write the inventory: with or without fence devices."""
+        boards = self.testbed.boards if fencing else {}
+        devices = {
+            f"board-{name}": {"agent": "fence_ipmilan", "parameters": self._board(board)}
+            for name, board in boards.items()
+        }
+        levels = {name: {"levels": [[{"device": f"board-{name}"}]]} for name in boards}
+        variables = {
+            "ansible_user": "root",
+            "ansible_become": False,
+            "ansible_ssh_private_key_file": str(self.testbed.folder / "key"),
+            "ansible_ssh_common_args": " ".join(self.testbed.ssh()[2:]),
+            "ansible_python_interpreter": "/usr/bin/python3",
+            "holdfast_cluster": CLUSTER,
+            "holdfast_storage": FOLDER,
+            "holdfast_storage_group": "sanlock",
+            "holdfast_times": TIMES[self.testbed.release],
+            "holdfast_timing": self.timing,
+            "holdfast_fence_devices": devices,
+            "holdfast_fence_nodes": levels,
+        }
+        hosts = {
+            node.name: {"ansible_host": node.address, "holdfast_host_id": node.number}
+            for node in self.testbed.nodes.values()
+        }
+        document = {"holdfast": {"hosts": hosts, "vars": variables}}
+        (self.folder / "inventory.json").write_text(json.dumps(document, indent=1))
+
+    def play(self, playbook: str, *options: str, checkout: Path = CHECKOUT) -> Played:
+        """Run a playbook of the collection in *checkout* and return how it went."""
+        inventory = self.folder / "inventory.json"
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), "--diff"),
+                *options,
+                str(checkout / "playbooks" / f"{playbook}.yml"),
+            ],
+            cwd=checkout,
+            env={
+                **{k: v for k, v in os.environ.items() if not k.startswith("ANSIBLE_")},
+                "ANSIBLE_CONFIG": str(checkout / "ansible.cfg"),
+                "ANSIBLE_COLLECTIONS_PATH": str(checkout / ".collections"),
+                "ANSIBLE_HOME": str(self.folder / "home"),
+                "ANSIBLE_PIPELINING": "1",
+                "ANSIBLE_NOCOLOR": "1",
+                # A Unix socket's path has at most 107 bytes.
+                "ANSIBLE_SSH_CONTROL_PATH_DIR": "/run/lock",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PLAY,
+            check=False,
+        )
+        recap = [match for line in done.stdout.splitlines() if (match := RECAP.match(line))]
+        changed = {match["node"]: int(match["changed"]) for match in recap}
+        return Played(done.returncode, changed, done.stdout)
+
+    def deploy(self) -> Played:
+        """Deploy, and fail with what was said if that fails."""
+        played = self.play("deploy")
+        assert played.status == 0, played.said[-4000:]
+        return played
+
+    def status(self, on: Node | None = None) -> dict[str, Any]:
+        """Return the status as a node that is on sees it."""
+        for node in [on] if on is not None else self.testbed.nodes.values():
+            if node.is_on:
+                answer = node.run("holdfast", "status", "--json", check=False)
+                if answer.stdout:
+                    return json.loads(answer.stdout)
+        raise AssertionError("no node tells the status")
+
+    def wait_whole(self, timeout: float = 120.0) -> dict[str, Any]:
+        """Wait until all nodes are members, there is a manager, and all services are as wanted."""
+
+        def whole() -> dict[str, Any] | None:
+            status = self.status()
+            online = all(
+                one["state"] == "online" and not one["lease_lost"]
+                for one in status["nodes"].values()
+            )
+            well = online and status["manager"]["active"] and not status["problems"]
+            return status if well and not status["under_way"] else None
+
+        try:
+            return wait_until(whole, timeout, "a cluster that is as wanted")
+        except TimeoutError as error:
+            raise AssertionError(f"{error}: {json.dumps(self.status()['problems'])}") from error
+
+    def declare(self, service: str, resources: Any, **more: Any) -> None:
+        """Declare a service by the module, on the first node that is on."""
+        self._module("service", {"name": service, "resources": resources, **more})
+
+    def remove(self, service: str) -> None:
+        """Declare that a service is gone, and wait until it is."""
+        self._module("service", {"name": service, "state": "absent", "wait": True})
+
+    def module(self, name: str, options: Mapping[str, Any]) -> None:
+        """Call a module of the collection on the first node that is on."""
+        self._module(name, options)
+
+    def node_of(self, service: str) -> Node | None:
+        """Return the node on which a service is started, by the status."""
+        found = self.status()["services"].get(service)
+        if not found or found["state"] != "started":
+            return None
+        return self.testbed.nodes[found["node"]]
+
+    def _module(self, name: str, options: Mapping[str, Any]) -> None:
+        on = next(node for node in self.testbed.nodes.values() if node.is_on)
+        task = [{"name": "Call it", f"holdfast.ha.{name}": dict(options)}]
+        book = [{"hosts": on.name, "gather_facts": False, "tasks": task}]
+        path = self.folder / "playbooks" / "call.yml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(book))
+        played = self._play_file(path)
+        assert played.status == 0, played.said[-3000:]
+
+    def _play_file(self, path: Path) -> Played:
+        link = CHECKOUT / "playbooks"
+        return self.play(os.path.relpath(path.with_suffix(""), link))
+
+    def _board(self, board: Any) -> dict[str, Any]:
+        return {**board.parameters, "lanplus": True, "cipher": 3}
