@@ -245,7 +245,7 @@ def testbed(run: Run) -> None:
     run.python("-m", "pytest", "tests/testbed/test_lab.py", folder=ROOT)
     run.command(
         *(command, "run", "--", sys.executable, "-m", "pytest", "tests/testbed"),
-        "--ignore=tests/testbed/test_lab.py",
+        *("--ignore=tests/testbed/test_lab.py", "--ignore=tests/testbed/more"),
         folder=ROOT,
         HOLDFAST_PYTHON=sys.executable,
     )

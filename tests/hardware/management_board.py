@@ -67,7 +67,7 @@ class ManagementBoard:
         self.folder = folder
         self.address = address
         self.port = port
-        (folder / "state").mkdir(parents=True)
+        (folder / "state").mkdir(parents=True, exist_ok=True)
         (folder / "lan.conf").write_text(
             LAN.format(
                 name=folder.name,

@@ -44,6 +44,16 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("command", nargs=argparse.REMAINDER)
     run.set_defaults(act=lambda options: lab.run(_without_dashes(options.command)))
 
+    test = commands.add_parser("test", help="run all tests of the testbed, about 25 minutes")
+    test.add_argument("options", nargs=argparse.REMAINDER, help="of pytest")
+    test.set_defaults(act=_test)
+
+    soak = commands.add_parser("soak", help="random faults for long, judged from outside")
+    soak.add_argument("options", nargs=argparse.REMAINDER, help="--seed N --minutes M")
+    soak.set_defaults(
+        act=lambda options: lab.run([sys.executable, "-m", "testbed.soak", *options.options])
+    )
+
     up = commands.add_parser("up", help="switch a testbed on")
     up.add_argument("--nodes", type=int, default=3)
     up.add_argument("--release", choices=("12", "13"), default="13", help="of Debian")
@@ -89,6 +99,16 @@ FAULTS = {
     "board-off": lambda node: network.unplug_board(node.number),
     "board-on": lambda node: network.plug_board(node.number),
 }
+
+
+def _test(options: argparse.Namespace) -> int:
+    """Run what needs to be outside of a lab, then the rest in one."""
+    here = Path(__file__).resolve().parent
+    pytest = [sys.executable, "-m", "pytest"]
+    outside = str(here / "test_lab.py")
+    status = subprocess.run([*pytest, outside], check=False).returncode
+    inside = [*pytest, str(here), f"--ignore={outside}", *_without_dashes(options.options)]
+    return lab.run(inside) or status
 
 
 def _up(options: argparse.Namespace) -> int:

@@ -9,7 +9,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from testbed.whole import Testbed
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CLUSTER = "test"
+FENCE = "/etc/holdfast/fence.json"
 FOLDER = f"{STORAGE}/{CLUSTER}"
 PLAY = 400.0
 """Seconds for a playbook; it takes less than one minute on an idle machine."""
@@ -37,6 +39,10 @@ class Played:
     status: int
     changed: Mapping[str, int]
     said: str
+
+
+class NoStatusError(Exception):
+    """No node is up and has storage, so there is nobody to ask."""
 
 
 class Deployment:
@@ -80,12 +86,15 @@ class Deployment:
 
     def play(self, playbook: str, *options: str, checkout: Path = CHECKOUT) -> Played:
         """Run a playbook of the collection in *checkout* and return how it went."""
+        return self._run_playbook(checkout / "playbooks" / f"{playbook}.yml", options, checkout)
+
+    def _run_playbook(self, path: Path, options: Sequence[str], checkout: Path) -> Played:
         inventory = self.folder / "inventory.json"
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), "--diff"),
                 *options,
-                str(checkout / "playbooks" / f"{playbook}.yml"),
+                str(path),
             ],
             cwd=checkout,
             env={
@@ -109,26 +118,44 @@ class Deployment:
         changed = {match["node"]: int(match["changed"]) for match in recap}
         return Played(done.returncode, changed, done.stdout)
 
-    def deploy(self) -> Played:
-        """Deploy, and fail with what was said if that fails."""
-        played = self.play("deploy")
-        assert played.status == 0, played.said[-4000:]
-        return played
+    def deploy_first(self) -> None:
+        """Deploy on machines that were only installed, after asking what that would do."""
+        self.first_check = self.play("deploy", "--check")
+        self.first_run = self.play("deploy")
+        assert self.first_run.status == 0, self.first_run.said[-4000:]
 
-    def status(self, on: Node | None = None) -> dict[str, Any]:
-        """Return the status as a node that is on sees it."""
-        for node in [on] if on is not None else self.testbed.nodes.values():
-            if node.is_on:
-                answer = node.run("holdfast", "status", "--json", check=False)
-                if answer.stdout:
-                    return json.loads(answer.stdout)
-        raise AssertionError("no node tells the status")
+    @contextmanager
+    def no_fence_devices(self) -> Iterator[None]:
+        """Have no fence device on any node for a while: the file that names them is away."""
+        for node in self.testbed.nodes.values():
+            node.run("mv", FENCE, f"{FENCE}.away")
+        try:
+            yield
+        finally:
+            for node in self.testbed.nodes.values():
+                node.switch_on()
+                node.wait_booted()
+                node.run("mv", f"{FENCE}.away", FENCE)
+
+    def status(self) -> dict[str, Any]:
+        """Return the status as the first node that can tell it sees it."""
+        for node in self.testbed.nodes.values():
+            try:
+                answer = node.run("holdfast", "status", "--json", check=False, timeout=20.0)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                continue
+            if answer.stdout:
+                return json.loads(answer.stdout)
+        raise NoStatusError("no node tells the status")
 
     def wait_whole(self, timeout: float = 120.0) -> dict[str, Any]:
         """Wait until all nodes are members, there is a manager, and all services are as wanted."""
 
         def whole() -> dict[str, Any] | None:
-            status = self.status()
+            try:
+                status = self.status()
+            except NoStatusError:
+                return None
             online = all(
                 one["state"] == "online" and not one["lease_lost"]
                 for one in status["nodes"].values()
@@ -141,17 +168,14 @@ class Deployment:
         except TimeoutError as error:
             raise AssertionError(f"{error}: {json.dumps(self.status()['problems'])}") from error
 
-    def declare(self, service: str, resources: Any, **more: Any) -> None:
-        """Declare a service by the module, on the first node that is on."""
-        self._module("service", {"name": service, "resources": resources, **more})
-
-    def remove(self, service: str) -> None:
-        """Declare that a service is gone, and wait until it is."""
-        self._module("service", {"name": service, "state": "absent", "wait": True})
-
     def module(self, name: str, options: Mapping[str, Any]) -> None:
         """Call a module of the collection on the first node that is on."""
-        self._module(name, options)
+        on = next(node for node in self.testbed.nodes.values() if node.is_on)
+        task = [{"name": "Call it", f"holdfast.ha.{name}": dict(options)}]
+        book = [{"hosts": on.name, "gather_facts": False, "tasks": task}]
+        (self.folder / "call.yml").write_text(json.dumps(book))
+        played = self._run_playbook(self.folder / "call.yml", (), CHECKOUT)
+        assert played.status == 0, played.said[-3000:]
 
     def node_of(self, service: str) -> Node | None:
         """Return the node on which a service is started, by the status."""
@@ -159,20 +183,6 @@ class Deployment:
         if not found or found["state"] != "started":
             return None
         return self.testbed.nodes[found["node"]]
-
-    def _module(self, name: str, options: Mapping[str, Any]) -> None:
-        on = next(node for node in self.testbed.nodes.values() if node.is_on)
-        task = [{"name": "Call it", f"holdfast.ha.{name}": dict(options)}]
-        book = [{"hosts": on.name, "gather_facts": False, "tasks": task}]
-        path = self.folder / "playbooks" / "call.yml"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(book))
-        played = self._play_file(path)
-        assert played.status == 0, played.said[-3000:]
-
-    def _play_file(self, path: Path) -> Played:
-        link = CHECKOUT / "playbooks"
-        return self.play(os.path.relpath(path.with_suffix(""), link))
 
     def _board(self, board: Any) -> dict[str, Any]:
         return {**board.parameters, "lanplus": True, "cipher": 3}

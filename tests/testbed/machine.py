@@ -81,7 +81,9 @@ def _wait_until_free(image: Path) -> None:
 
 def _start_watchdog(here: Path, number: int) -> subprocess.Popen[bytes]:
     place = here / "watchdog"
-    fired = (sys.executable, "-m", "testbed.power", "reset", str(number))
+    # In the lab's own view of the mounts: this machine's must end with it.
+    outside = ("nsenter", "--mount=/proc/1/ns/mnt", "--")
+    fired = (*outside, sys.executable, "-m", "testbed.power", "reset", str(number))
     script = HARDWARE / "watchdog.py"
     child = _start(here, script, place, here / "watchdog.log", *fired)
     _wait_for_mount(place)
@@ -122,7 +124,7 @@ def _boot(here: Path, name: str, clock_start: float) -> list[str]:
         *(f"--machine={name}", f"--hostname={name}", "--register=no", "--keep-unit"),
         *(f"--network-namespace-path=/run/netns/{name}", "--resolv-conf=off", "--timezone=off"),
         *("--link-journal=no", "--console=read-only", "--kill-signal=SIGRTMIN+3"),
-        *("--capability=CAP_IPC_LOCK", f"--bind={here / 'watchdog'}:/dev/watchdog"),
+        *("--capability=CAP_IPC_LOCK,CAP_NET_ADMIN", f"--bind={here / 'watchdog'}:/dev/watchdog"),
         f"--bind={here / 'storage'}:{STORAGE}",
     ]
 

@@ -216,3 +216,8 @@ def wait_until(condition: Callable[[], Any], timeout: float, what: str) -> Any:
         if time.monotonic() > until:
             raise TimeoutError(f"not within {timeout:.0f} s: {what}")
         time.sleep(0.1)
+
+
+def hold_still(seconds: float) -> None:
+    """Let time pass in which something must not happen."""
+    time.sleep(seconds)

@@ -67,23 +67,27 @@ def press_button(number: int) -> None:
 
 
 def freeze(number: int, frozen: bool = True) -> None:
-    """Let the system of a machine hang, or go on; its hardware is not touched."""
-    (_group(number) / "payload" / "cgroup.freeze").write_text(str(int(frozen)))
+    """Let the system of a machine hang, or go on; its hardware is not touched.
+
+    Raises ``ProcessLookupError`` when it has none at the moment.
+    """
+    try:
+        (_group(number) / "payload" / "cgroup.freeze").write_text(str(int(frozen)))
+    except FileNotFoundError:
+        raise ProcessLookupError(f"n{number} is off") from None
 
 
 def first_process(number: int) -> int:
     """Return the process that is number 1 in a node; ``ProcessLookupError`` if there is none."""
-    for path in (_group(number) / "payload").rglob("cgroup.procs"):
-        for pid in _numbers(path):
-            if _number_within(pid) == 1:
-                return pid
+    for pid in _members(number):
+        if _number_within(pid) == 1:
+            return pid
     raise ProcessLookupError(f"n{number} is off")
 
 
 def processes(number: int) -> list[int]:
     """Return the processes of a node's system, as the lab numbers them."""
-    files = (_group(number) / "payload").rglob("cgroup.procs")
-    return sorted(pid for path in files for pid in _numbers(path))
+    return sorted(_members(number))
 
 
 def _group(number: int) -> Path:
@@ -139,11 +143,13 @@ def _off(number: int) -> None:
     lab.remove_group(group)
 
 
-def _numbers(path: Path) -> list[int]:
-    try:
-        return [int(line) for line in path.read_text().split()]
-    except OSError:
-        return []
+def _members(number: int) -> Iterator[int]:
+    """Give the processes of a node's system; groups that go meanwhile have none any more."""
+    for folder, _folders, _files in os.walk(_group(number) / "payload"):
+        try:
+            yield from map(int, Path(folder, "cgroup.procs").read_text().split())
+        except OSError:
+            continue
 
 
 def _number_within(pid: int) -> int:

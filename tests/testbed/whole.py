@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 
 from hardware.management_board import ManagementBoard
@@ -26,7 +25,8 @@ CLOCK_STEP = 90_061.0
 class Testbed:
     """Nodes of one Debian *release*, fresh from the installer, all on; for use in a lab.
 
-    It is taken down with the lab; leaving it as a context switches the nodes off.
+    In a lab where one stands already (``testbed up``) it is that one, as it is.  It is taken
+    down with the lab; leaving it as a context switches the nodes off if they were made here.
     """
 
     __test__ = False
@@ -38,14 +38,10 @@ class Testbed:
         self.release = release
         self.folder = place
         self.storage = place / "storage"
-        self.storage.mkdir()
         self.nodes = {f"n{number}": Node(place, number) for number in range(1, count + 1)}
-        network.build(count)
-        self._key = self._make_key()
-        names = {node.name: node.address for node in self.nodes.values()}
-        root = base(release)
-        for node in self.nodes.values():
-            node.create(root, names, self._key, 100.0 + CLOCK_STEP * (node.number - 1))
+        self.stood_before = self.storage.exists()
+        if not self.stood_before:
+            self._build()
         self.boards = {node.name: self._board(node) for node in self.nodes.values()}
 
     def __enter__(self) -> Testbed:
@@ -58,11 +54,14 @@ class Testbed:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for node in self.nodes.values():
-            node.cut_power()
+        if not self.stood_before:
+            for node in self.nodes.values():
+                node.cut_power()
 
     def up(self) -> None:
         """Switch all nodes and boards on, and wait until they answer."""
+        if self.stood_before:
+            return
         for node in self.nodes.values():
             node.switch_on()
         for board in self.boards.values():
@@ -97,6 +96,16 @@ class Testbed:
             *("-o", "ConnectTimeout=10", *user_options),
         ]
 
+    def _build(self) -> None:
+        """Lay the cables and install the nodes."""
+        self.storage.mkdir()
+        network.build(len(self.nodes))
+        key = self._make_key()
+        names = {node.name: node.address for node in self.nodes.values()}
+        root = base(self.release)
+        for node in self.nodes.values():
+            node.create(root, names, key, 100.0 + CLOCK_STEP * (node.number - 1))
+
     def _make_key(self) -> str:
         key = self.folder / "key"
         subprocess.run(
@@ -113,8 +122,3 @@ class Testbed:
             IPMI_PORT,
             (sys.executable, "-m", "testbed.power", str(node.number)),
         )
-
-
-def program_path() -> str:
-    """Return where programs that are started by name find the testbed's own modules."""
-    return str(Path(__file__).resolve().parent.parent)
