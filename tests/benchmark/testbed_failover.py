@@ -70,7 +70,8 @@ def main() -> int:
         return lab.run([sys.executable, *sys.argv])
     with Testbed(release=options.release) as testbed:
         deployment = Deployment(testbed)
-        deployment.deploy_first()
+        if not testbed.stood_before:
+            deployment.deploy_first()
         deployment.wait_whole()
         declare_services(deployment)
         rows = []
