@@ -146,7 +146,7 @@ def _serve(options: argparse.Namespace) -> int:
     with Testbed(options.nodes, options.release) as testbed:
         for node in testbed.nodes.values():
             sys.stdout.write(f"{node.name} {node.address}\n")
-        sys.stdout.write("ready; ssh needs the key " + str(testbed.folder / "key") + "\n")
+        sys.stdout.write(f"ready; ssh needs the key {testbed.key}\n")
         sys.stdout.flush()
         signal.pause()
     return 0

@@ -23,6 +23,12 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 CLUSTER = "test"
 FENCE = "/etc/holdfast/fence.json"
 FOLDER = f"{STORAGE}/{CLUSTER}"
+SSH = (
+    "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+    " -o ConnectTimeout=10"
+)
+"""Options of ssh for nodes that are installed anew with each testbed."""
+
 PLAY = 400.0
 """Seconds for a playbook; it takes less than one minute on an idle machine."""
 
@@ -53,10 +59,11 @@ class Deployment:
         self.folder = testbed.folder / "ansible"
         self.folder.mkdir(exist_ok=True)
         self.timing = {"fence_limit": 1000, **(timing or {})}
-        self.configure(fencing=fencing)
+        self.first_check: Played | None = None
+        self.first_run: Played | None = None
+        self._write_inventory(fencing)
 
-    def configure(self, *, fencing: bool) -> None:
-        """Write the inventory: with or without fence devices."""
+    def _write_inventory(self, fencing: bool) -> None:
         boards = self.testbed.boards if fencing else {}
         devices = {
             f"board-{name}": {"agent": "fence_ipmilan", "parameters": self._board(board)}
@@ -66,8 +73,8 @@ class Deployment:
         variables = {
             "ansible_user": "root",
             "ansible_become": False,
-            "ansible_ssh_private_key_file": str(self.testbed.folder / "key"),
-            "ansible_ssh_common_args": " ".join(self.testbed.ssh()[2:]),
+            "ansible_ssh_private_key_file": self.testbed.key,
+            "ansible_ssh_common_args": SSH,
             "ansible_python_interpreter": "/usr/bin/python3",
             "holdfast_cluster": CLUSTER,
             "holdfast_storage": FOLDER,
@@ -176,6 +183,10 @@ class Deployment:
         (self.folder / "call.yml").write_text(json.dumps(book))
         played = self._run_playbook(self.folder / "call.yml", (), CHECKOUT)
         assert played.status == 0, played.said[-3000:]
+
+    def remove(self, service: str) -> None:
+        """Declare that a service is gone, and wait until it is."""
+        self.module("service", {"name": service, "state": "absent", "wait": True})
 
     def node_of(self, service: str) -> Node | None:
         """Return the node on which a service is started, by the status."""

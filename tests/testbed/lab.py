@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -111,7 +112,7 @@ def _keep(command: Sequence[str], told: int) -> int:
         preexec_fn=lambda: _enter(group),
     )
     ended = os.pidfd_open(lab.pid)
-    _wait_for_one((told, ended))
+    select.select((told, ended), [], [])
     _take_away(place)
     return lab.wait(CLEANING)
 
@@ -120,12 +121,6 @@ def _enter(group: Path) -> None:
     """Go into the lab's control group; die with the janitor."""
     (group / "cgroup.procs").write_text(str(os.getpid()))
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _wait_for_one(descriptors: Sequence[int]) -> None:
-    import select
-
-    select.select(descriptors, [], [])
 
 
 def _take_away(place: Path) -> None:

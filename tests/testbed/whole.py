@@ -7,7 +7,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 
 from hardware.management_board import ManagementBoard
@@ -88,13 +88,10 @@ class Testbed:
         """Give a board its power back."""
         network.plug_board(node.number)
 
-    def ssh(self, *, user_options: Sequence[str] = ()) -> list[str]:
-        """Return the options with which ssh reaches the nodes."""
-        return [
-            *("-i", str(self.folder / "key"), "-o", "StrictHostKeyChecking=no"),
-            *("-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"),
-            *("-o", "ConnectTimeout=10", *user_options),
-        ]
+    @property
+    def key(self) -> str:
+        """The path of the key with which ssh is let in on all nodes."""
+        return str(self.folder / "key")
 
     def _build(self) -> None:
         """Lay the cables and install the nodes."""
@@ -107,12 +104,9 @@ class Testbed:
             node.create(root, names, key, 100.0 + CLOCK_STEP * (node.number - 1))
 
     def _make_key(self) -> str:
-        key = self.folder / "key"
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "testbed", "-f", str(key)],
-            check=True,
-        )
-        return key.with_suffix(".pub").read_text()
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "testbed", "-f", self.key]
+        subprocess.run(words, check=True)
+        return Path(f"{self.key}.pub").read_text()
 
     def _board(self, node: Node) -> ManagementBoard:
         return ManagementBoard(

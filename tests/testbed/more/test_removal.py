@@ -37,3 +37,4 @@ def test_removal_is_refused_while_services_run_and_leaves_nothing_when_they_do_n
     assert {node.name: traces(node) for node in nodes} == {node.name: [] for node in nodes}
     again = cluster.play("remove")
     assert (again.status, set(again.changed.values())) == (0, {0}), again.said[-3000:]
+    assert cluster.play("deploy").status == 0, "and it can be deployed again"
