@@ -247,10 +247,28 @@ def playbooks(run: Run) -> None:
     run.python("-m", "pytest", f"tests/system/{PLAYBOOK_TESTS}", folder=ROOT)
 
 
+def testbed(run: Run) -> None:
+    """Nodes with systemd, sanlock, watchdogs and power fencing, killed in every way."""
+    command = ROOT / "tests" / "testbed" / "testbed"
+    here = {**run.environment, "HOLDFAST_PYTHON": sys.executable}
+    found = subprocess.run(
+        [command, "check"], env=here, stderr=subprocess.PIPE, text=True, check=False
+    )
+    if found.returncode != 0:
+        raise StageSkipped(found.stderr.strip())
+    run.python("-m", "pytest", "tests/testbed/test_lab.py", folder=ROOT)
+    run.command(
+        *(command, "run", "--", sys.executable, "-m", "pytest", "tests/testbed"),
+        *("--ignore=tests/testbed/test_lab.py", "--ignore=tests/testbed/more"),
+        folder=ROOT,
+        HOLDFAST_PYTHON=sys.executable,
+    )
+
+
 STAGES: tuple[Callable[[Run], None], ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
     *(unit, conformance, simulation, lint, docs, build),
-    *(sanity, units, integration, leases, agents, system, playbooks),
+    *(sanity, units, integration, leases, agents, system, playbooks, testbed),
 )
 """In the order in which they run: the quick ones first."""
 

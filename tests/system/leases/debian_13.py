@@ -16,10 +16,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from ansible_collections.holdfast.ha.tests.debian_mirror import mirror
 
 CACHE = Path(__file__).resolve().parents[3] / ".cache" / "tests" / "debian-13"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-MIRROR = "http://deb.debian.org/debian"
 SUITE = "trixie"
 PACKAGES = ("sanlock", "libsanlock1", "libaio1t64", "libblkid1", "libuuid1", "libc6")
 """What the two programs depend on (their Depends, without what only their installation needs)."""
@@ -72,7 +72,7 @@ def _apt(folder):
     (folder / "cache" / "archives" / "partial").mkdir(parents=True)
     (folder / "status").touch()
     sources = folder / "sources.list"
-    sources.write_text(f"deb [signed-by={KEYRING}] {_mirror()} {SUITE} main\n")
+    sources.write_text(f"deb [signed-by={KEYRING}] {mirror()} {SUITE} main\n")
     settings = {
         "Dir::Etc::SourceList": sources,
         "Dir::Etc::SourceParts": "/dev/null",
@@ -84,21 +84,6 @@ def _apt(folder):
         "APT::Sandbox::User": "",
     }
     return ["apt-get", "-q", *(f"-o{name}={value}" for name, value in settings.items())]
-
-
-def _mirror():
-    """Return the mirror that this machine has for Debian itself."""
-    words = [
-        "apt-get",
-        "indextargets",
-        "--format",
-        "$(REPO_URI)",
-        "Origin: Debian",
-        "Label: Debian",
-    ]
-    found = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE, check=False)
-    uris = [line.rstrip("/") for line in found.stdout.splitlines() if line]
-    return uris[0] if uris else MIRROR
 
 
 def _run(command, folder):

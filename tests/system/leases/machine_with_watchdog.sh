@@ -34,7 +34,7 @@ for device in /dev/watchdog*; do
         mount --bind /dev/null "$device"
     fi
 done
-"$python" "$(dirname "$0")/fake_watchdog.py" "$folder/watchdog" "$folder/watchdog.log" &
+"$python" "$(dirname "$0")/../../hardware/watchdog.py" "$folder/watchdog" "$folder/watchdog.log" &
 echo $! >"$folder/pids"
 wait_for grep -qs mounted "$folder/watchdog.log"
 wdmd -D -w "$folder/watchdog" >"$folder/wdmd.log" 2>&1 &

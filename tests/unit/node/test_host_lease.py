@@ -183,6 +183,16 @@ def test_after_a_loss_the_watchdog_is_disarmed_and_the_node_joins_and_goes_on(me
     assert member.lease.generation == 6
 
 
+def test_the_watchdog_is_disarmed_while_it_is_known_of_which_lockspace(member, monkeypatch):
+    """To let go of the lease forgets that, and a storage that is gone cannot be asked."""
+    order = []
+    for name in ("disarm_watchdog", "leave"):
+        monkeypatch.setattr(member.leases, name, lambda name=name: order.append(name))
+    member.lose()
+    member.lease.come_back()
+    assert order == ["disarm_watchdog", "leave"]
+
+
 def test_the_watchdog_is_not_believed_to_be_disarmed_before_sanlock_answered(member):
     member.lose()
     member.leases.disarmed = NoAnswerError("it hangs")

@@ -6,9 +6,13 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.notify import Notifier
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.notify import (
+    Notifier,
+    kept,
+)
 
 
 @pytest.fixture
@@ -51,3 +55,40 @@ def test_a_socket_in_the_file_system_is_as_good(tmp_path, monkeypatch):
         found.bind("notify")
         Notifier("notify").ready()
         assert found.recv(100) == b"READY=1"
+
+
+def test_an_open_file_is_handed_over_to_be_kept_in_place_of_the_one_before(supervisor, tmp_path):
+    found, address = supervisor
+    with (tmp_path / "kept").open("w") as file:
+        Notifier(address).keep("watchdog", file.fileno())
+    assert found.recv(100) == b"FDSTOREREMOVE=1\nFDNAME=watchdog"
+    text, handed, _flags, _sender = socket.recv_fds(found, 100, 2)
+    assert text == b"FDSTORE=1\nFDNAME=watchdog"
+    (descriptor,) = handed
+    assert Path(f"/proc/self/fd/{descriptor}").readlink() == tmp_path / "kept"
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    ("environment", "number"),
+    [
+        ({}, None),
+        ({"LISTEN_PID": "1", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "watchdog"}, None),
+        ({"LISTEN_PID": "mine", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "other"}, None),
+        ({"LISTEN_PID": "mine", "LISTEN_FDS": "0"}, None),
+        ({"LISTEN_PID": "mine", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "other:watchdog"}, 4),
+    ],
+    ids=["nothing", "another's", "another name", "none", "ours"],
+)
+def test_what_was_kept_is_found_by_name_and_is_for_this_process_alone(
+    environment, number, monkeypatch
+):
+    closed = []
+    monkeypatch.setattr(os, "set_inheritable", lambda one, how: closed.append((one, how)))
+    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, str(os.getpid()) if value == "mine" else value)
+    assert kept("watchdog") == number
+    if number is not None:
+        assert closed == [(3, False), (4, False)]

@@ -25,7 +25,7 @@ from ..storage.host_timing import LeaseTiming
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
 from .configuration import CRM, LRM, NodeConfiguration
 from .freed_leases import FreedLeases
-from .log import log
+from .log import log, name_daemon
 from .maintenance_board import MaintenanceBoard
 from .network import Network, own_network
 from .notify import Notifier
@@ -67,6 +67,7 @@ class ClusterDaemon:
 
         What is not given is made here, as the node needs it.
         """
+        name_daemon("crm", configuration.node)
         self._configuration = configuration
         self._me = configuration.me
         self._clock = clock
@@ -209,7 +210,7 @@ class ClusterDaemon:
         last = self._storage.read_manager() or ClusterState()
         intent = self._storage.newest_intent()
         self._state = cluster.take_over(last, epoch, self._configuration.node, time.time(), intent)
-        log(f"manager with epoch {epoch}")
+        log(f"manager with epoch {epoch}", epoch=epoch)
 
     def _watch_holder(self, observation: Observation, begun: float) -> None:
         """As a candidate: fence the manager's node when it is silent and it is our turn."""
@@ -241,7 +242,12 @@ class ClusterDaemon:
             # Held up in the write: its node may have been started anew meanwhile.
             return
         self._fenced_epoch = lease.version
-        log(f"fence {holder}: {candidacy.reason}")
+        log(
+            f"fence {holder}: {candidacy.reason}",
+            node=holder,
+            epoch=lease.version,
+            reason=candidacy.reason,
+        )
         self._fence(holder)
 
     def _sort_own_fences(self, epoch: int) -> None:
@@ -350,7 +356,13 @@ class ClusterDaemon:
         for event in after.events:
             if event not in known:
                 about = " ".join(part for part in (event.service, event.node) if part)
-                log(f"{event.kind} {about}: {event.text}")
+                log(
+                    f"{event.kind} {about}: {event.text}",
+                    node=event.node,
+                    service=event.service,
+                    epoch=after.epoch,
+                    reason=event.text,
+                )
 
     def _wake(self) -> None:
         """End the loop's wait; called from the threads of the orders."""

@@ -166,16 +166,19 @@ class HostLease:
     def _let_go(self) -> None:
         """Let go of a lease that was lost; the machine may live on, as nothing runs on it."""
         had, self.generation = self.generation, 0
-        try:
-            self._storage.leases.leave()
-            self._storage.leases.disarm_watchdog()
-        except NoAnswerError as error:
-            log(f"the watchdog is not disarmed yet: {error}")
-            return
-        except (LeaseError, StorageError) as error:
-            # Most likely sanlock has no such lockspace (any more), or does not run.
-            if had:
-                log(f"the watchdog was not disarmed: {error}")
+        leases = self._storage.leases
+        # The watchdog first, while the lockspace's name is known without asking a storage that
+        # may be gone.
+        for step in (leases.disarm_watchdog, leases.leave):
+            try:
+                step()
+            except NoAnswerError as error:
+                log(f"the watchdog is not disarmed yet: {error}")
+                return
+            except (LeaseError, StorageError) as error:
+                # Most likely sanlock has no such lockspace (any more), or does not run.
+                if had:
+                    log(f"the lost host lease is not let go of: {error}")
         self._disarmed = True
 
     def _follow_join(self, joining: Joining, now: float) -> None:

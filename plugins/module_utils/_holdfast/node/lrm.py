@@ -29,10 +29,11 @@ from .configuration import CRM, LRM, NodeConfiguration, make_private
 from .ending import why_ending
 from .host_lease import HostLease
 from .leftovers import end_leftover_agents
-from .log import log
+from .log import log, name_daemon
 from .network import Network, own_network
 from .notify import Notifier
 from .room import node_room
+from .supervision import Supervision
 from .telemetry import (
     HEARTBEAT_WRITE,
     JOB,
@@ -62,15 +63,18 @@ class LocalDaemon:
         storage: ClusterStorage | None = None,
         workers: Workers | None = None,
         host_lease: HostLease | None = None,
+        supervision: Supervision | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Listen on the node's LRM port and take up what a predecessor left.
 
         What is not given is made here, as the node needs it.
         """
+        name_daemon("lrm", configuration.node)
         self._configuration = configuration
         self._me = configuration.me
         self._clock = clock
+        self._supervision = supervision or Supervision(configuration, Notifier(), clock)
         self._network = network or own_network(configuration, LRM)
         self._storage = storage or ClusterStorage(configuration, clock)
         self._lease = host_lease or HostLease(configuration, self._storage, clock)
@@ -100,13 +104,12 @@ class LocalDaemon:
     def run(self) -> None:
         """Go round until SIGTERM, and then until nothing here has to be waited for."""
         signal.signal(signal.SIGTERM, self._on_term)
-        notifier = Notifier()
-        notifier.ready()
+        self._supervision.ready()
         log(f"LRM of {self._configuration.node} runs")
         while not self._stop:
             self._note_end()
             self.round()
-            notifier.alive()
+            self._supervision.alive(self._runs_services())
             self._telemetry.keep()
             self._network.listen(ROUND)
         left = self._report.running()
@@ -143,8 +146,17 @@ class LocalDaemon:
             return
         self._report, self._memory = step.report, step.memory
         self._pending.clear()
+        if step.jobs:
+            # Bound before the first of them runs, not a round later.
+            self._supervision.alive(self._runs_services())
         for job in step.jobs:
-            log(f"{job.kind.value} {job.service.id} {job.uid} {job.reason}".rstrip())
+            log(
+                f"{job.kind.value} {job.service.id} {job.uid} {job.reason}".rstrip(),
+                service=job.service.id,
+                uid=job.uid,
+                epoch=self._report.epoch,
+                reason=job.reason,
+            )
             self._workers.begin(job)
         self._stop = self._stop or (step.ends and not step.jobs)
         if trouble and not self._report.running() and not self._workers.busy():
@@ -166,12 +178,24 @@ class LocalDaemon:
         self._telemetry.set(LEASE_FAIL_SECONDS, self._lease.fail_seconds)
 
     def _take_ended(self) -> None:
-        """Take the jobs that have ended."""
-        ended = self._workers.take_ended()
-        for end in ended:
+        """Take the jobs that ended, and say how those did that were not only a look."""
+        for end in self._workers.take_ended():
+            self._pending.append(end)
             self._telemetry.timed(JOB, end.took, kind=end.job.kind.value, outcome=end.outcome.value)
+            if end.job.uid:
+                log(
+                    f"{end.job.kind.value} {end.job.service.id} {end.job.uid}:"
+                    f" {end.outcome.value}, {end.text}",
+                    service=end.job.service.id,
+                    uid=end.job.uid,
+                    epoch=self._report.epoch,
+                    reason=end.text,
+                )
         self._telemetry.set(WORKERS_BUSY, len(self._workers.busy()))
-        self._pending.extend(ended)
+
+    def _runs_services(self) -> bool:
+        """Return whether somebody has to look after services here."""
+        return bool(self._report.running() or self._workers.busy())
 
     def _heartbeat(self, now: float) -> None:
         """Write this node's block on the whiteboard, once a second."""

@@ -8,8 +8,12 @@ embedded cluster the machine process; the protocol is the same.
 
 from __future__ import annotations
 
+import array
 import os
 import socket
+
+FIRST_HANDED_ON = 3
+"""The first descriptor that systemd hands to a daemon (sd_listen_fds(3))."""
 
 
 class Notifier:
@@ -30,11 +34,44 @@ class Notifier:
         """Say that the daemon's loop goes round."""
         self._send("WATCHDOG=1")
 
-    def _send(self, text: str) -> None:
+    @property
+    def listens(self) -> bool:
+        """Whether there is a supervisor at all."""
+        return bool(self._address)
+
+    def keep(self, name: str, descriptor: int) -> None:
+        """Have the supervisor keep an open file for the next start, in place of one so named.
+
+        See FDSTORE in sd_notify(3); ``kept`` finds it.
+        """
+        self._send(f"FDSTOREREMOVE=1\nFDNAME={name}")
+        self._send(f"FDSTORE=1\nFDNAME={name}", descriptor)
+
+    def _send(self, text: str, descriptor: int | None = None) -> None:
         if not self._address:
             return
+        handed = [] if descriptor is None else [array.array("i", [descriptor])]
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, one) for one in handed]
         try:
-            self._socket.sendto(text.encode(), self._address)
+            self._socket.sendmsg([text.encode()], rights, 0, self._address)
         except OSError:
             # A supervisor that is gone or full cannot be helped from here.
             return
+
+
+def kept(name: str) -> int | None:
+    """Return the open file that a predecessor had kept under *name*, if there is one.
+
+    It is for this process alone and not for its children.  All that was kept under any
+    name is to be asked for at the start, before other files are opened.
+    """
+    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+        return None
+    names = os.environ.get("LISTEN_FDNAMES", "").split(":")
+    count = int(os.environ.get("LISTEN_FDS") or 0)
+    found = None
+    for number, label in zip(range(FIRST_HANDED_ON, FIRST_HANDED_ON + count), names):
+        os.set_inheritable(number, False)
+        if label == name:
+            found = number
+    return found

@@ -1,0 +1,199 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster on the testbed's nodes, deployed by the collection's own playbooks over ssh."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.machine import STORAGE
+from testbed.node import Node, wait_until
+from testbed.whole import Testbed
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+CLUSTER = "test"
+FENCE = "/etc/holdfast/fence.json"
+FOLDER = f"{STORAGE}/{CLUSTER}"
+SSH = (
+    "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+    " -o ConnectTimeout=10"
+)
+"""Options of ssh for nodes that are installed anew with each testbed."""
+
+PLAY = 400.0
+"""Seconds for a playbook; it takes less than one minute on an idle machine."""
+
+TIMES = {"13": {"io_timeout": 2, "watchdog_timeout": 10}, "12": {"io_timeout": 2}}
+"""Profiles by release of Debian: 3.8 has no watchdog time but 60 s."""
+
+RECAP = re.compile(r"^(?P<node>n\d+) +: ok=\d+ +changed=(?P<changed>\d+) .*failed=(?P<failed>\d+)")
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of a playbook: how many tasks changed something on each node, and its words."""
+
+    status: int
+    changed: Mapping[str, int]
+    said: str
+
+
+class NoStatusError(Exception):
+    """No node is up and has storage, so there is nobody to ask."""
+
+
+class Deployment:
+    """What is deployed on a testbed, and how; ``fencing`` says whether there are fence devices."""
+
+    def __init__(self, testbed: Testbed, *, fencing: bool = True, timing: Any = None) -> None:
+        self.testbed = testbed
+        self.folder = testbed.folder / "ansible"
+        self.folder.mkdir(exist_ok=True)
+        self.timing = {"fence_limit": 1000, **(timing or {})}
+        self.first_check: Played | None = None
+        self.first_run: Played | None = None
+        self._write_inventory(fencing)
+
+    def _write_inventory(self, fencing: bool) -> None:
+        boards = self.testbed.boards if fencing else {}
+        devices = {
+            f"board-{name}": {"agent": "fence_ipmilan", "parameters": self._board(board)}
+            for name, board in boards.items()
+        }
+        levels = {name: {"levels": [[{"device": f"board-{name}"}]]} for name in boards}
+        variables = {
+            "ansible_user": "root",
+            "ansible_become": False,
+            "ansible_ssh_private_key_file": self.testbed.key,
+            "ansible_ssh_common_args": SSH,
+            "ansible_python_interpreter": "/usr/bin/python3",
+            "holdfast_cluster": CLUSTER,
+            "holdfast_storage": FOLDER,
+            "holdfast_storage_group": "sanlock",
+            "holdfast_times": TIMES[self.testbed.release],
+            "holdfast_timing": self.timing,
+            "holdfast_fence_devices": devices,
+            "holdfast_fence_nodes": levels,
+        }
+        hosts = {
+            node.name: {"ansible_host": node.address, "holdfast_host_id": node.number}
+            for node in self.testbed.nodes.values()
+        }
+        document = {"holdfast": {"hosts": hosts, "vars": variables}}
+        (self.folder / "inventory.json").write_text(json.dumps(document, indent=1))
+
+    def play(self, playbook: str, *options: str, checkout: Path = CHECKOUT) -> Played:
+        """Run a playbook of the collection in *checkout* and return how it went."""
+        return self._run_playbook(checkout / "playbooks" / f"{playbook}.yml", options, checkout)
+
+    def _run_playbook(self, path: Path, options: Sequence[str], checkout: Path) -> Played:
+        inventory = self.folder / "inventory.json"
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), "--diff"),
+                *options,
+                str(path),
+            ],
+            cwd=checkout,
+            env={
+                **{k: v for k, v in os.environ.items() if not k.startswith("ANSIBLE_")},
+                "ANSIBLE_CONFIG": str(checkout / "ansible.cfg"),
+                "ANSIBLE_COLLECTIONS_PATH": str(checkout / ".collections"),
+                "ANSIBLE_HOME": str(self.folder / "home"),
+                "ANSIBLE_PIPELINING": "1",
+                "ANSIBLE_NOCOLOR": "1",
+                # A Unix socket's path has at most 107 bytes.
+                "ANSIBLE_SSH_CONTROL_PATH_DIR": "/run/lock",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PLAY,
+            check=False,
+        )
+        recap = [match for line in done.stdout.splitlines() if (match := RECAP.match(line))]
+        changed = {match["node"]: int(match["changed"]) for match in recap}
+        return Played(done.returncode, changed, done.stdout)
+
+    def deploy_first(self) -> None:
+        """Deploy on machines that were only installed, after asking what that would do."""
+        self.first_check = self.play("deploy", "--check")
+        self.first_run = self.play("deploy")
+        assert self.first_run.status == 0, self.first_run.said[-4000:]
+
+    @contextmanager
+    def no_fence_devices(self) -> Iterator[None]:
+        """Have no fence device on any node for a while: the file that names them is away."""
+        for node in self.testbed.nodes.values():
+            node.run("mv", FENCE, f"{FENCE}.away")
+        try:
+            yield
+        finally:
+            for node in self.testbed.nodes.values():
+                node.switch_on()
+                node.wait_booted()
+                node.run("mv", f"{FENCE}.away", FENCE)
+
+    def status(self) -> dict[str, Any]:
+        """Return the status as the first node that can tell it sees it."""
+        for node in self.testbed.nodes.values():
+            try:
+                answer = node.run("holdfast", "status", "--json", check=False, timeout=20.0)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                continue
+            if answer.stdout:
+                return json.loads(answer.stdout)
+        raise NoStatusError("no node tells the status")
+
+    def wait_whole(self, timeout: float = 120.0) -> dict[str, Any]:
+        """Wait until all nodes are members, there is a manager, and all services are as wanted."""
+
+        def whole() -> dict[str, Any] | None:
+            try:
+                status = self.status()
+            except NoStatusError:
+                return None
+            online = all(
+                one["state"] == "online" and not one["lease_lost"]
+                for one in status["nodes"].values()
+            )
+            well = online and status["manager"]["active"] and not status["problems"]
+            return status if well and not status["under_way"] else None
+
+        try:
+            return wait_until(whole, timeout, "a cluster that is as wanted")
+        except TimeoutError as error:
+            raise AssertionError(f"{error}: {json.dumps(self.status()['problems'])}") from error
+
+    def module(self, name: str, options: Mapping[str, Any]) -> None:
+        """Call a module of the collection on the first node that is on."""
+        on = next(node for node in self.testbed.nodes.values() if node.is_on)
+        task = [{"name": "Call it", f"holdfast.ha.{name}": dict(options)}]
+        book = [{"hosts": on.name, "gather_facts": False, "tasks": task}]
+        (self.folder / "call.yml").write_text(json.dumps(book))
+        played = self._run_playbook(self.folder / "call.yml", (), CHECKOUT)
+        assert played.status == 0, played.said[-3000:]
+
+    def remove(self, service: str) -> None:
+        """Declare that a service is gone, and wait until it is."""
+        self.module("service", {"name": service, "state": "absent", "wait": True})
+
+    def node_of(self, service: str) -> Node | None:
+        """Return the node on which a service is started, by the status."""
+        found = self.status()["services"].get(service)
+        if not found or found["state"] != "started":
+            return None
+        return self.testbed.nodes[found["node"]]
+
+    def _board(self, board: Any) -> dict[str, Any]:
+        return {**board.parameters, "lanplus": True, "cipher": 3}

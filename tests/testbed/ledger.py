@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The service of the testbed: a ledger on the shared storage, written by whoever asks over HTTP.
+
+Called with an address and the ledger's file.  A POST adds a line with its body, and is
+answered when that stands on the storage; meanwhile a line without one is added ten times a
+second.  Each line begins with the node and the process that wrote it.  It runs on the
+nodes, with nothing but Python.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+PORT = 8080
+BEAT = 0.1
+
+
+class Ledger:
+    def __init__(self, path):
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._owner = f"{socket.gethostname()} {os.getpid()}"
+
+    def add(self, what):
+        os.write(self._file, f"{self._owner} {time.time():.3f} {what}\n".encode())
+        os.fdatasync(self._file)
+
+    def beat(self):
+        while True:
+            self.add("-")
+            time.sleep(BEAT)
+
+
+def handler(ledger):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self._answer()
+
+        def do_POST(self):
+            ledger.add(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self._answer()
+
+        def log_message(self, *_arguments):
+            pass
+
+        def _answer(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    return Handler
+
+
+def main():
+    address, path = sys.argv[1:]
+    ledger = Ledger(path)
+    server = ThreadingHTTPServer((address, PORT), handler(ledger))
+    threading.Thread(target=ledger.beat, daemon=True).start()
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

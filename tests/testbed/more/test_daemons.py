@@ -1,0 +1,46 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The end of a daemon alone is nothing that a service notices."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from testbed.node import hold_still, wait_until
+from testbed.services import Client, Observer
+
+GRACE = 30.0
+"""How long a node with services may be without its LRM."""
+
+
+def test_an_lrm_without_services_may_stay_away_as_long_as_it_likes(cluster):
+    cluster.wait_whole()
+    idle = next(
+        cluster.testbed.nodes[name]
+        for name, seen in cluster.status()["nodes"].items()
+        if not seen["services"] and name != cluster.status()["manager"]["node"]
+    )
+    fired, boot = idle.watchdog_fired(), idle.boot_id()
+    idle.run("systemctl", "stop", "holdfast-lrm.service")
+    hold_still(GRACE + 15.0)
+    assert (idle.boot_id(), idle.watchdog_fired()) == (boot, fired)
+    idle.run("systemctl", "start", "holdfast-lrm.service")
+
+
+@pytest.mark.parametrize("unit", ["holdfast-lrm", "holdfast-crm"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hung"])
+def test_a_daemon_that_ends_or_hangs_is_started_anew_and_no_service_notices(cluster, unit, number):
+    cluster.wait_whole()
+    node = cluster.node_of("alpha")
+    boot, before = node.boot_id(), node.main_process(f"{unit}.service")
+    processes = Observer(cluster.testbed).where("alpha")
+    with Client("alpha") as client:
+        node.kill(f"{unit}.service", number)
+        wait_until(
+            lambda: node.main_process(f"{unit}.service") not in (0, before), 40.0, "a new daemon"
+        )
+        cluster.wait_whole()
+    assert node.boot_id() == boot
+    assert Observer(cluster.testbed).where("alpha") == processes
+    assert client.longest < 5.0

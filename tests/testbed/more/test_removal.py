@@ -1,0 +1,40 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What was deployed is removed again without a trace, but never while it is in use."""
+
+from __future__ import annotations
+
+from testbed.services import SERVICES
+
+TRACES = (
+    *("/etc/holdfast/node.json", "/etc/holdfast/fence.json", "/etc/sanlock/sanlock.conf"),
+    *("/usr/lib/holdfast.pyz", "/usr/sbin/holdfast", "/var/lib/holdfast"),
+    *("/etc/systemd/system/holdfast-lrm.service", "/etc/systemd/system/holdfast-crm.service"),
+    *("/usr/lib/ocf/resource.d/holdfast", "/usr/sbin/fence_holdfast_machine"),
+)
+
+
+def traces(node):
+    return [path for path in TRACES if node.run("test", "-e", path, check=False).returncode == 0]
+
+
+def test_removal_is_refused_while_services_run_and_leaves_nothing_when_they_do_not(cluster):
+    nodes = list(cluster.testbed.nodes.values())
+    refused = cluster.play("remove")
+    assert refused.status != 0
+    assert "still runs" in refused.said
+    assert all(node.unit_state("holdfast-lrm") == "active" for node in nodes)
+    for service in SERVICES:
+        cluster.remove(service)
+    said = cluster.play("remove", "--check")
+    assert said.status == 0, said.said[-3000:]
+    assert all(traces(node) for node in nodes)
+    done = cluster.play("remove", "-e", "holdfast_remove_storage=true")
+    assert done.status == 0, done.said[-3000:]
+    assert {name: count > 0 for name, count in said.changed.items()} == {
+        name: count > 0 for name, count in done.changed.items()
+    }
+    assert {node.name: traces(node) for node in nodes} == {node.name: [] for node in nodes}
+    again = cluster.play("remove")
+    assert (again.status, set(again.changed.values())) == (0, {0}), again.said[-3000:]
+    assert cluster.play("deploy").status == 0, "and it can be deployed again"

@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Storage that fails takes no service with it but where it failed, and starts none twice."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from testbed.node import hold_still, wait_until
+from testbed.services import SERVICES, Observer, answers, owners_in_turn
+
+LOST = 120.0
+"""Seconds for a node without storage to stop its services or be reset, and for their start."""
+
+
+@pytest.mark.parametrize("word", ["fail", "hang"])
+@pytest.mark.parametrize("devices", ["with fence devices", "without"])
+def test_services_of_a_node_without_storage_are_gone_there_before_they_run_elsewhere(
+    request, cluster, word, devices
+):
+    if devices == "without":
+        request.getfixturevalue("without_fencing")
+    cluster.wait_whole()
+    node = cluster.node_of("alpha")
+    with Observer(cluster.testbed) as observer:
+        since = time.monotonic()
+        node.storage(word)
+        wait_until(
+            lambda: set(observer.where("alpha")) not in (set(), {node.name}),
+            LOST,
+            "alpha elsewhere",
+        )
+        print(f"storage {word}, {devices}: alpha elsewhere after {time.monotonic() - since:.1f} s")
+        wait_until(lambda: answers("alpha"), 30.0, "an answer of alpha")
+    assert not observer.twice
+    node.storage("ok")
+    node.switch_on()
+    cluster.wait_whole(180.0)
+    assert owners_in_turn(cluster.testbed, "alpha")
+
+
+@pytest.mark.parametrize("seconds", [8.0, 60.0], ids=["for a moment", "for long"])
+def test_nobody_is_fenced_when_no_node_has_storage_and_all_resumes_when_it_returns(
+    cluster, seconds
+):
+    since = time.time()
+    with Observer(cluster.testbed) as observer:
+        cluster.testbed.storage_of_all("fail")
+        hold_still(seconds)
+        cluster.testbed.storage_of_all("ok")
+        cluster.wait_whole(180.0)
+        wait_until(lambda: all(map(answers, SERVICES)), 60.0, "an answer of each service")
+    assert not observer.twice
+    events = [one for one in cluster.status()["events"] if one["at"] >= since]
+    assert [one for one in events if one["kind"] == "fence"] == []
+
+
+@pytest.mark.parametrize("seconds", [0.2])
+def test_slow_storage_is_no_reason_to_move_anything(cluster, seconds):
+    before = {service: cluster.node_of(service).name for service in SERVICES}
+    cluster.testbed.storage_of_all(f"slow:{seconds}")
+    hold_still(30.0)
+    cluster.testbed.storage_of_all("ok")
+    cluster.wait_whole()
+    assert {service: cluster.node_of(service).name for service in SERVICES} == before

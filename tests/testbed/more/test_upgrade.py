@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A new version rolls over a running cluster, and a client of its services notices nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from testbed.deployment import CHECKOUT
+from testbed.services import SERVICES, Client, Observer, owners_in_turn
+
+LIBRARY = "/usr/lib/holdfast.pyz"
+
+
+def other_version(folder: Path) -> Path:
+    """Return a copy of the collection that is another version of it."""
+    copy = folder / "collections" / "ansible_collections" / "holdfast" / "ha"
+    for name in ("plugins", "roles", "playbooks", "meta"):
+        shutil.copytree(CHECKOUT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(CHECKOUT / "galaxy.yml", copy)
+    text = (CHECKOUT / "ansible.cfg").read_text().replace(".collections", "../../..")
+    (copy / "ansible.cfg").write_text(text)
+    (copy / ".collections").symlink_to("../../..")
+    package = copy / "plugins/module_utils/_holdfast/__init__.py"
+    package.write_text(package.read_text() + '\nOTHER = "another version"\n')
+    return copy
+
+
+def test_no_service_is_interrupted_by_a_new_version_of_the_package(cluster, tmp_path):
+    before = {node.name: node.run("sha256sum", LIBRARY).stdout for node in nodes(cluster)}
+    daemons = {node.name: node.main_process("holdfast-lrm.service") for node in nodes(cluster)}
+    processes = {service: Observer(cluster.testbed).where(service) for service in SERVICES}
+    with Client("alpha") as alpha, Client("beta") as beta, Observer(cluster.testbed) as observer:
+        played = cluster.play("deploy", checkout=other_version(tmp_path))
+        assert played.status == 0, played.said[-4000:]
+        cluster.wait_whole()
+    print(f"longest without an answer: {alpha.longest:.2f} s, {beta.longest:.2f} s")
+    for node in nodes(cluster):
+        assert node.run("sha256sum", LIBRARY).stdout != before[node.name]
+        assert node.main_process("holdfast-lrm.service") != daemons[node.name]
+    assert {service: observer.where(service) for service in SERVICES} == processes
+    assert not observer.twice
+    assert min(len(alpha.acknowledged), len(beta.acknowledged)) > 50
+    assert alpha.lost(cluster.testbed) == beta.lost(cluster.testbed) == []
+    assert max(alpha.longest, beta.longest) < 5.0
+    assert all(owners_in_turn(cluster.testbed, service) for service in SERVICES)
+    assert cluster.play("deploy").status == 0, "and back again"
+
+
+def nodes(cluster):
+    return cluster.testbed.nodes.values()

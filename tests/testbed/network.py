@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The networks of the lab: one of the cluster, one of the management boards, and their cables.
+
+Every node has a network namespace named after it, with ``eth0`` on the first bridge and
+``eth1`` on the second; the lab itself has an address on both.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+CLUSTER, BOARDS = 0, 1
+"""The two networks: 10.77.0.0/24 and 10.77.1.0/24."""
+
+BOTH, FROM_NODE, TO_NODE = "both", "from", "to"
+"""Which way a cable is cut."""
+
+
+def address(network: int, number: int) -> str:
+    """Return the address of node *number* in a network; the lab itself is number 0."""
+    return f"10.77.{network}.{10 + number if number else 1}"
+
+
+def board_address(number: int) -> str:
+    """Return the address of a node's management board."""
+    return f"10.77.{BOARDS}.{110 + number}"
+
+
+def build(nodes: int) -> None:
+    """Lay all cables; the nodes' ends have their addresses already, as after a reboot."""
+    for network in (CLUSTER, BOARDS):
+        bridge = f"br{network}"
+        _ip("link", "add", bridge, "type", "bridge", "forward_delay", "0")
+        _ip("address", "add", f"{address(network, 0)}/24", "dev", bridge)
+        _ip("link", "set", bridge, "up")
+    for number in range(1, nodes + 1):
+        name = f"n{number}"
+        _ip("netns", "add", name)
+        _ip("-n", name, "link", "set", "lo", "up")
+        for network in (CLUSTER, BOARDS):
+            cable, end = _cable(name, network), f"eth{network}"
+            _ip("link", "add", cable, "type", "veth", "peer", "name", end, "netns", name)
+            _ip("link", "set", cable, "master", f"br{network}", "up")
+            _ip("-n", name, "address", "add", f"{address(network, number)}/24", "dev", end)
+            _ip("-n", name, "link", "set", end, "up")
+        _ip("address", "add", f"{board_address(number)}/24", "dev", f"br{BOARDS}")
+
+
+def cut(name: str, network: int = CLUSTER, way: str = BOTH) -> None:
+    """Let nothing pass a node's cable, or nothing from it, or nothing to it."""
+    heal(name, network)
+    cable = _cable(name, network)
+    if way == BOTH:
+        _ip("link", "set", cable, "down")
+    elif way == FROM_NODE:
+        _nft("", _drop(cable))
+    else:
+        _nft(name, _drop(f"eth{network}"))
+
+
+def heal(name: str, network: int = CLUSTER) -> None:
+    """Let everything pass again."""
+    cable = _cable(name, network)
+    _nft("", f"add table netdev {cable}\ndelete table netdev {cable}\n")
+    end = f"eth{network}"
+    _nft(name, f"add table netdev {end}\ndelete table netdev {end}\n")
+    _ip("link", "set", cable, "up")
+
+
+def unplug_board(number: int) -> None:
+    """Take a management board off the network: who asks it hears nothing at all."""
+    _ip("address", "del", f"{board_address(number)}/24", "dev", f"br{BOARDS}")
+
+
+def plug_board(number: int) -> None:
+    """Bring a management board back to the network."""
+    _ip("address", "replace", f"{board_address(number)}/24", "dev", f"br{BOARDS}")
+
+
+def _cable(name: str, network: int) -> str:
+    return f"{name}-{network}"
+
+
+def _drop(interface: str) -> str:
+    """Return rules that drop all that comes in over an interface, before anything looks at it."""
+    return (
+        f"table netdev {interface} {{\n"
+        f'  chain cut {{\n    type filter hook ingress device "{interface}" priority 0;'
+        " policy drop;\n  }\n}\n"
+    )
+
+
+def _nft(namespace: str, rules: str) -> None:
+    entered = ["nsenter", f"--net=/run/netns/{namespace}"] if namespace else []
+    subprocess.run([*entered, "nft", "-f", "-"], input=rules, text=True, check=True, timeout=20)
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, timeout=20)

@@ -1,0 +1,221 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What runs on the testbed's cluster, and who looks whether it does.
+
+A service is an address of its own and a ledger on the shared storage (``ledger.py``).  A
+client in the lab writes to the ledger at that address; an observer in the lab reads the
+process tables of all nodes.  Neither knows anything of the cluster.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from testbed import network
+from testbed.deployment import FOLDER, Deployment
+from testbed.ledger import PORT
+from testbed.whole import Testbed
+
+SERVICES = ("alpha", "beta")
+LEDGER = Path(__file__).with_name("ledger.py")
+PROGRAM = "/usr/local/lib/ledger.py"
+POLL = 0.02
+"""Seconds between two looks of the client and of the observer."""
+
+
+def address(service: str) -> str:
+    """Return the address that belongs to a service wherever it runs."""
+    return network.address(network.CLUSTER, 100 + SERVICES.index(service))
+
+
+def mark(service: str) -> str:
+    """Return a word that stands in the command lines of a service's processes alone."""
+    return f"service-{service}"
+
+
+def declare_services(deployment: Deployment) -> None:
+    """Declare the services, on two nodes; what is declared already is left as it is."""
+    if set(SERVICES) <= set(deployment.status()["services"]):
+        return
+    for node in deployment.testbed.nodes.values():
+        node.run("sh", "-c", f"cat >{PROGRAM}", text=LEDGER.read_text())
+    for service in SERVICES:
+        deployment.module("service", {"name": service, "resources": resources(service)})
+    rule = {"name": "sides", "services": list(SERVICES), "affinity": "apart"}
+    deployment.module("rule", rule)
+
+
+def resources(service: str) -> list[dict[str, Any]]:
+    """Return the resources of a service: its address and its ledger."""
+    command = f"python3 {PROGRAM} {address(service)} {FOLDER}/{mark(service)}.log"
+    return [
+        {
+            "name": "address",
+            "agent": "ocf:heartbeat:IPaddr2",
+            "parameters": {"ip": address(service), "cidr_netmask": "24", "nic": "eth0"},
+        },
+        {
+            "name": "ledger",
+            "agent": "ocf:holdfast:command",
+            "parameters": {
+                "command": command,
+                "address": address(service),
+                "port": str(PORT),
+                "stop_timeout": "2",
+            },
+            "monitor_interval": 2.0,
+        },
+    ]
+
+
+def answers(service: str, timeout: float = 0.5, entry: str | None = None) -> bool:
+    """Return whether a service answers a client, who has an *entry* for the ledger or only asks."""
+    connection = http.client.HTTPConnection(address(service), PORT, timeout=timeout)
+    try:
+        connection.request("GET" if entry is None else "POST", "/", body=entry)
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+class Client:
+    """Writes numbers into a service's ledger, one after the other.
+
+    ``acknowledged`` are those whose writing was confirmed; ``longest`` is the longest time
+    without a confirmation.
+    """
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+        self._name = uuid.uuid4().hex[:8]
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.longest = 0.0
+        self.acknowledged: list[str] = []
+
+    def __enter__(self) -> Client:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_nothing: object) -> None:
+        self._stop.set()
+        self._thread.join(10.0)
+
+    def lost(self, testbed: Testbed) -> list[str]:
+        """Return what was acknowledged and does not stand in the ledger."""
+        present = {line[3] for line in ledger(testbed, self._service)}
+        return [entry for entry in self.acknowledged if entry not in present]
+
+    def _run(self) -> None:
+        last = time.monotonic()
+        number = 0
+        while not self._stop.is_set():
+            number += 1
+            entry = f"{self._name}-{number}"
+            confirmed = answers(self._service, 2.0, entry)
+            now = time.monotonic()
+            self.longest = max(self.longest, now - last)
+            if confirmed:
+                self.acknowledged.append(entry)
+                last = now
+            self._stop.wait(POLL)
+
+
+@dataclass
+class Sighting:
+    """A service seen on several nodes at once: when, by the lab's monotonic clock, and where."""
+
+    service: str
+    at: float
+    nodes: tuple[str, ...]
+
+
+@dataclass
+class Observer:
+    """Looks at the processes of every node from outside, all the time.
+
+    ``twice`` are the sightings of a service that was active on more than one node at one
+    instant: its processes of both were alive before and after the look.  An observer that
+    could not look to the end says so when it is left.
+    """
+
+    testbed: Testbed
+    twice: list[Sighting] = field(default_factory=list)
+    looks: int = 0
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+    _failure: Exception | None = None
+
+    def __enter__(self) -> Observer:
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_nothing: object) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(10.0)
+        if self._failure is not None:
+            raise self._failure
+
+    def where(self, service: str) -> dict[str, list[int]]:
+        """Return the processes of a service by node, as they are now."""
+        found = {}
+        for node in self.testbed.nodes.values():
+            lines = node.command_lines()
+            pids = [pid for pid, words in lines.items() if _is_of(service, words)]
+            if pids:
+                found[node.name] = pids
+        return found
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                for service in SERVICES:
+                    self._look(service)
+                self.looks += 1
+                self._stop.wait(POLL)
+        except Exception as error:
+            self._failure = error
+
+    def _look(self, service: str) -> None:
+        found = self.where(service)
+        if len(found) < 2:
+            return
+        # One that ended during the look was not there at the same instant.
+        alive = sorted(name for name, pids in found.items() if any(map(_lives, pids)))
+        if len(alive) > 1:
+            self.twice.append(Sighting(service, time.monotonic(), tuple(alive)))
+
+
+def _is_of(service: str, words: list[str]) -> bool:
+    """Return whether a process is the service itself, not an agent that looks after it."""
+    return words[:1] == ["python3"] and mark(service) in " ".join(words[1:])
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def ledger(testbed: Testbed, service: str) -> list[list[str]]:
+    """Return the lines of a service's ledger: node, process, seconds since 1970, entry."""
+    path = testbed.storage / FOLDER.rpartition("/")[2] / f"{mark(service)}.log"
+    return [line.split() for line in path.read_text().splitlines()]
+
+
+def owners_in_turn(testbed: Testbed, service: str) -> bool:
+    """Return whether no process wrote into a ledger again after another one had begun to."""
+    owners = [tuple(line[:2]) for line in ledger(testbed, service)]
+    stretches = [one for one, before in zip(owners, [None, *owners]) if one != before]
+    return len(stretches) == len(set(stretches))

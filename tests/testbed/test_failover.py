@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node that loses its power is proved dead, and its services run elsewhere, each once.
+
+How long that takes is measured by the benchmark; here the bounds are those that no load of
+the machine may break, and the order of things.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from testbed.node import wait_until
+from testbed.services import Client, Observer, answers, owners_in_turn
+
+WITHOUT_DEVICE = {"13": 35.0, "12": 90.0}
+"""Seconds after which a node without fence device is to be recovered: host-dead and a start."""
+
+
+def busy_node(cluster, *, managing):
+    """Return a node that has a service and is, or is not, the manager's."""
+    for _turn in range(6):
+        status = cluster.wait_whole()
+        manager = status["manager"]["node"]
+        for name, seen in status["nodes"].items():
+            if seen["services"] and (name == manager) == managing:
+                return cluster.testbed.nodes[name]
+        # The manager runs nothing: let another be it.
+        cluster.testbed.nodes[manager].run("systemctl", "restart", "holdfast-crm")
+    pytest.fail("no such node has services")
+
+
+def wait_failover(cluster, node, since, timeout=60.0):
+    """Wait until the services of a node run elsewhere, and return what the status tells of it."""
+
+    def told():
+        for one in cluster.status()["failovers"]:
+            if one["node"] == node.name and one["finished"] and one["recorded"] >= since:
+                return one
+        return None
+
+    return wait_until(told, timeout, f"a failover of {node.name}")
+
+
+@pytest.mark.parametrize("managing", [False, True], ids=["another node", "the manager"])
+def test_a_node_without_power_is_fenced_over_ipmi_and_its_services_run_elsewhere(cluster, managing):
+    node = busy_node(cluster, managing=managing)
+    (service,) = cluster.status()["nodes"][node.name]["services"]
+    with Observer(cluster.testbed) as observer, Client(service) as client:
+        since = time.time()
+        node.cut_power()
+        failover = wait_failover(cluster, node, since)
+        wait_until(lambda: answers(service), 30.0, f"an answer of {service}")
+        cluster.wait_whole()
+    assert "off by its own status" in failover["proof"]
+    assert failover["started"][service]["node"] != node.name
+    assert not observer.twice
+    assert observer.looks > 10
+    assert client.acknowledged
+    assert client.longest > 1.0, "the client was there when it failed"
+    assert client.lost(cluster.testbed) == []
+    assert owners_in_turn(cluster.testbed, service)
+    assert node.is_on, "a node that was fenced is switched on again"
+
+
+def test_without_a_fence_device_the_host_lease_that_runs_out_is_the_proof(without_fencing):
+    cluster = without_fencing
+    node = busy_node(cluster, managing=False)
+    (service,) = cluster.status()["nodes"][node.name]["services"]
+    with Observer(cluster.testbed) as observer:
+        since = time.time()
+        node.cut_power()
+        failover = wait_failover(cluster, node, since, 150.0)
+    took = failover["started"][service]["at"] - since
+    print(f"without fence device: {took:.1f} s")
+    assert took <= WITHOUT_DEVICE[cluster.testbed.release] + 10.0
+    assert "host lease" in failover["proof"]
+    assert not observer.twice
+    assert owners_in_turn(cluster.testbed, service)
+
+
+def test_a_board_that_died_with_its_node_is_not_waited_for(cluster):
+    node = busy_node(cluster, managing=False)
+    (service,) = cluster.status()["nodes"][node.name]["services"]
+    with Observer(cluster.testbed) as observer:
+        since = time.time()
+        cluster.testbed.kill_with_board(node)
+        failover = wait_failover(cluster, node, since, 150.0)
+    took = failover["started"][service]["at"] - since
+    print(f"board dead with its node: {took:.1f} s")
+    assert took <= WITHOUT_DEVICE[cluster.testbed.release] + 15.0
+    assert not observer.twice
+    assert owners_in_turn(cluster.testbed, service)

@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The testbed does to its nodes what it says, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from testbed import network
+from testbed.node import wait_until
+
+LISTENER = """
+import socket
+ear = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+ear.bind(("", 7777))
+ear.settimeout(2)
+print("ready", flush=True)
+print(ear.recv(9).decode())
+"""
+TALKER = """
+import socket, sys
+socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"heard", (sys.argv[1], 7777))
+"""
+
+
+def hears(listener, talker):
+    """Return whether a datagram gets from one node to another."""
+    ear = subprocess.Popen(
+        ["nsenter", f"--net=/run/netns/{listener.name}", sys.executable, "-c", LISTENER],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert ear.stdout.readline() == "ready\n"
+    talker.run("python3", "-c", TALKER, listener.address, check=False)
+    return "heard" in ear.communicate(timeout=30)[0]
+
+
+@pytest.mark.parametrize(
+    ("way", "from_it", "to_it"),
+    [
+        (network.FROM_NODE, False, True),
+        (network.TO_NODE, True, False),
+        (network.BOTH, False, False),
+    ],
+)
+def test_a_cable_is_cut_in_one_direction_or_in_both(testbed, way, from_it, to_it):
+    node, other = testbed.nodes["n1"], testbed.nodes["n2"]
+    for one, another in ((node, other), (other, node)):
+        # Known neighbours: what is asked here is not whether they can be found.
+        ip = ["ip", "neigh", "replace", another.address, "dev", "eth0", "nud", "permanent"]
+        (link,) = json.loads(another.run("ip", "-j", "link", "show", "eth0").stdout)
+        one.run(*ip, "lladdr", link["address"])
+    assert hears(other, node)
+    node.cut_network(way)
+    assert (hears(other, node), hears(node, other)) == (from_it, to_it)
+    node.heal_network()
+    assert hears(other, node)
+    assert hears(node, other)
+
+
+def test_one_node_alone_loses_its_way_to_the_storage(testbed):
+    node, other = testbed.nodes["n1"], testbed.nodes["n2"]
+    node.run("sh", "-c", "echo shared >/srv/holdfast/probe")
+    node.storage("fail")
+    assert node.run("cat", "/srv/holdfast/probe", check=False).returncode != 0
+    assert other.run("cat", "/srv/holdfast/probe").stdout == "shared\n"
+
+
+def test_what_was_asked_of_a_path_that_hung_is_done_when_it_comes_back(testbed):
+    node, other = testbed.nodes["n1"], testbed.nodes["n2"]
+    node.run("sh", "-c", "echo before >/srv/holdfast/late")
+    node.storage("hang")
+    # Not by a call of the test: it would wait for the storage, too.
+    node.run("systemd-run", "sh", "-c", "echo after >/srv/holdfast/late")
+    assert other.run("cat", "/srv/holdfast/late").stdout == "before\n"
+    node.storage("ok")
+    wait_until(
+        lambda: other.run("cat", "/srv/holdfast/late").stdout == "after\n", 20.0, "a late write"
+    )
+
+
+def test_a_node_without_power_is_gone_with_what_it_had_not_yet_written(testbed):
+    node, other = testbed.nodes["n3"], testbed.nodes["n2"]
+    before = node.boot_id()
+    node.storage("hang")
+    node.run("systemd-run", "sh", "-c", "echo ghost >/srv/holdfast/ghost")
+    node.cut_power()
+    assert not node.is_on
+    node.storage("ok")
+    node.switch_on()
+    node.wait_booted()
+    assert node.boot_id() != before
+    assert not (testbed.storage / "ghost").exists()
+    assert other.is_on
+
+
+def test_every_node_has_a_monotonic_clock_of_its_own_that_starts_anew(testbed):
+    clock = ("python3", "-c", "import time; print(time.monotonic())")
+    nodes = list(testbed.nodes.values())
+    first, second = (float(node.run(*clock).stdout) for node in nodes[:2])
+    assert abs(first - second) > 3600
+    nodes[1].reset()
+    nodes[1].wait_booted()
+    assert float(nodes[1].run(*clock).stdout) < second
+
+
+def test_a_full_disk_takes_nothing_more(testbed):
+    node = testbed.nodes["n2"]
+    node.fill_disk()
+    try:
+        assert node.run(
+            "sh", "-c", "head -c 1000000 /dev/zero >/var/tmp/more", check=False
+        ).returncode
+    finally:
+        node.free_disk()
+        node.run("rm", "-f", "/var/tmp/more")

@@ -1,0 +1,42 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An LRM that is gone for good takes its node with it, so that its services run elsewhere."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from testbed.node import wait_until
+from testbed.services import Observer, answers, owners_in_turn
+
+RESET = 30.0 + 10.0 + 15.0
+"""The LRM's time, the watchdog's, and what a busy machine adds."""
+
+LIBRARY, AWAY = "/usr/lib/holdfast.pyz", "/usr/lib/holdfast.away"
+
+
+@pytest.mark.parametrize("how", ["stopped for good", "hung, and none can be started"])
+def test_a_node_whose_lrm_is_gone_for_good_is_reset_even_without_a_fence_device(
+    without_fencing, how
+):
+    cluster = without_fencing
+    cluster.wait_whole()
+    node = cluster.node_of("alpha")
+    fired, boot = node.watchdog_fired(), node.boot_id()
+    with Observer(cluster.testbed) as observer:
+        if how == "stopped for good":
+            node.run("systemctl", "stop", "holdfast-lrm.service")
+        else:
+            node.run("mv", LIBRARY, AWAY)
+            node.kill("holdfast-lrm.service", signal.SIGSTOP)
+        try:
+            wait_until(lambda: node.boot_id() not in (0, boot), RESET, "a reset by the watchdog")
+            node.wait_booted()
+        finally:
+            if how != "stopped for good":
+                node.run("mv", AWAY, LIBRARY)
+        assert node.watchdog_fired() == fired + 1
+        wait_until(lambda: answers("alpha"), 90.0, "alpha anywhere")
+    assert not observer.twice
+    assert owners_in_turn(cluster.testbed, "alpha")
