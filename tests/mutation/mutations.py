@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -19,12 +19,17 @@ from unittest.mock import patch
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (
     choice,
     cluster,
+    death,
+    election,
+    fencing,
+    hold,
     inactive,
     job_ends,
     local,
     nodes,
     running,
     services,
+    verdict,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
@@ -50,6 +55,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator im
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
 
+MANAGERS = (cluster, election, fencing, inactive, local, nodes, running, services)
+"""Files that import functions of others by their names."""
+
 Patch = Callable[[], AbstractContextManager[Any]]
 
 
@@ -61,14 +69,24 @@ class Mutation:
     made: Patch
 
 
-def _changed(where: Any, name: str, change: Callable[..., Any]) -> Patch:
-    """Return a patch of the function *name*: *change* gets it, then its arguments."""
-    original = getattr(where, name)
+def _changed(home: Any, name: str, change: Callable[..., Any]) -> Patch:
+    """Return a patch of the function *name* of *home*, wherever the managers have imported it.
+
+    *change* gets the function, then its arguments.
+    """
+    original = getattr(home, name)
 
     def mutant(*arguments: Any, **options: Any) -> Any:
         return change(original, *arguments, **options)
 
-    return lambda: patch.object(where, name, mutant)
+    def patches() -> ExitStack:
+        stack = ExitStack()
+        for where in (home, *MANAGERS):
+            if getattr(where, name, None) is original:
+                stack.enter_context(patch.object(where, name, mutant))
+        return stack
+
+    return patches
 
 
 def _nothing(original: Any, *arguments: Any, **options: Any) -> None:
@@ -82,7 +100,7 @@ def _returns(value: Any) -> Callable[..., Any]:
 def _dead_without_proof(original: Any, round_: Any) -> None:
     original(round_)
     for order in round_.fences:
-        nodes.declare_dead(round_, order.node, "it does not answer")
+        death.declare_dead(round_, order.node, "it does not answer")
 
 
 def _every_end_is_proof(original: Any, round_: Any, fence: Any) -> None:
@@ -202,7 +220,7 @@ def _recovers_from_the_silent(original: Any, round_: Any, *more: Any) -> None:
     original(round_, *more)
     for name, status in list(round_.state.nodes.items()):
         if status.state is NodeState.SUSPECT:
-            nodes.declare_dead(round_, name, "suspected")
+            death.declare_dead(round_, name, "suspected")
 
 
 def _writes_over_the_newest(original: Any, copies: Any) -> Any:
@@ -232,17 +250,15 @@ def _same_uid_again(original: Any, round_: Any, *more: Any) -> None:
 
 
 MUTATIONS = (
-    Mutation("skip-the-proof", _changed(nodes, "_order_fences", _dead_without_proof)),
-    Mutation("count-every-fence-as-proof", _changed(nodes, "_fence_ended", _every_end_is_proof)),
+    Mutation("skip-the-proof", _changed(fencing, "order_fences", _dead_without_proof)),
+    Mutation("count-every-fence-as-proof", _changed(fencing, "_fence_ended", _every_end_is_proof)),
     Mutation(
         "believe-the-device-of-a-node-that-writes-on",
-        _changed(nodes, "_fence_ended", _writing_on_is_no_doubt),
+        _changed(fencing, "_fence_ended", _writing_on_is_no_doubt),
     ),
-    Mutation("take-silence-for-death", _changed(nodes, "judge", _silence_is_death)),
-    Mutation("take-a-failed-lease-for-a-dead-one", _changed(nodes, "judge", _failed_is_dead)),
-    Mutation(
-        "recover-from-a-suspect", _changed(cluster, "look_at_nodes", _recovers_from_the_silent)
-    ),
+    Mutation("take-silence-for-death", _changed(verdict, "judge", _silence_is_death)),
+    Mutation("take-a-failed-lease-for-a-dead-one", _changed(verdict, "judge", _failed_is_dead)),
+    Mutation("recover-from-a-suspect", _changed(nodes, "look_at_nodes", _recovers_from_the_silent)),
     Mutation("forget-the-epoch", _changed(local, "_is_current", _returns(True))),
     Mutation("run-a-command-again", _changed(local, "_obey", _runs_uids_again)),
     Mutation("begin-before-it-is-written", _changed(LocalRound, "accept", _nothing)),
@@ -259,17 +275,17 @@ MUTATIONS = (
     Mutation("count-a-failed-stop-as-one", _changed(job_ends, "_stopped", _failed_stops_are_stops)),
     Mutation("forget-the-last-manager", _changed(cluster, "take_over", _forgets_the_last_manager)),
     Mutation("forget-a-candidates-fence", _changed(cluster, "take_over", _without_intent)),
-    Mutation("ignore-global-maintenance", _changed(cluster, "look_at_maintenance", _not_held)),
+    Mutation("ignore-global-maintenance", _changed(hold, "look_at_maintenance", _not_held)),
     Mutation(
-        "forget-where-a-migration-went", _changed(nodes, "_lost_its_node", _forgets_the_target)
+        "forget-where-a-migration-went", _changed(death, "_lost_its_node", _forgets_the_target)
     ),
     Mutation("take-a-return-for-a-reboot", _changed(nodes, "_was_started_anew", _returns(True))),
     Mutation("give-a-number-twice", _changed(Round, "command", _same_uid_again)),
-    Mutation("try-a-fence-once", _changed(nodes, "_fence_ended", _gives_up_a_fence)),
+    Mutation("try-a-fence-once", _changed(fencing, "_fence_ended", _gives_up_a_fence)),
     Mutation("look-at-no-service", _changed(local, "_monitor", _nothing)),
     Mutation("keep-every-result", _changed(local, "_prune", _nothing)),
     Mutation("leave-failovers-open", _changed(services, "_close_failovers", _nothing)),
-    Mutation("fence-without-a-brake", _changed(nodes, "_order_fences", _no_brake)),
+    Mutation("fence-without-a-brake", _changed(fencing, "order_fences", _no_brake)),
     Mutation("fence-without-a-reason", _changed(cluster_daemon, "Intent", _no_reason)),
     Mutation("place-beside-the-opposite", _changed(choice, "_apart_nodes", _returns({}))),
     Mutation("do-not-wait-for-probes", _changed(inactive, "look_for", _probes_are_not_awaited)),
@@ -280,7 +296,7 @@ MUTATIONS = (
             records, "zlib", SimpleNamespace(crc32=lambda data: 7 if data else zlib.crc32(data))
         ),
     ),
-    Mutation("never-switch-on-again", _changed(cluster, "switch_on_again", _nothing)),
+    Mutation("never-switch-on-again", _changed(fencing, "switch_on_again", _nothing)),
     Mutation("leave-failed-services", _changed(running, "_failed", _nothing)),
 )
 """Each of them is to be found within a thousand runs."""
