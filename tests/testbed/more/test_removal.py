@@ -24,6 +24,7 @@ def test_removal_is_refused_while_services_run_and_leaves_nothing_when_they_do_n
     assert refused.status != 0
     assert "still runs" in refused.said
     assert all(node.unit_state("holdfast-lrm") == "active" for node in nodes)
+    cluster.module("rule", {"name": "sides", "state": "absent"})
     for service in SERVICES:
         cluster.remove(service)
     said = cluster.play("remove", "--check")
