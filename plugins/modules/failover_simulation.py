@@ -126,8 +126,8 @@ EXAMPLES = r"""
 RETURN = r"""
 steps:
   description:
-    - What would happen, in its order. Each step has RV(steps[].after), the seconds from now, what
-      it is, the node and service that it is about, and the reason in RV(steps[].text).
+    - What would happen, in its order. Each step has C(after), the seconds from now, what
+      it is, the node and service that it is about, and the reason in C(text).
   returned: success
   type: list
   elements: dict

@@ -20,9 +20,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAYBOOKS = ROOT / "playbooks"
-OPERATORS = sorted(
-    path.stem for path in PLAYBOOKS.glob("*.yml") if not path.stem.startswith("quickstart")
-)
+OTHERS = ("deploy", "remove", "quickstart", "quickstart_remove")
+"""Those that make a cluster or take it away: their variables are those of the roles."""
+
+OPERATORS = sorted(path.stem for path in PLAYBOOKS.glob("*.yml") if path.stem not in OTHERS)
 
 
 def variables(name):
