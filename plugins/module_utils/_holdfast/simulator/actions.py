@@ -460,6 +460,8 @@ def _shutdown(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         if daemon is not None and daemon.alive:
             fleet.world.say(f"{machine.name} is to be shut down: {what}")
             fleet.world.before_change(machine)
+            if not daemon.shutdown:
+                daemon.asked_to_end = machine.clock.mono(fleet.world.now)
             daemon.shutdown = what
             fleet.world.after_change(machine)
 

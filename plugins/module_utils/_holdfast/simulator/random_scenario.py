@@ -89,6 +89,7 @@ def _wanted(chance: random.Random, nodes: Sequence[str]) -> Wanted:
     ids = sorted(wanted.services)
     policy = Policy(
         shutdown=chance.choice(SHUTDOWN_POLICIES),
+        shutdown_timeout=20.0,
         rebalance_on_start=chance.random() < 0.2,
         rebalance=chance.random() < 0.2,
         rebalance_hold=1,
