@@ -274,13 +274,20 @@ def _source_dies(
     chance: random.Random, nodes: Sequence[str], services: Sequence[str]
 ) -> list[Made]:
     """The source of a live migration dies at about the time of its end."""
-    service, node = chance.choice(list(services)), chance.choice(nodes)
+    service = chance.choice(list(services))
     return [
+        ("agent", (service, "migrate", "slow"), {"seconds": 5.0, "for": 25.0}),
         ("service", (service,), {"live": "yes"}),
-        ("move", (service, node), {}),
-        ("freeze", (chance.choice((node, *nodes)),), {"for": 20.0}),
-        ("power-off", (chance.choice(nodes),), {}),
+        ("power-off", (f"@{service}",), {"after": chance.uniform(2.0, 9.0)}),
+        ("move", (service, chance.choice(nodes)), {}),
     ]
+
+
+def _many_die(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """All nodes but one or two die within moments, and fencing them takes a while."""
+    dying = chance.sample(list(nodes), len(nodes) - chance.choice((1, 1, 2)))
+    slow: Made = ("device", ("*", "works"), {"seconds": 6.0})
+    return [slow, *(("power-off", (node,), {}) for node in dying)]
 
 
 def _clone(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
@@ -360,6 +367,7 @@ KINDS: tuple[Maker, ...] = (
     _liar,
     _blind,
     _source_dies,
+    _many_die,
     _clone,
     _hold,
     _drain,
