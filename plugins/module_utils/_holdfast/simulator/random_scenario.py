@@ -59,8 +59,10 @@ def random_scenario(seed: int) -> Scenario:
     ]
     for _turn in range(chance.randint(2, 12)):
         made = chance.choice(kinds)(chance, nodes, services)
-        at = chance.uniform(BEGIN, FAULTS_UNTIL)
-        for verb, words, options in made if isinstance(made, list) else [made]:
+        # What is made of several actions needs time to come to its worst moment.
+        story = made if isinstance(made, list) else [made]
+        at = chance.uniform(BEGIN, FAULTS_UNTIL / (2 if len(story) > 1 else 1))
+        for verb, words, options in story:
             actions.append(Action(round(at, 2), verb, tuple(words), _texts(options)))
             at = min(at + chance.uniform(0.0, 4.0), FAULTS_UNTIL)
     actions.sort(key=lambda one: one.at)
@@ -278,7 +280,7 @@ def _source_dies(
     return [
         ("agent", (service, "migrate", "slow"), {"seconds": 5.0, "for": 25.0}),
         ("service", (service,), {"live": "yes"}),
-        ("power-off", (f"@{service}",), {"after": chance.uniform(2.0, 9.0)}),
+        ("power-off", (f"@{service}",), {"after": chance.uniform(4.0, 9.0)}),
         ("move", (service, chance.choice(nodes)), {}),
     ]
 
