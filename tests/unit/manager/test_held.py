@@ -226,9 +226,10 @@ def test_only_a_node_that_said_it_comes_back_is_waited_for_once_the_cluster_is_a
     assert (taken.state.services["web"].state is ServiceState.FREEZE) == waits
 
 
-def test_a_service_that_blocks_its_nodes_shutdown_is_an_error_and_not_left_frozen() -> None:
+@pytest.mark.parametrize("mode", [Mode.SHUTDOWN, Mode.RESTART])
+def test_a_service_that_blocks_its_nodes_shutdown_is_an_error_and_not_left_frozen(mode) -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
-    look = in_mode(Mode.SHUTDOWN, local=LocalState.BLOCKED)
+    look = in_mode(mode, local=LocalState.BLOCKED)
     taken = step(state({"web": frozen}), seen(wanted(WEB), look))
     assert taken.state.services["web"].state is ServiceState.ERROR
     assert taken.state.services["web"].reason == "local reason"

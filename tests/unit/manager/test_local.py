@@ -160,6 +160,17 @@ def test_a_start_of_an_outdated_definition_is_given_back_and_never_begun(wanted_
     assert not step(taken.report, taken.memory, look(START)).jobs
 
 
+def test_an_outdated_start_of_what_runs_here_already_stops_it_first() -> None:
+    running = Report("n1", services={"web": LocalService(WEB, LocalState.RUNNING, "6.9")})
+    taken = step(running, NOTHING, look(START, wanted(CHANGED)))
+    assert "7.1" not in taken.report.results
+    (job,) = taken.jobs
+    assert (job.kind, job.purpose) == (JobKind.STOP, Purpose.INTERRUPTED)
+    ended = replace(look(START, wanted(CHANGED)), ended=(JobEnd(job, Outcome.OK),))
+    after = step(taken.report, taken.memory, ended)
+    assert after.report.results["7.1"].outcome is Outcome.INTERRUPTED
+
+
 def test_a_start_waits_for_the_configuration_it_was_made_from() -> None:
     older = replace(wanted(CHANGED), version=0)
     for not_yet in (look(START, older), replace(look(START), wanted=None)):

@@ -405,3 +405,10 @@ def test_to_forget_a_service_makes_an_older_record_count_as_older() -> None:
     taken = step(before, seen(wanted(replace(WEB, ignored=True))))
     assert "web" not in taken.state.services
     assert taken.state.commands > before.commands, "a node refuses a record with fewer commands"
+
+
+def test_what_migrated_to_a_node_is_stopped_there_before_it_starts_anew_elsewhere() -> None:
+    coming = replace(STARTING, from_node="n2")
+    taken = run(coming, says("n1", Outcome.REFUSED), wanted(NEW_WEB))
+    status = taken.state.services["web"]
+    assert (status.state, status.node) == (ServiceState.REQUEST_STOP, "n1")

@@ -100,7 +100,9 @@ def _becomes_frozen(round_: Round, status: ServiceStatus) -> bool:
     if status.state not in FROZEN_FROM or not online(round_, status.node):
         return False
     report = round_.seen.nodes[status.node].report
-    return report is not None and report.mode is Mode.RESTART
+    if report is None or report.mode is not Mode.RESTART:
+        return False
+    return not _is_blocked(report, status)
 
 
 def _cover(round_: Round, service_id: str, status: ServiceStatus, state: ServiceState) -> None:
@@ -127,7 +129,7 @@ def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
             _uncover(round_, service_id, status)
         return
     report = round_.seen.nodes[node].report
-    if report is not None and report.mode is Mode.SHUTDOWN and _is_blocked(report, service_id):
+    if report is not None and report.mode is not Mode.DISARM and _is_blocked(report, status):
         # What cannot be stopped keeps its node from going down: that is an error, and said so.
         _uncover(round_, service_id, status)
         return
@@ -152,9 +154,12 @@ def _still_runs(report: Report, service_id: str, status: ServiceStatus) -> bool:
     return local is not None and local.uid == status.uid and local.state not in gone
 
 
-def _is_blocked(report: Report, service_id: str) -> bool:
-    local = report.services.get(service_id)
-    return local is not None and local.state is LocalState.BLOCKED
+def _is_blocked(report: Report, status: ServiceStatus) -> bool:
+    """Return whether the service cannot be stopped on its node: nothing there passes by itself."""
+    return any(
+        one.uid == status.uid and one.state is LocalState.BLOCKED
+        for one in report.services.values()
+    )
 
 
 def _under_way(round_: Round) -> bool:

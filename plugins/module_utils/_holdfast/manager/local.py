@@ -194,9 +194,7 @@ def _obey(
     if status.state is ServiceState.REQUEST_START:
         if wanted is None or wanted.digest() != status.digest:
             if up_to_date:
-                text = "its definition changed before it was started"
-                result = CommandResult(service_id, Outcome.REFUSED, text, round_.wall)
-                round_.resolve(status.uid, result)
+                _refuse(round_, service_id, status.uid, local)
             return
         round_.accept(status.uid, service_id)
         started = LocalService(wanted, LocalState.STARTING, status.uid, round_.wall)
@@ -206,6 +204,19 @@ def _obey(
         _obey_leave(round_, service_id, status, local, wanted)
     elif status.state is ServiceState.STARTED:
         _adopt(round_, status, local, wanted)
+
+
+def _refuse(round_: LocalRound, service_id: str, uid: str, local: LocalService | None) -> None:
+    """Give a start back whose definition changed; what runs here all the same is stopped first."""
+    text = "its definition changed before it was started"
+    gone = (LocalState.STOPPED, LocalState.FAILED)
+    if local is None or local.state in gone:
+        round_.resolve(uid, CommandResult(service_id, Outcome.REFUSED, text, round_.wall))
+    elif local.state is LocalState.BLOCKED:
+        round_.resolve(uid, CommandResult(service_id, Outcome.BLOCKED, local.reason, round_.wall))
+    else:
+        round_.accept(uid, service_id)
+        round_.stop(replace(local, uid=uid), Purpose.INTERRUPTED, text)
 
 
 def _obey_leave(

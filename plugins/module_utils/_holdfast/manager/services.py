@@ -205,6 +205,13 @@ def _active(
 
 
 def _refused(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    """Its start was not begun; but what migrated there runs there, and is stopped first."""
+    if status.from_node:
+        coming = replace(status, target="", from_node="", reason=text)
+        round_.command(service_id, coming, ServiceState.REQUEST_STOP)
+        why = f"{text}, and it came while it ran: stopped first"
+        round_.say("again", why, service=service_id, node=status.node)
+        return
     stopped = replace(
         status, state=ServiceState.STOPPED, node="", target="", uid="", from_node="", reason=text
     )

@@ -39,9 +39,14 @@ def _number(options: Options, name: str, default: float) -> float:
 
 
 def _machines(fleet: Fleet, name: str) -> list[Machine]:
-    """Return the machines that *name* means: one node, ``*`` for all, or the manager's."""
+    """Return the machines that *name* means.
+
+    One node, ``*`` for all, ``manager`` for its, ``@SERVICE`` for those where that runs.
+    """
     if name == ANY:
         return list(fleet.world.machines.values())
+    if name.startswith("@"):
+        return fleet.world.where(name[1:])
     if name == "manager":
         name = fleet.world.storage.holder
         return [fleet.world.machines[name]] if name else []
@@ -52,10 +57,17 @@ def _machines(fleet: Fleet, name: str) -> list[Machine]:
 
 def _power_off(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     for machine in _machines(fleet, words[0]):
-        machine.cut = True
-        fleet.world.power_off(machine, "its power is cut")
-        if "for" in options:
-            fleet.world.later(float(options["for"]), fleet.world.power_on, machine)
+        if "after" in options:
+            fleet.world.later(float(options["after"]), _cut, fleet, machine, options)
+        else:
+            _cut(fleet, machine, options)
+
+
+def _cut(fleet: Fleet, machine: Machine, options: Options) -> None:
+    machine.cut = True
+    fleet.world.power_off(machine, "its power is cut")
+    if "for" in options:
+        fleet.world.later(float(options["for"]), fleet.world.power_on, machine)
 
 
 def _power_on(fleet: Fleet, words: Sequence[str], options: Options) -> None:
@@ -460,6 +472,8 @@ def _shutdown(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         if daemon is not None and daemon.alive:
             fleet.world.say(f"{machine.name} is to be shut down: {what}")
             fleet.world.before_change(machine)
+            if not daemon.shutdown:
+                daemon.asked_to_end = machine.clock.mono(fleet.world.now)
             daemon.shutdown = what
             fleet.world.after_change(machine)
 
@@ -475,7 +489,7 @@ def _run_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
 
 
 ACTIONS: Mapping[str, Verb] = {
-    "power-off": Verb(_power_off, (1, 1), ("for",)),
+    "power-off": Verb(_power_off, (1, 1), ("for", "after")),
     "power-on": Verb(_power_on, (1, 1)),
     "reset": Verb(_reset, (1, 1)),
     "freeze": Verb(_freeze, (1, 1), ("for",)),

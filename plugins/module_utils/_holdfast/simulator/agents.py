@@ -91,7 +91,7 @@ class Agents:
         took = self._takes(machine, job, fault)
         if job.kind in (JobKind.START, JobKind.RESTART) and not job.other:
             world.later(took / 2, self._awake, machine, alive, self._half, machine, job)
-        elif job.kind is JobKind.MIGRATE and fault is None:
+        elif job.kind is JobKind.MIGRATE and (fault is None or fault.how == "slow"):
             world.later(took / 2, self._awake, machine, alive, self._go_over, machine, job)
         world.later(took, self._awake, machine, alive, self._end, machine, job, fault, took, done)
 

@@ -16,6 +16,7 @@ from ..manager.state import (
     EVENTS_KEPT,
     ClusterState,
     NodeState,
+    NodeStatus,
     ServiceState,
     ServiceStatus,
     state_document,
@@ -106,11 +107,14 @@ def what_is_not_well(fleet: Fleet) -> list[str]:
     for service_id in sorted(set(state.services) - set(wanted.services)):
         if state.services[service_id].state is not ServiceState.ERROR:
             problems.append(f"{service_id} is not forgotten (L2)")
-    for name, status in sorted(state.nodes.items()):
-        if not fleet.world.machines[name].on and status.power not in LEFT_ALONE:
+    for name, machine in fleet.world.machines.items():
+        node = state.nodes.get(name, NodeStatus())
+        if node.power in LEFT_ALONE:
+            continue
+        if not machine.on:
             problems.append(f"{name} is not up (L5)")
-        if status.state is not NodeState.ONLINE and status.power not in LEFT_ALONE:
-            problems.append(f"{name} is {status.state.value}: {status.reason} (L5)")
+        elif node.state is not NodeState.ONLINE:
+            problems.append(f"{name} is {node.state.value}: {node.reason} (L5)")
     problems += [
         f"the failover of {one.node} is open" for one in state.failovers if not one.finished
     ]

@@ -46,6 +46,7 @@ class LocalDaemon(Daemon):
         self.state: ClusterState | None = None
         self.wanted: Wanted | None = None
         self.shutdown = ""
+        self.asked_to_end = 0.0
         self._foretold_from: float | None = None
         self._foretells: tuple[str, ...] = ()
         super().__init__(fleet, machine)
@@ -129,6 +130,7 @@ class LocalDaemon(Daemon):
             ended=tuple(self.pending),
             busy=frozenset(self.busy),
             shutdown=self.shutdown,
+            shutdown_for=mono - self.asked_to_end if self.shutdown else 0.0,
         )
 
     def _lease_trouble(self, now: float, horizon: Horizon | None = None) -> str:

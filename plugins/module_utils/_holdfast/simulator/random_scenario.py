@@ -59,8 +59,10 @@ def random_scenario(seed: int) -> Scenario:
     ]
     for _turn in range(chance.randint(2, 12)):
         made = chance.choice(kinds)(chance, nodes, services)
-        at = chance.uniform(BEGIN, FAULTS_UNTIL)
-        for verb, words, options in made if isinstance(made, list) else [made]:
+        # What is made of several actions needs time to come to its worst moment.
+        story = made if isinstance(made, list) else [made]
+        at = chance.uniform(BEGIN, FAULTS_UNTIL / (2 if len(story) > 1 else 1))
+        for verb, words, options in story:
             actions.append(Action(round(at, 2), verb, tuple(words), _texts(options)))
             at = min(at + chance.uniform(0.0, 4.0), FAULTS_UNTIL)
     actions.sort(key=lambda one: one.at)
@@ -89,6 +91,7 @@ def _wanted(chance: random.Random, nodes: Sequence[str]) -> Wanted:
     ids = sorted(wanted.services)
     policy = Policy(
         shutdown=chance.choice(SHUTDOWN_POLICIES),
+        shutdown_timeout=20.0,
         rebalance_on_start=chance.random() < 0.2,
         rebalance=chance.random() < 0.2,
         rebalance_hold=1,
@@ -273,13 +276,20 @@ def _source_dies(
     chance: random.Random, nodes: Sequence[str], services: Sequence[str]
 ) -> list[Made]:
     """The source of a live migration dies at about the time of its end."""
-    service, node = chance.choice(list(services)), chance.choice(nodes)
+    service = chance.choice(list(services))
     return [
+        ("agent", (service, "migrate", "slow"), {"seconds": 5.0, "for": 25.0}),
         ("service", (service,), {"live": "yes"}),
-        ("move", (service, node), {}),
-        ("freeze", (chance.choice((node, *nodes)),), {"for": 20.0}),
-        ("power-off", (chance.choice(nodes),), {}),
+        ("power-off", (f"@{service}",), {"after": chance.uniform(4.0, 9.0)}),
+        ("move", (service, chance.choice(nodes)), {}),
     ]
+
+
+def _many_die(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """All nodes but one or two die within moments, and fencing them takes a while."""
+    dying = chance.sample(list(nodes), len(nodes) - chance.choice((1, 1, 2)))
+    slow: Made = ("device", ("*", "works"), {"seconds": 6.0})
+    return [slow, *(("power-off", (node,), {}) for node in dying)]
 
 
 def _clone(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
@@ -359,6 +369,7 @@ KINDS: tuple[Maker, ...] = (
     _liar,
     _blind,
     _source_dies,
+    _many_die,
     _clone,
     _hold,
     _drain,
