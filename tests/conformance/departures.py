@@ -49,4 +49,9 @@ DEPARTURES = {
         "A service that is to be started while its node is off starts on another node at once."
         " The peer gives it to the node that is off, fences that, and recovers it from there."
     ),
+    "stale-maintenance-node": (
+        "A node that was started anew does nothing on what its earlier start was told, as that may"
+        " have been recovered elsewhere since and be read late: the manager sees it first, and"
+        " starts the service where it is best. The peer's node acts on the old order at once."
+    ),
 }

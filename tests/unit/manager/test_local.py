@@ -31,6 +31,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
     report_from_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    NodeState,
+    NodeStatus,
     ServiceState,
     ServiceStatus,
 )
@@ -63,7 +65,9 @@ def look(status=None, wanted_=None, *, ends=(), busy=(), **changes):
 
 def has(local_state, *, one=WEB, uid="7.1", accepted=True, resolved=False, **changes):
     """Return the report of n1 that has web in a local state."""
-    report = Report("n1", "boot1", services={"web": LocalService(one, local_state, uid, **changes)})
+    report = Report(
+        "n1", "n1-boot1", services={"web": LocalService(one, local_state, uid, **changes)}
+    )
     if accepted:
         report = replace(report, accepted={uid: "web"})
     if resolved:
@@ -96,9 +100,9 @@ def local(taken):
 @pytest.mark.parametrize(
     ("status", "report", "kind", "local_state"),
     [
-        (START, Report("n1"), JobKind.START, LocalState.STARTING),
+        (START, Report("n1", "n1-boot1"), JobKind.START, LocalState.STARTING),
         (STOP, has(LocalState.RUNNING, uid="7.0"), JobKind.STOP, LocalState.STOPPING),
-        (STOP, Report("n1"), JobKind.STOP, LocalState.STOPPING),
+        (STOP, Report("n1", "n1-boot1"), JobKind.STOP, LocalState.STOPPING),
         (
             command(ServiceState.RELOCATE),
             has(LocalState.RUNNING, uid="7.0"),
@@ -149,19 +153,28 @@ def test_a_stop_uses_the_definition_that_was_started() -> None:
 
 def test_a_stop_of_what_nobody_knows_is_not_called_done() -> None:
     unknown = replace(wanted(), version=1)
-    taken = step(Report("n1"), NOTHING, look(STOP, unknown))
+    taken = step(Report("n1", "n1-boot1"), NOTHING, look(STOP, unknown))
     assert taken.report.results["7.1"].outcome is Outcome.BLOCKED
 
 
 @pytest.mark.parametrize("wanted_", [wanted(CHANGED), wanted()])
 def test_a_start_of_an_outdated_definition_is_given_back_and_never_begun(wanted_) -> None:
-    taken = step(Report("n1"), NOTHING, look(START, wanted_))
+    taken = step(Report("n1", "n1-boot1"), NOTHING, look(START, wanted_))
     assert taken.report.results["7.1"].outcome is Outcome.REFUSED
     assert not step(taken.report, taken.memory, look(START)).jobs
 
 
+def test_what_an_earlier_start_of_the_node_was_told_is_nothing_to_this_one() -> None:
+    record = {"nodes": {"n1": NodeStatus(NodeState.ONLINE, boot="n1-boot0")}}
+    taken = step(Report("n1", "n1-boot1"), NOTHING, look(START, record=record))
+    assert not taken.jobs
+    assert not taken.report.accepted
+
+
 def test_an_outdated_start_of_what_runs_here_already_stops_it_first() -> None:
-    running = Report("n1", services={"web": LocalService(WEB, LocalState.RUNNING, "6.9")})
+    running = Report(
+        "n1", "n1-boot1", services={"web": LocalService(WEB, LocalState.RUNNING, "6.9")}
+    )
     taken = step(running, NOTHING, look(START, wanted(CHANGED)))
     assert "7.1" not in taken.report.results
     (job,) = taken.jobs
@@ -174,7 +187,7 @@ def test_an_outdated_start_of_what_runs_here_already_stops_it_first() -> None:
 def test_a_start_waits_for_the_configuration_it_was_made_from() -> None:
     older = replace(wanted(CHANGED), version=0)
     for not_yet in (look(START, older), replace(look(START), wanted=None)):
-        taken = step(Report("n1"), NOTHING, not_yet)
+        taken = step(Report("n1", "n1-boot1"), NOTHING, not_yet)
         assert not taken.jobs
         assert not taken.report.results
 
@@ -183,7 +196,7 @@ def test_a_start_waits_for_the_configuration_it_was_made_from() -> None:
     ("epoch", "commands"), [(6, 99), (7, 8)], ids=["older epoch", "older commands"]
 )
 def test_a_stale_record_of_a_manager_is_refused(epoch, commands) -> None:
-    report = Report("n1", epoch=7, commands=9)
+    report = Report("n1", "n1-boot1", epoch=7, commands=9)
     stale = replace(look(START), state=replace(look(START).state, epoch=epoch, commands=commands))
     assert not step(report, NOTHING, stale).jobs
     assert step(report, NOTHING, look(START)).jobs
@@ -244,7 +257,7 @@ def test_without_a_fresh_lease_everything_is_stopped(local_state) -> None:
 
 
 def test_without_a_fresh_lease_nothing_is_started() -> None:
-    taken = step(Report("n1"), NOTHING, look(START, lease_trouble="was not renewed"))
+    taken = step(Report("n1", "n1-boot1"), NOTHING, look(START, lease_trouble="was not renewed"))
     assert not taken.jobs
     assert not taken.report.accepted
 
@@ -319,7 +332,7 @@ def test_what_the_manager_has_elsewhere_is_stopped_here(status) -> None:
 
 def test_what_the_manager_takes_to_run_here_is_looked_at() -> None:
     adopt = started("n1", uid="7.5")
-    first = step(Report("n1"), NOTHING, look(adopt))
+    first = step(Report("n1", "n1-boot1"), NOTHING, look(adopt))
     assert jobs(first) == [(JobKind.PROBE, "web")]
     job = end(JobKind.PROBE, sight=Sight.STOPPED)
     taken = step(first.report, first.memory, look(adopt, ends=[job]))
@@ -330,7 +343,7 @@ def test_what_the_manager_takes_to_run_here_is_looked_at() -> None:
 def test_a_probe_is_answered_and_what_runs_is_looked_at_again_later(sight, found) -> None:
     asked = ServiceStatus(ServiceState.PROBE)
     record = {"record": {"probes": ("web",)}}
-    first = step(Report("n1"), NOTHING, look(asked, **record))
+    first = step(Report("n1", "n1-boot1"), NOTHING, look(asked, **record))
     assert jobs(first) == [(JobKind.PROBE, "web")]
     ended = look(asked, ends=[end(JobKind.PROBE, sight=sight)], record={"probes": ("web",)})
     taken = step(first.report, first.memory, ended)

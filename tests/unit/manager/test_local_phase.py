@@ -177,7 +177,7 @@ def test_a_late_renewal_alone_stops_nothing() -> None:
 
 def test_a_node_that_is_to_be_fenced_starts_nothing() -> None:
     asked = started("n1", state=ServiceState.REQUEST_START)
-    fenced = state({"web": asked}, {"n1": NodeStatus(NodeState.FENCE)})
+    fenced = state({"web": asked}, {"n1": NodeStatus(NodeState.FENCE, boot="n1-boot1")})
     taken = turn(Report("n1", "n1-boot1", phase=Phase.ACTIVE), look(fenced))
     assert taken.report.phase is Phase.LOST
     assert not taken.jobs

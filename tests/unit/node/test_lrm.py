@@ -38,6 +38,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.serv
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
+    NodeStatus,
     ServiceState,
     ServiceStatus,
 )
@@ -118,10 +119,11 @@ class Daemon:
             clock=self.clock,
         )
 
-    def command(self, state, uid="7.1", epoch=7, commands=1):
+    def command(self, state, uid="7.1", epoch=7, commands=1, boot="n1-boot1"):
         """Let the manager's record say this of the service."""
         status = ServiceStatus(state, "n1", uid=uid, digest=WEB.digest())
-        self.storage.state = ClusterState(epoch, "n2", 3, 2, commands, {"web": status})
+        nodes = {"n1": NodeStatus(boot=boot)}
+        self.storage.state = ClusterState(epoch, "n2", 3, 2, commands, {"web": status}, nodes)
 
     def round(self, seconds=ROUND):
         """Let some time pass, go round once, and return what was done but for heartbeats."""

@@ -111,7 +111,9 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
         note_end(round_, end)
     _resolve_doubts(round_)
     state = seen.state
-    if state is not None and not _is_current(round_.report, state):
+    if state is not None and not (
+        _is_current(round_.report, state) and _knows_this_start(round_.report, state)
+    ):
         state = None
     said = round_.report.mode
     local_phase.look_at_phase(round_, state, seen.wanted, seen.shutdown, seen.shutdown_for)
@@ -153,6 +155,16 @@ def _stop_everything(round_: LocalRound, why: str) -> None:
 def _is_current(report: Report, state: ClusterState) -> bool:
     """Return whether the manager's record is at least as new as any this node acted on."""
     return (state.epoch, state.commands) >= (report.epoch, report.commands)
+
+
+def _knows_this_start(report: Report, state: ClusterState) -> bool:
+    """Return whether the record was written by a manager that knows of this start of the node.
+
+    What was ordered from an earlier start may be recovered elsewhere since: read late, such a
+    record looks as good as new to a node that was just started.
+    """
+    known = state.nodes.get(report.node)
+    return known is not None and known.boot == report.boot
 
 
 def _follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> None:

@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""In how many random runs each deliberate mistake is found.
+
+Use: tests/mutation/find [--most 1000] [--first-seed 0] [--quick] [NAME...]
+
+Prints for each mutation of ``mutations.py`` after how many runs it was found, and by which
+rule.  With ``--quick`` the search of one ends after 300 runs, which some need more than.  Exit
+status 1 if one was not found, or with ``--quick`` fewer than five sixths of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(CHECKOUT / ".collections"))
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.batch import (  # noqa: E402
+    run_seed,
+)
+from ansible_collections.holdfast.ha.tests.mutation.mutations import (  # noqa: E402
+    MUTATIONS,
+    Mutation,
+)
+
+
+def runs_until_found(mutation: Mutation, first_seed: int, most: int) -> tuple[int, str]:
+    """Return after how many runs a mutation was found, 0 for not at all, and by what."""
+    with mutation.made():
+        for number in range(most):
+            try:
+                outcome = run_seed(first_seed + number)
+            except Exception as error:  # a mutant may break anything, and that is found too
+                return number + 1, f"{type(error).__name__}: {error}"
+            if outcome.problem:
+                return number + 1, f"{outcome.rule}: {outcome.problem}"
+    return 0, "not found"
+
+
+def main() -> int:
+    """Look for all mutations, or those that are named."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--most", type=int, default=1000, help="runs for each mutation")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="at most 300 runs for each")
+    parser.add_argument("names", nargs="*", help="only these mutations")
+    options = parser.parse_args()
+    most = min(options.most, 300) if options.quick else options.most
+    missed = looked_for = 0
+    for mutation in MUTATIONS:
+        if options.names and mutation.name not in options.names:
+            continue
+        begun = time.process_time()
+        runs, how = runs_until_found(mutation, options.first_seed, most)
+        missed += not runs
+        looked_for += 1
+        took = time.process_time() - begun
+        shown = f"{runs:5}" if runs else f"> {most}"
+        sys.stdout.write(f"{shown} runs {took:6.1f} s  {mutation.name}: {how[:110]}\n")
+        sys.stdout.flush()
+    forgiven = looked_for // 6 if options.quick else 0
+    return 1 if missed > forgiven else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
