@@ -274,7 +274,8 @@ class ClusterDaemon(Daemon):
         slot = self.storage.states[name]
         before = slot.value
         same = before is not None and before.epoch == state.epoch
-        self.world.rules.written(name, before if same else self.state, state)
+        last = before if same else self.state
+        self.world.rules.written(name, last, state, self._begun)
         for event in new_events(before if same else self.read_back, state):
             self.fleet.history.append((self.world.now, event))
             about = " ".join(part for part in (event.service, event.node) if part)

@@ -143,6 +143,7 @@ class Fleet:
         if held != self.world.storage.held or not self.world.storage.board_readable:
             self.world.before_change(None)
             self.world.storage.held = held
+            self.world.storage.held_since = self.world.now
             self.world.storage.board_readable = True
             self.world.after_change(None)
 

@@ -89,8 +89,10 @@ class Rules:
                 "S13", f"{job.uid} of {job.service.id} is carried out without a recorded reason"
             )
 
-    def written(self, name: str, before: ClusterState | None, state: ClusterState) -> None:
-        """S6, S10 and S4/S5: what a manager writes."""
+    def written(
+        self, name: str, before: ClusterState | None, state: ClusterState, begun: float
+    ) -> None:
+        """S6, S10 and S4/S5: what a manager writes in a round that was *begun* then."""
         if self._writers.setdefault(state.epoch, name) != name:
             self.broken("S6", f"{name} writes epoch {state.epoch} of {self._writers[state.epoch]}")
         if before is None or before.services is not state.services:
@@ -98,7 +100,7 @@ class Rules:
         if before is None:
             return
         if before.commands != state.commands and _gives_command(before, state):
-            if self._in_maintenance(state):
+            if self._in_maintenance(state, begun):
                 self.broken("S10", f"{name} gives a command in global maintenance")
             if before.disarm == state.disarm == DISARMED:
                 self.broken("S10", f"{name} gives a command while the cluster is disarmed")
@@ -154,15 +156,19 @@ class Rules:
             what = ", ".join(sorted(machine.active))
             self.broken("S5", f"{by} takes {node} for dead, but it is up and runs {what}")
 
-    def _in_maintenance(self, state: ClusterState) -> bool:
-        """Return whether the cluster is held: on the whiteboard, or declared and not ended."""
+    def _in_maintenance(self, state: ClusterState, begun: float) -> bool:
+        """Return whether the cluster is held: on the whiteboard, or declared and not ended.
+
+        What is written on the whiteboard after a round has read it holds the next one.
+        """
         wanted = self._world.storage.wanted
         declared = wanted.global_maintenance
         if state.config_version != wanted.version:
             # What its reader did not see yet holds nobody back.
             return False
         if declared is None or declared.identity == state.ended.get(""):
-            return bool(self._world.storage.held)
+            storage = self._world.storage
+            return bool(storage.held) and storage.held_since <= begun
         return True
 
     def _placed_by_the_rules(self, machine: Machine, service_id: str) -> None:

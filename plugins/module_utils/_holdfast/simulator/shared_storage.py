@@ -43,6 +43,7 @@ class SharedStorage:
     intents: dict[str, Intent] = field(default_factory=dict)
     wanted: Wanted = field(default_factory=Wanted)
     held: str = ""
+    held_since: float = 0.0
     board_readable: bool = True
     epoch: int = 0
     holder: str = ""
