@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -93,7 +92,7 @@ def test_departures_are_few_and_each_has_a_reason() -> None:
 
 def test_the_driver_prints_the_trace_of_a_scenario() -> None:
     result = subprocess.run(
-        [sys.executable, str(DRIVER), str(CORPUS / "basic1")],
+        [str(DRIVER), str(CORPUS / "basic1")],
         capture_output=True,
         text=True,
         check=True,

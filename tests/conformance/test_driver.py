@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -73,7 +72,7 @@ def test_two_plays_of_a_scenario_are_the_same_to_the_letter(tmp_path) -> None:
     where = folder(tmp_path, {"vm:1": on("n3"), "fa:230": on("n1")}, ["reboot n3"], ["shutdown n1"])
     printed = {
         subprocess.run(
-            [sys.executable, str(DRIVER), str(where)],
+            [str(DRIVER), str(where)],
             capture_output=True,
             text=True,
             check=True,

@@ -151,11 +151,11 @@ class Browser:
 
     def _next(self, until: float) -> dict[str, Any]:
         while b"\0" not in self._rest:
-            ready, _, _ = select.select([self._read], [], [], max(0.0, until - time.monotonic()))
+            ready, *_rest = select.select([self._read], [], [], max(0.0, until - time.monotonic()))
             assert ready, "the browser does not answer"
             more = os.read(self._read, 1 << 16)
             assert more, "the browser ended"
             self._rest += more
-        message, _, self._rest = self._rest.partition(b"\0")
+        message, _separator, self._rest = self._rest.partition(b"\0")
         said: dict[str, Any] = json.loads(message)
         return said

@@ -135,7 +135,11 @@ class Cluster:
         days = float(self._arguments.get("rehearsal_days", 0))
         if days:
             for node in sorted(
-                {labels["node"] for metric, labels, _ in samples(metrics) if metric == "node_score"}
+                {
+                    labels["node"]
+                    for metric, labels, _value in samples(metrics)
+                    if metric == "node_score"
+                }
             ):
                 if rehearsed.get(node, 0.0) < self._wall() - days * _DAY:
                     text = f"The fencing of {node} was not rehearsed for {days:g} days."

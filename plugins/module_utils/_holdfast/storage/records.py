@@ -192,15 +192,12 @@ class Pages(Protocol):
     @property
     def size(self) -> int:
         """The size in bytes."""
-        ...
 
     def read(self, offset: int, length: int) -> bytes:
         """Return *length* bytes from *offset* on."""
-        ...
 
     def write(self, offset: int, data: bytes) -> None:
         """Write *data*, whole pages, at *offset*."""
-        ...
 
 
 class HeldPages(Protocol):
@@ -208,15 +205,12 @@ class HeldPages(Protocol):
 
     def for_reading(self) -> Pages:
         """Return it open at least for reading."""
-        ...
 
     def for_writing(self) -> Pages:
         """Return it open for reading and writing."""
-        ...
 
     def close(self) -> None:
         """Close it; the next use opens it again."""
-        ...
 
 
 class RecordFile(Closing):
