@@ -13,9 +13,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.clus
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
     FENCE_ARRIVES,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.fencing import (
-    POWER_AGAIN,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalService,
     LocalState,
@@ -231,8 +228,7 @@ def test_a_fenced_node_is_switched_on_after_its_services_were_recovered() -> Non
     ("status", "changes"),
     [
         (replace(OFF, fenced=()), {}),
-        (replace(OFF, power="on", retry_after=101.0), {}),
-        (replace(OFF, power="on again"), {}),
+        (replace(OFF, power="on"), {}),
         (replace(OFF, retry_after=101.0), {}),
         (OFF, {"held": "an update"}),
         (OFF, {"fencing": frozenset({"n1"})}),
@@ -260,19 +256,6 @@ def test_switching_on_is_tried_five_times_and_then_left_to_the_operator() -> Non
         status = replace(n1(taken), retry_after=0.0)
     assert n1(taken).power == "given up"
     assert not run(status, SILENT, at_stake=False).powers
-
-
-def test_a_node_that_does_not_come_back_is_switched_on_once_more_and_then_never_again() -> None:
-    on = (PowerReport("n1", True, "on"),)
-    first = run(OFF, SILENT, at_stake=False, powers=on)
-    assert (n1(first).power, n1(first).retry_after) == ("on", 100.0 + POWER_AGAIN)
-    assert not first.powers
-    late = replace(n1(first), retry_after=100.0)
-    again = run(late, SILENT, at_stake=False)
-    assert (again.powers, n1(again).power) == (("n1",), "sent again")
-    done = run(n1(again), SILENT, at_stake=False, powers=on)
-    assert n1(done).power == "on again"
-    assert not run(replace(n1(done), retry_after=0.0), SILENT, at_stake=False).powers
 
 
 @pytest.mark.parametrize("look", [SILENT, ASKED, replace(SILENT, lease=LeaseSight.DEAD)])

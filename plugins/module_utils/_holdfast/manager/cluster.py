@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .fencing import ON, SENT_AGAIN, switch_on_again
+from .fencing import switch_on_again
 from .held import look_at_disarm
 from .hold import look_at_maintenance
 from .intent import Intent
@@ -51,7 +51,7 @@ def take_over(
     """
     state = replace(last, epoch=epoch, manager=manager)
     for name, status in last.nodes.items():
-        power = {"sent": "", SENT_AGAIN: ON}.get(status.power, status.power)
+        power = "" if status.power == "sent" else status.power
         state = state.with_node(name, replace(status, retry_after=0.0, power=power))
     if intent is not None and (not intent.epoch or intent.epoch >= last.epoch):
         state = _with_intent(state, intent)

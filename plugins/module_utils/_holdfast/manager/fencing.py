@@ -17,15 +17,6 @@ MAX_RETRY = 60.0
 POWER_RETRY = 30.0
 POWER_ATTEMPTS = 5
 
-POWER_AGAIN = 120.0
-"""A node that is not back so many seconds after it was switched on is switched on once more: a
-fence that was still under way may have come after that.  Then never again: somebody may be at work
-on it."""
-
-ON = "on"
-SENT_AGAIN = "sent again"
-ON_AGAIN = "on again"
-
 
 def take_ends(round_: Round) -> None:
     """Read how the fences and switchings-on ended that were under way."""
@@ -67,7 +58,7 @@ def switch_on_again(round_: Round) -> None:
     if round_.seen.held or not round_.timing.power_on_after_fence:
         return
     for name, status in sorted(round_.state.nodes.items()):
-        if status.state is not NodeState.OFF or status.power not in ("", ON) or not status.fenced:
+        if status.state is not NodeState.OFF or status.power or not status.fenced:
             continue
         if name not in round_.seen.nodes or name in round_.seen.fencing:
             continue
@@ -112,13 +103,8 @@ def _power_ended(round_: Round, power: PowerReport) -> None:
     status = round_.node(power.node)
     if status.state is not NodeState.OFF:
         return
-    if power.ok and status.power == SENT_AGAIN:
-        round_.set_node(power.node, replace(status, power=ON_AGAIN))
-        round_.say("power_on", "switched on once more: it did not come back", node=power.node)
-        return
     if power.ok:
-        again = round_.seen.now + POWER_AGAIN
-        round_.set_node(power.node, replace(status, power=ON, retry_after=again))
+        round_.set_node(power.node, replace(status, power="on"))
         round_.say("power_on", "switched on again after its recovery", node=power.node)
         return
     attempt = status.attempt + 1
@@ -141,8 +127,7 @@ def _switch_on(round_: Round, name: str, status: NodeStatus) -> None:
     window = round_.timing.fence_window
     recent = [at for at in status.fenced if round_.seen.wall - at < window]
     if len(recent) < round_.timing.fence_limit:
-        sent = SENT_AGAIN if status.power == ON else "sent"
-        round_.set_node(name, replace(status, power=sent))
+        round_.set_node(name, replace(status, power="sent"))
         round_.powers.append(name)
         return
     reason = f"{status.proof}; left off: fenced {len(recent)} times in {window / 60:.0f} minutes"
