@@ -10,6 +10,9 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
     step as plain_step,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
+    take_over,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
     FENCE_ARRIVES,
 )
@@ -228,7 +231,7 @@ def test_a_fenced_node_is_switched_on_after_its_services_were_recovered() -> Non
     ("status", "changes"),
     [
         (replace(OFF, fenced=()), {}),
-        (replace(OFF, power="on"), {}),
+        (replace(OFF, power="on", retry_after=101.0), {}),
         (replace(OFF, retry_after=101.0), {}),
         (OFF, {"held": "an update"}),
         (OFF, {"fencing": frozenset({"n1"})}),
@@ -397,3 +400,27 @@ def test_a_node_that_became_manager_is_not_to_be_fenced_for_a_service_any_more()
     taken = step(before, seen(WANTED))
     assert taken.state.nodes["n3"].state is NodeState.ONLINE
     assert not taken.state.nodes["n3"].demanded
+
+
+def test_a_node_that_was_switched_on_and_does_not_come_back_is_switched_on_once_more() -> None:
+    waits = replace(OFF, power="on", retry_after=99.0)
+    assert step(state({}, {"n1": waits}), seen(wanted(), {"n1": SILENT})).powers == ("n1",)
+    long_ago = replace(waits, fenced=(1000.0 - FENCE_ARRIVES - 1.0,))
+    assert not step(state({}, {"n1": long_ago}), seen(wanted(), {"n1": SILENT})).powers
+
+
+def test_a_fence_of_the_last_manager_may_still_arrive_after_an_own_one_was_proved() -> None:
+    fenced = replace(IN_FENCE, fence_sent=990.0)
+    taken = take_over(replace(state({}, {"n1": fenced}), manager="n2"), 8, "n3", 995.0)
+    report = fence_report(confirmed=True)
+    proved = step(taken, seen(wanted(), {"n1": SILENT}, fences=(report,))).state.nodes["n1"]
+    assert proved.state is NodeState.OFF
+    assert proved.fence_sent == 990.0
+
+
+def test_a_start_asked_of_a_node_that_was_started_anew_is_left_to_it() -> None:
+    asked = started("n1", state=ServiceState.FREEZE, before="request_start")
+    held = replace(asked, state=ServiceState.FENCE)
+    taken = step(state({"web": held}, {"n1": IN_FENCE}), seen(WANTED, {"n1": NEW_BOOT}), rounds=3)
+    status = taken.state.services["web"]
+    assert (status.state, status.node, status.uid) == (ServiceState.REQUEST_START, "n1", "7.1")

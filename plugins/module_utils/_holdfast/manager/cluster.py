@@ -52,7 +52,9 @@ def take_over(
     state = replace(last, epoch=epoch, manager=manager)
     for name, status in last.nodes.items():
         power = "" if status.power == "sent" else status.power
-        state = state.with_node(name, replace(status, retry_after=0.0, power=power))
+        others = status.fence_sent if last.manager != manager else status.inherited_fence
+        begun = replace(status, retry_after=0.0, power=power, inherited_fence=others)
+        state = state.with_node(name, begun)
     if intent is not None and (not intent.epoch or intent.epoch >= last.epoch):
         state = _with_intent(state, intent)
     round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .death import declare_dead, with_fence
+from .death import FENCE_ARRIVES, declare_dead, with_fence
 from .round import FenceOrder, Round
 from .seen import FenceReport, PowerReport
 from .state import NodeState, NodeStatus
 
 MAX_RETRY = 60.0
 """A fence that fails is tried again after at most so many seconds."""
+
+POWER_AGAIN = 60.0
+"""A node that was switched on and is not back is switched on once more after so many seconds."""
 
 POWER_RETRY = 30.0
 POWER_ATTEMPTS = 5
@@ -58,7 +61,9 @@ def switch_on_again(round_: Round) -> None:
     if round_.seen.held or not round_.timing.power_on_after_fence:
         return
     for name, status in sorted(round_.state.nodes.items()):
-        if status.state is not NodeState.OFF or status.power or not status.fenced:
+        if status.state is not NodeState.OFF or not status.fenced:
+            continue
+        if status.power and not _may_have_been_cut_off(round_, status):
             continue
         if name not in round_.seen.nodes or name in round_.seen.fencing:
             continue
@@ -72,7 +77,7 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
     if status.state is NodeState.OFF and fence.confirmed:
         # Its host lease was the faster proof; but it is this fence that it has to come back from.
         fenced = with_fence(status, fence.sent)
-        verified = replace(status, fenced=fenced, fence_sent=0.0, expired=False)
+        verified = replace(status, fenced=fenced, fence_sent=status.inherited_fence, expired=False)
         round_.set_node(fence.node, verified)
     if status.state is not NodeState.FENCE:
         round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
@@ -83,7 +88,9 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
         round_.state = round_.state.with_failover(replace(failover, fence_sent=sent))
     if fence.confirmed and fence.quiet:
         fenced = with_fence(status, fence.sent)
-        round_.set_node(fence.node, replace(status, fenced=fenced, fence_sent=0.0))
+        round_.set_node(
+            fence.node, replace(status, fenced=fenced, fence_sent=status.inherited_fence)
+        )
         declare_dead(round_, fence.node, fence.text)
         return
     text = fence.text
@@ -104,7 +111,8 @@ def _power_ended(round_: Round, power: PowerReport) -> None:
     if status.state is not NodeState.OFF:
         return
     if power.ok:
-        round_.set_node(power.node, replace(status, power="on"))
+        again = round_.seen.now + POWER_AGAIN
+        round_.set_node(power.node, replace(status, power="on", retry_after=again))
         round_.say("power_on", "switched on again after its recovery", node=power.node)
         return
     attempt = status.attempt + 1
@@ -122,14 +130,33 @@ def _power_ended(round_: Round, power: PowerReport) -> None:
     round_.say("power_on_failed", f"{power.text}; {more}", node=power.node)
 
 
+def _may_have_been_cut_off(round_: Round, status: NodeStatus) -> bool:
+    """Return whether a node that was switched on may be off again by another's fence.
+
+    Two candidates may have fenced it, or a manager before this one; the later fence can cut it
+    off while it comes up.  To switch on what is on already does nothing.
+    """
+    since = round_.seen.wall - max(status.fenced)
+    return (
+        status.power == "on"
+        and since < FENCE_ARRIVES
+        and _fenced_lately(round_, status) < round_.timing.fence_limit
+    )
+
+
+def _fenced_lately(round_: Round, status: NodeStatus) -> int:
+    window = round_.timing.fence_window
+    return sum(round_.seen.wall - at < window for at in status.fenced)
+
+
 def _switch_on(round_: Round, name: str, status: NodeStatus) -> None:
     """Order a node on, unless it was fenced so often that this would be a loop."""
-    window = round_.timing.fence_window
-    recent = [at for at in status.fenced if round_.seen.wall - at < window]
-    if len(recent) < round_.timing.fence_limit:
+    times = _fenced_lately(round_, status)
+    if times < round_.timing.fence_limit:
         round_.set_node(name, replace(status, power="sent"))
         round_.powers.append(name)
         return
-    reason = f"{status.proof}; left off: fenced {len(recent)} times in {window / 60:.0f} minutes"
+    minutes = round_.timing.fence_window / 60
+    reason = f"{status.proof}; left off: fenced {times} times in {minutes:.0f} minutes"
     round_.set_node(name, replace(status, power="left off", reason=reason))
     round_.say("left_off", reason, node=name)

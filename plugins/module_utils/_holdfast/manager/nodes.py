@@ -169,12 +169,16 @@ def _came_back_anew(round_: Round, name: str, status: NodeStatus, boot: str) -> 
 
     The services for which it was to be fenced are recovered before it is online again.
     Any other that it had is started there again, once its LRM says that it does not run.
+    So is one whose start was asked of it: this start may have read that before it was to be
+    fenced, and have begun it, or be about to.
     """
     proof = "it was started anew, so what ran on it before is gone"
+    services = round_.state.services
     held = [
         one
         for one in round_.state.services_on(name)
-        if round_.state.services[one].state is ServiceState.FENCE
+        if services[one].state is ServiceState.FENCE
+        and services[one].underlying is not ServiceState.REQUEST_START
     ]
     declare_dead(round_, name, proof, held)
     dead = round_.node(name)

@@ -151,6 +151,8 @@ class NodeStatus:
     says that a service asked for the fence, so that a heartbeat does not call it off.
     *expired* says that the proof is the host lease alone, which ran out behind a watchdog:
     the node was reset, or it had stopped its services and disarmed the watchdog.
+    *inherited_fence* is when an earlier manager sent a fence whose end nobody told: it may
+    still arrive after one of this manager was proved.
     """
 
     state: NodeState = NodeState.UNKNOWN
@@ -166,6 +168,7 @@ class NodeStatus:
     mode: str = ""
     demanded: bool = False
     expired: bool = False
+    inherited_fence: float = 0.0
 
 
 @dataclass(frozen=True)

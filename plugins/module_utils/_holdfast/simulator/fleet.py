@@ -185,6 +185,9 @@ class Fleet:
         self.start("crm", machine)
 
     def _machine_gone(self, machine: Machine) -> None:
+        # What was old stood in its memory.
+        self.stale.pop(machine.name, None)
+        self.world.stale.discard(machine.name)
         for kind in ("lrm", "crm"):
             daemon = self.daemon(kind, machine.name)
             if daemon is not None and daemon.machine is machine:

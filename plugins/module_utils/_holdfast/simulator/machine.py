@@ -71,6 +71,7 @@ class Machine:
     slow: float = 0.0
     watchdog_late: float = 0.0
     boot: int = 1
+    powered: int = 0
     boot_name: str = ""
     freed: bool = False
     left: bool = False

@@ -78,7 +78,8 @@ class World:
         self.after_change(machine)
 
     def power_off(self, machine: Machine, why: str) -> None:
-        """Take a machine's power: all that ran on it is gone at this instant."""
+        """Take a machine's power: all that ran on it is gone, and its coming up is at an end."""
+        machine.powered += 1
         if not machine.on:
             return
         self.say(f"{machine.name} is off: {why}")
@@ -94,7 +95,7 @@ class World:
         """Give a machine its power back; a while later it is up with another boot."""
         if not machine.on:
             machine.cut = False
-            self.later(self.settings.boot, self._boot, machine)
+            self.later(self.settings.boot, self._boot, machine, machine.powered)
 
     def add_clone(self, name: str) -> None:
         """Switch a machine on that has the host id of another: it waits for the host lease."""
@@ -104,7 +105,7 @@ class World:
         clone.refresh(self.now)
         self.clones.setdefault(name, []).append(clone)
         self.say(f"another machine with the host id of {name} is switched on")
-        self.later(self.settings.boot, self._boot, clone)
+        self.later(self.settings.boot, self._boot, clone, clone.powered)
 
     def machine(self, name: str) -> Machine:
         """Return the machine that works, or worked last, under a node's host id."""
@@ -118,12 +119,12 @@ class World:
                 found += [one for one in others if service_id in one.active]
         return found
 
-    def _boot(self, machine: Machine) -> None:
-        if machine.on or machine.cut:
+    def _boot(self, machine: Machine, powered: int) -> None:
+        if machine.on or machine.cut or machine.powered != powered:
             return
         present = self.machines[machine.name]
         if present is not machine and not self._gives_way(present):
-            self.later(1.0, self._boot, machine)
+            self.later(1.0, self._boot, machine, powered)
             return
         with self.changing(None):
             if present is not machine:
@@ -167,4 +168,4 @@ class World:
             and machine.renewals.last(self.now) == renewed
         ):
             self.power_off(machine, "its watchdog fired")
-            self.later(self.settings.boot, self._boot, machine)
+            self.later(self.settings.boot, self._boot, machine, machine.powered)
