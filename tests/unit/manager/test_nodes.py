@@ -133,6 +133,14 @@ def test_a_fence_that_proves_nothing_is_tried_again_later_and_later(ended, reaso
         wait = min(wait * 2, 60.0)
 
 
+def test_a_node_that_answers_on_the_network_is_not_dead_whatever_its_device_says() -> None:
+    silent = replace(SILENT, answer=Answer.YES)
+    taken = run(IN_FENCE, silent, fences=(fence_report(),))
+    assert n1(taken).state is NodeState.FENCE
+    assert "still answers on the network" in n1(taken).reason
+    assert web(taken).underlying is ServiceState.STARTED
+
+
 def test_a_fence_is_cancelled_when_the_heartbeat_returns_before_it_is_sent() -> None:
     taken = run(IN_FENCE, node_seen("n1"))
     assert n1(taken).state is NodeState.ONLINE

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from .death import FENCE_ARRIVES, declare_dead, with_fence
 from .round import FenceOrder, Round
-from .seen import FenceReport, PowerReport
+from .seen import Answer, FenceReport, PowerReport
 from .state import NodeState, NodeStatus
 
 MAX_RETRY = 60.0
@@ -86,7 +86,8 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
     if failover is not None:
         sent = failover.fence_sent or fence.sent
         round_.state = round_.state.with_failover(replace(failover, fence_sent=sent))
-    if fence.confirmed and fence.quiet:
+    sign = _sign_of_life(round_, fence)
+    if fence.confirmed and not sign:
         fenced = with_fence(status, fence.sent)
         round_.set_node(
             fence.node, replace(status, fenced=fenced, fence_sent=status.inherited_fence)
@@ -95,7 +96,7 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
         return
     text = fence.text
     if fence.confirmed:
-        text = f"{text}; but it went on writing, so the device or its plug is the wrong one"
+        text = f"{text}; but {sign}, so the device or its plug is the wrong one"
     attempt = status.attempt + 1
     wait = min(round_.timing.fence_retry * 2 ** (attempt - 1), MAX_RETRY)
     reason = f"fence attempt {attempt} failed: {text}; next in {wait:.0f} s"
@@ -104,6 +105,19 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
         replace(status, attempt=attempt, retry_after=round_.seen.now + wait, reason=reason),
     )
     round_.say("fence_failed", f"{reason}; nothing is recovered without proof", node=fence.node)
+
+
+def _sign_of_life(round_: Round, fence: FenceReport) -> str:
+    """Return what speaks against a node's death, whatever its device says, or nothing.
+
+    One whose daemons died by chance just then is as silent on the storage as a dead one.
+    """
+    if not fence.quiet:
+        return "it went on writing"
+    seen = round_.seen.nodes.get(fence.node)
+    if seen is not None and seen.answer is Answer.YES:
+        return "it still answers on the network"
+    return ""
 
 
 def _power_ended(round_: Round, power: PowerReport) -> None:
