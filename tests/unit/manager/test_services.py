@@ -428,8 +428,11 @@ def test_a_service_that_failed_wherever_it_may_be_is_tried_once_more_without_goi
         node_rules={"where": NodeRule("where", both, {"n1": 2, "n2": 1}, strict=True)},
         service_rules={"pair": ServiceRule("pair", both, "together")},
     )
-    failed = ServiceStatus(ServiceState.STOPPED, last_node="n1", failed_nodes=("n1", "n2"))
-    there = started("n2", mail, no_failback=("n1",))
+    nodes = ("n1", "n2")
+    failed = ServiceStatus(
+        ServiceState.STOPPED, last_node="n1", failed_nodes=nodes, digest=WEB.digest()
+    )
+    there = started("n2", mail, failed_nodes=("n1",))
     taken = step(state({"web": failed, "mail": there}), seen(asked))
     assert kinds(taken.state).count("start") == 1
     assert taken.state.services["web"].state is ServiceState.REQUEST_START
