@@ -15,7 +15,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requ
     CLEAR,
     Request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import NodeRule
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+    NodeRule,
+    ServiceRule,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import LeaseSight
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     Failover,
@@ -412,3 +415,24 @@ def test_what_migrated_to_a_node_is_stopped_there_before_it_starts_anew_elsewher
     taken = run(coming, says("n1", Outcome.REFUSED), wanted(NEW_WEB))
     status = taken.state.services["web"]
     assert (status.state, status.node) == (ServiceState.REQUEST_STOP, "n1")
+
+
+def test_a_service_that_failed_wherever_it_may_be_is_tried_once_more_without_going_in_circles() -> (
+    None
+):
+    mail = service("mail")
+    both = ("mail", "web")
+    asked = wanted(
+        WEB,
+        mail,
+        node_rules={"where": NodeRule("where", both, {"n1": 2, "n2": 1}, strict=True)},
+        service_rules={"pair": ServiceRule("pair", both, "together")},
+    )
+    nodes = ("n1", "n2")
+    failed = ServiceStatus(
+        ServiceState.STOPPED, last_node="n1", failed_nodes=nodes, digest=WEB.digest()
+    )
+    there = started("n2", mail, failed_nodes=("n1",))
+    taken = step(state({"web": failed, "mail": there}), seen(asked))
+    assert kinds(taken.state).count("start") == 1
+    assert taken.state.services["web"].state is ServiceState.REQUEST_START

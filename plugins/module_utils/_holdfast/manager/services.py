@@ -112,6 +112,9 @@ def _just_placed(
     better = choice.better_place(service_id, round_.state, round_.seen, round_.load)
     if better is None:
         return
+    if not better.node and status.node in status.failed_nodes:
+        # Its start failed wherever it may be, and it is tried here once more.
+        return
     if better.node:
         running.move(round_, service_id, status, wanted, better, live=False)
         return
