@@ -25,8 +25,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.te
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
 from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request
 
-COUNT = int(os.environ.get("HOLDFAST_HBAL_CLUSTERS", "400"))
+COUNT = int(os.environ.get("HOLDFAST_HBAL_CLUSTERS", "150"))
 FIRST = int(os.environ.get("HOLDFAST_HBAL_SEED", "0"))
+
+WHOLE_RUNS = [(1, 20, 6)]
+if os.environ.get("HOLDFAST_HBAL_LONG"):
+    # Here hbal alone needs minutes.
+    WHOLE_RUNS += [(2, 30, 4), (3, 40, 3)]
 
 pytestmark = pytest.mark.skipif(
     shutil.which("hbal") is None, reason="hbal is not here (Debian package ganeti-htools)"
@@ -123,7 +128,7 @@ def test_everything_that_hbal_prints_is_printed_alike(both, cluster):
     assert COUNT < 100 or moved > COUNT // 10
 
 
-@pytest.mark.parametrize(("seed", "size", "per_node"), [(1, 20, 6), (2, 30, 4), (3, 40, 3)])
+@pytest.mark.parametrize(("seed", "size", "per_node"), WHOLE_RUNS)
 def test_a_whole_run_on_up_to_forty_nodes_is_reproduced_move_by_move(both, seed, size, per_node):
     theirs, ours = both(uneven_cluster(seed, size, per_node, odd=False), ["-C"])
     assert ours == theirs
