@@ -109,6 +109,16 @@ def test_a_service_returns_when_the_maintenance_of_its_node_is_over() -> None:
     assert web(stays).state is ServiceState.STARTED
 
 
+def test_a_service_is_recovered_where_it_would_return_to_anyway() -> None:
+    lost = started("n2", state=ServiceState.RECOVERY, maintenance_node="n3")
+    off = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1")}
+    dead = {"n2": node_seen("n2", heartbeat_age=99.0)}
+    taken = step(state({"web": lost}, off), seen(wanted(WEB), dead))
+    assert (web(taken).state, web(taken).node) == (ServiceState.REQUEST_START, "n3")
+    other = step(state({"web": lost}, off), seen(wanted(replace(WEB, failback=False)), dead))
+    assert web(other).node == "n1"
+
+
 def test_it_does_not_return_to_a_node_that_its_rule_prefers_less() -> None:
     rule = {"where": NodeRule("where", ("web",), {"n2": 2, "n1": 1})}
     away = started("n2", maintenance_node="n1")

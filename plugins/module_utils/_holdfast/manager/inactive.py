@@ -106,6 +106,9 @@ def look_at_stopped(
         round_.say("start", "it was there last", service=service_id, node=status.last_node)
         return
     stay = status.node if recovering else status.last_node
+    if recovering and wanted.failback and status.maintenance_node:
+        # It would return there at once.
+        stay = status.maintenance_node
     if round_.seen.wanted.policy.rebalance_on_start and not recovering:
         stay = ""
     chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, stay=stay)
