@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .death import FENCE_ARRIVES, declare_dead, with_fence
+from .death import declare_dead, with_fence
 from .round import FenceOrder, Round
 from .seen import Answer, FenceReport, PowerReport
 from .state import NodeState, NodeStatus
@@ -15,7 +15,8 @@ MAX_RETRY = 60.0
 """A fence that fails is tried again after at most so many seconds."""
 
 POWER_AGAIN = 60.0
-"""A node that was switched on and is not back is switched on once more after so many seconds."""
+"""A node that was switched on and is not back is switched on once more after so many seconds,
+at most POWER_ATTEMPTS times in all."""
 
 POWER_RETRY = 30.0
 POWER_ATTEMPTS = 5
@@ -126,7 +127,8 @@ def _power_ended(round_: Round, power: PowerReport) -> None:
         return
     if power.ok:
         again = round_.seen.now + POWER_AGAIN
-        round_.set_node(power.node, replace(status, power="on", retry_after=again))
+        tried = replace(status, power="on", attempt=status.attempt + 1, retry_after=again)
+        round_.set_node(power.node, tried)
         round_.say("power_on", "switched on again after its recovery", node=power.node)
         return
     attempt = status.attempt + 1
@@ -150,12 +152,9 @@ def _may_have_been_cut_off(round_: Round, status: NodeStatus) -> bool:
     Two candidates may have fenced it, or a manager before this one; the later fence can cut it
     off while it comes up.  To switch on what is on already does nothing.
     """
-    since = round_.seen.wall - max(status.fenced)
-    return (
-        status.power == "on"
-        and since < FENCE_ARRIVES
-        and _fenced_lately(round_, status) < round_.timing.fence_limit
-    )
+    if status.power != "on" or status.attempt >= POWER_ATTEMPTS:
+        return False
+    return _fenced_lately(round_, status) < round_.timing.fence_limit
 
 
 def _fenced_lately(round_: Round, status: NodeStatus) -> int:
