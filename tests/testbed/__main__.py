@@ -14,10 +14,14 @@ import time
 from pathlib import Path
 
 from testbed import lab, network
+from testbed.bases import SUITES, BaseError, base
 from testbed.node import Node
 
 RECORD = Path("/run/holdfast-testbed.json")
 """Which process keeps the lab that ``up`` started."""
+
+RELEASE = "13"
+"""Debian's release on the nodes, if none is asked for."""
 
 MISSING = 69
 """Exit status where there can be no testbed (EX_UNAVAILABLE of sysexits.h)."""
@@ -29,7 +33,11 @@ def main() -> int:
     if why:
         sys.stderr.write(f"testbed: {why}\n")
         return MISSING
-    result: int = options.act(options)
+    try:
+        result: int = options.act(options)
+    except BaseError as error:
+        sys.stderr.write(f"testbed: {error}\n")
+        return 1
     return result
 
 
@@ -39,6 +47,10 @@ def _parser() -> argparse.ArgumentParser:
 
     check = commands.add_parser("check", help="say what is missing here for a testbed")
     check.set_defaults(act=lambda options: 0)
+
+    build = commands.add_parser("base", help="build what nodes boot from, if it is not there")
+    build.add_argument("release", choices=sorted(SUITES), help="of Debian")
+    build.set_defaults(act=_base)
 
     run = commands.add_parser("run", help="run a command in a lab of its own, without nodes yet")
     run.add_argument("command", nargs=argparse.REMAINDER)
@@ -50,13 +62,11 @@ def _parser() -> argparse.ArgumentParser:
 
     soak = commands.add_parser("soak", help="random faults for long, judged from outside")
     soak.add_argument("options", nargs=argparse.REMAINDER, help="--seed N --minutes M")
-    soak.set_defaults(
-        act=lambda options: lab.run([sys.executable, "-m", "testbed.soak", *options.options])
-    )
+    soak.set_defaults(act=_soak)
 
     up = commands.add_parser("up", help="switch a testbed on")
     up.add_argument("--nodes", type=int, default=3)
-    up.add_argument("--release", choices=("12", "13"), default="13", help="of Debian")
+    up.add_argument("--release", choices=sorted(SUITES), default=RELEASE, help="of Debian")
     up.set_defaults(act=_up)
 
     serve = commands.add_parser("serve")
@@ -101,6 +111,11 @@ FAULTS = {
 }
 
 
+def _base(options: argparse.Namespace) -> int:
+    sys.stdout.write(f"{base(options.release)}\n")
+    return 0
+
+
 def _test(options: argparse.Namespace) -> int:
     """Run what needs to be outside of a lab, then the rest in one."""
     here = Path(__file__).resolve().parent
@@ -108,13 +123,21 @@ def _test(options: argparse.Namespace) -> int:
     outside = str(here / "test_lab.py")
     status = subprocess.run([*pytest, outside], check=False).returncode
     inside = [*pytest, str(here), f"--ignore={outside}", *_without_dashes(options.options)]
+    base(os.environ.get("HOLDFAST_TESTBED_RELEASE", RELEASE))
     return lab.run(inside) or status
+
+
+def _soak(options: argparse.Namespace) -> int:
+    from testbed.soak import main as soak
+
+    return soak(options.options)
 
 
 def _up(options: argparse.Namespace) -> int:
     if _record():
         sys.stderr.write("testbed: it is up already; take it down first\n")
         return 2
+    base(options.release)
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 from debian_mirror import mirror
+from testbed import lab
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "tests" / "testbed"
 
@@ -53,9 +54,17 @@ class BaseError(Exception):
 def base(release: str) -> Path:
     """Return the root folder of Debian *release*, such as "13"; build it if it is not there.
 
-    Raises ``BaseError`` with the last lines of what the tools said.
+    It is built outside of a lab, which has no way to a mirror.  Raises ``BaseError`` with the
+    last lines of what the tools said, and in a lab if there is none.
     """
     root = CACHE / f"debian-{release}-{_recipe()}"
+    if lab.folder() is not None:
+        if root.exists():
+            return root
+        raise BaseError(
+            f"There is no base of Debian {release} yet, and a lab has no network to build one"
+            f" with; build it first: tests/testbed/testbed base {release}"
+        )
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"lock-{release}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
