@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from testbed import lab, network
-from testbed.bases import SUITES, BaseError, base
+from testbed.bases import LAYERS, SUITES, BaseError, base
 from testbed.node import Node
 
 RECORD = Path("/run/holdfast-testbed.json")
@@ -50,13 +50,14 @@ def _parser() -> argparse.ArgumentParser:
 
     build = commands.add_parser("base", help="build what nodes boot from, if it is not there")
     build.add_argument("release", choices=sorted(SUITES), help="of Debian")
+    build.add_argument("layer", nargs="?", choices=sorted(LAYERS), default="", help="upon it")
     build.set_defaults(act=_base)
 
     run = commands.add_parser("run", help="run a command in a lab of its own, without nodes yet")
     run.add_argument("command", nargs=argparse.REMAINDER)
     run.set_defaults(act=lambda options: lab.run(_without_dashes(options.command)))
 
-    test = commands.add_parser("test", help="run all tests of the testbed, about 25 minutes")
+    test = commands.add_parser("test", help="run all tests of the testbed, about 30 minutes")
     test.add_argument("options", nargs=argparse.REMAINDER, help="of pytest")
     test.set_defaults(act=_test)
 
@@ -67,11 +68,13 @@ def _parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", help="switch a testbed on")
     up.add_argument("--nodes", type=int, default=3)
     up.add_argument("--release", choices=sorted(SUITES), default=RELEASE, help="of Debian")
+    up.add_argument("--layer", choices=sorted(LAYERS), default="", help="what they have besides")
     up.set_defaults(act=_up)
 
     serve = commands.add_parser("serve")
     serve.add_argument("nodes", type=int)
     serve.add_argument("release")
+    serve.add_argument("layer", nargs="?", default="")
     serve.set_defaults(act=_serve)
 
     commands.add_parser("down", help="take it away again").set_defaults(act=_down)
@@ -112,7 +115,8 @@ FAULTS = {
 
 
 def _base(options: argparse.Namespace) -> int:
-    sys.stdout.write(f"{base(options.release)}\n")
+    for folder in base(options.release, options.layer):
+        sys.stdout.write(f"{folder}\n")
     return 0
 
 
@@ -122,9 +126,14 @@ def _test(options: argparse.Namespace) -> int:
     pytest = [sys.executable, "-m", "pytest"]
     outside = str(here / "test_lab.py")
     status = subprocess.run([*pytest, outside], check=False).returncode
-    inside = [*pytest, str(here), f"--ignore={outside}", *_without_dashes(options.options)]
-    base(os.environ.get("HOLDFAST_TESTBED_RELEASE", RELEASE))
-    return lab.run(inside) or status
+    release = os.environ.get("HOLDFAST_TESTBED_RELEASE", RELEASE)
+    workloads = str(here / "workloads")
+    more = _without_dashes(options.options)
+    base(release)
+    nodes = [*pytest, str(here), f"--ignore={outside}", f"--ignore={workloads}", *more]
+    status = lab.run(nodes) or status
+    base(RELEASE, "workloads")
+    return lab.run([*pytest, workloads, *more]) or status
 
 
 def _soak(options: argparse.Namespace) -> int:
@@ -137,7 +146,7 @@ def _up(options: argparse.Namespace) -> int:
     if _record():
         sys.stderr.write("testbed: it is up already; take it down first\n")
         return 2
-    base(options.release)
+    base(options.release, options.layer)
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -156,7 +165,7 @@ def _up(options: argparse.Namespace) -> int:
 def _own_lab(options: argparse.Namespace) -> int:
     """Be the one who keeps the lab of ``up``, until ``down`` ends this process."""
     RECORD.write_text(json.dumps({"keeper": os.getpid()}))
-    words = ["serve", str(options.nodes), options.release]
+    words = ["serve", str(options.nodes), options.release, options.layer]
     try:
         return lab.run([sys.executable, "-m", "testbed", *words])
     finally:
@@ -166,7 +175,7 @@ def _own_lab(options: argparse.Namespace) -> int:
 def _serve(options: argparse.Namespace) -> int:
     from testbed.whole import Testbed
 
-    with Testbed(options.nodes, options.release) as testbed:
+    with Testbed(options.nodes, options.release, options.layer) as testbed:
         for node in testbed.nodes.values():
             sys.stdout.write(f"{node.name} {node.address}\n")
         sys.stdout.write(f"ready; ssh needs the key {testbed.key}\n")
