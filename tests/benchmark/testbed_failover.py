@@ -38,6 +38,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host
     LeaseTiming,
 )
 from testbed import lab  # noqa: E402
+from testbed.bases import base  # noqa: E402
 from testbed.deployment import TIMES, Deployment  # noqa: E402
 from testbed.node import Node, wait_until  # noqa: E402
 from testbed.services import answers, declare_services  # noqa: E402
@@ -67,6 +68,7 @@ def main() -> int:
         raise SystemExit(f"No testbed can stand here: {why}.")
     if lab.folder() is None:
         os.environ["PYTHONPATH"] = str(CHECKOUT / "tests")
+        base(options.release)
         return lab.run([sys.executable, *sys.argv])
     with Testbed(release=options.release) as testbed:
         deployment = Deployment(testbed)

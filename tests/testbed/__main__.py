@@ -14,10 +14,14 @@ import time
 from pathlib import Path
 
 from testbed import lab, network
+from testbed.bases import LAYERS, SUITES, BaseError, base
 from testbed.node import Node
 
 RECORD = Path("/run/holdfast-testbed.json")
 """Which process keeps the lab that ``up`` started."""
+
+RELEASE = "13"
+"""Debian's release on the nodes, if none is asked for."""
 
 MISSING = 69
 """Exit status where there can be no testbed (EX_UNAVAILABLE of sysexits.h)."""
@@ -29,7 +33,11 @@ def main() -> int:
     if why:
         sys.stderr.write(f"testbed: {why}\n")
         return MISSING
-    result: int = options.act(options)
+    try:
+        result: int = options.act(options)
+    except BaseError as error:
+        sys.stderr.write(f"testbed: {error}\n")
+        return 1
     return result
 
 
@@ -40,28 +48,33 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="say what is missing here for a testbed")
     check.set_defaults(act=lambda options: 0)
 
+    build = commands.add_parser("base", help="build what nodes boot from, if it is not there")
+    build.add_argument("release", choices=sorted(SUITES), help="of Debian")
+    build.add_argument("layer", nargs="?", choices=sorted(LAYERS), default="", help="upon it")
+    build.set_defaults(act=_base)
+
     run = commands.add_parser("run", help="run a command in a lab of its own, without nodes yet")
     run.add_argument("command", nargs=argparse.REMAINDER)
     run.set_defaults(act=lambda options: lab.run(_without_dashes(options.command)))
 
-    test = commands.add_parser("test", help="run all tests of the testbed, about 25 minutes")
+    test = commands.add_parser("test", help="run all tests of the testbed, about 30 minutes")
     test.add_argument("options", nargs=argparse.REMAINDER, help="of pytest")
     test.set_defaults(act=_test)
 
     soak = commands.add_parser("soak", help="random faults for long, judged from outside")
     soak.add_argument("options", nargs=argparse.REMAINDER, help="--seed N --minutes M")
-    soak.set_defaults(
-        act=lambda options: lab.run([sys.executable, "-m", "testbed.soak", *options.options])
-    )
+    soak.set_defaults(act=_soak)
 
     up = commands.add_parser("up", help="switch a testbed on")
     up.add_argument("--nodes", type=int, default=3)
-    up.add_argument("--release", choices=("12", "13"), default="13", help="of Debian")
+    up.add_argument("--release", choices=sorted(SUITES), default=RELEASE, help="of Debian")
+    up.add_argument("--layer", choices=sorted(LAYERS), default="", help="what they have besides")
     up.set_defaults(act=_up)
 
     serve = commands.add_parser("serve")
     serve.add_argument("nodes", type=int)
     serve.add_argument("release")
+    serve.add_argument("layer", nargs="?", default="")
     serve.set_defaults(act=_serve)
 
     commands.add_parser("down", help="take it away again").set_defaults(act=_down)
@@ -101,20 +114,39 @@ FAULTS = {
 }
 
 
+def _base(options: argparse.Namespace) -> int:
+    for folder in base(options.release, options.layer):
+        sys.stdout.write(f"{folder}\n")
+    return 0
+
+
 def _test(options: argparse.Namespace) -> int:
     """Run what needs to be outside of a lab, then the rest in one."""
     here = Path(__file__).resolve().parent
     pytest = [sys.executable, "-m", "pytest"]
     outside = str(here / "test_lab.py")
     status = subprocess.run([*pytest, outside], check=False).returncode
-    inside = [*pytest, str(here), f"--ignore={outside}", *_without_dashes(options.options)]
-    return lab.run(inside) or status
+    release = os.environ.get("HOLDFAST_TESTBED_RELEASE", RELEASE)
+    workloads = str(here / "workloads")
+    more = _without_dashes(options.options)
+    base(release)
+    nodes = [*pytest, str(here), f"--ignore={outside}", f"--ignore={workloads}", *more]
+    status = lab.run(nodes) or status
+    base(RELEASE, "workloads")
+    return lab.run([*pytest, workloads, *more]) or status
+
+
+def _soak(options: argparse.Namespace) -> int:
+    from testbed.soak import main as soak
+
+    return soak(options.options)
 
 
 def _up(options: argparse.Namespace) -> int:
     if _record():
         sys.stderr.write("testbed: it is up already; take it down first\n")
         return 2
+    base(options.release, options.layer)
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -133,7 +165,7 @@ def _up(options: argparse.Namespace) -> int:
 def _own_lab(options: argparse.Namespace) -> int:
     """Be the one who keeps the lab of ``up``, until ``down`` ends this process."""
     RECORD.write_text(json.dumps({"keeper": os.getpid()}))
-    words = ["serve", str(options.nodes), options.release]
+    words = ["serve", str(options.nodes), options.release, options.layer]
     try:
         return lab.run([sys.executable, "-m", "testbed", *words])
     finally:
@@ -143,7 +175,7 @@ def _own_lab(options: argparse.Namespace) -> int:
 def _serve(options: argparse.Namespace) -> int:
     from testbed.whole import Testbed
 
-    with Testbed(options.nodes, options.release) as testbed:
+    with Testbed(options.nodes, options.release, options.layer) as testbed:
         for node in testbed.nodes.values():
             sys.stdout.write(f"{node.name} {node.address}\n")
         sys.stdout.write(f"ready; ssh needs the key {testbed.key}\n")

@@ -12,12 +12,16 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from debian_mirror import mirror
+from testbed import lab
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "tests" / "testbed"
 
@@ -34,6 +38,14 @@ CLUSTER = ("sanlock", "python3-sanlock", "resource-agents", "ipmitool")
 FENCE_AGENTS = {"13": "fence-agents-ipmilan", "12": "fence-agents"}
 """Debian 13 has a package for each agent; all of them would be 2 GB."""
 
+LAYERS = {
+    "workloads": (
+        *("postgresql", "libvirt-daemon-system", "libvirt-daemon-driver-qemu", "libvirt-clients"),
+        "qemu-system-x86",
+    ),
+}
+"""What some nodes have besides, by name: of what an operator makes services, all stopped."""
+
 MASKED = (
     *("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer"),
     *("fstrim.timer", "console-getty.service", "getty.target", "systemd-networkd.service"),
@@ -43,6 +55,8 @@ MASKED = (
 
 NEEDLESS = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man")
 
+APT = ("-o", "Acquire::Retries=3", "-o", "APT::Sandbox::User=root")
+
 BUILD_DEADLINE = 1200.0
 
 
@@ -50,52 +64,96 @@ class BaseError(Exception):
     """A base could not be built; the text says why."""
 
 
-def base(release: str) -> Path:
-    """Return the root folder of Debian *release*, such as "13"; build it if it is not there.
+def base(release: str, layer: str = "") -> tuple[Path, ...]:
+    """Return what a node of Debian *release*, such as "13", boots from: folders, the top first.
 
-    Raises ``BaseError`` with the last lines of what the tools said.
+    With *layer* that one of ``LAYERS`` lies upon the base.  What is not there is built, but
+    outside of a lab, which has no way to a mirror.  Raises ``BaseError`` with the last lines
+    of what the tools said, and in a lab if something is missing.
     """
     root = CACHE / f"debian-{release}-{_recipe()}"
+    upon = CACHE / f"{layer}-{release}-{_recipe()}"
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"lock-{release}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not root.exists():
-            _build(release, root)
-            for old in set(CACHE.glob(f"debian-{release}-*")) - {root}:
-                shutil.rmtree(old)
-    return root
+        _provide(root, lambda new, log: _build(release, new, log))
+        if layer:
+            _provide(upon, lambda new, log: _build_layer(layer, root, new, log))
+    return (upon, root) if layer else (root,)
+
+
+def _provide(folder: Path, build: Callable[[Path, Path], None]) -> None:
+    """Have *folder* built beside its place, which it takes when it is complete."""
+    if folder.exists():
+        return
+    kind = folder.name.rpartition("-")[0]
+    if lab.folder() is not None:
+        raise BaseError(
+            f"There is no {kind} for the testbed yet, and a lab has no network to build it"
+            f" with; build it first: tests/testbed/testbed base --help"
+        )
+    with tempfile.TemporaryDirectory(prefix="new-", dir=CACHE) as place:
+        new = Path(place) / "root"
+        build(new, Path(place) / "log")
+        new.rename(folder)
+    for old in set(CACHE.glob(f"{kind}-*")) - {folder}:
+        shutil.rmtree(old)
 
 
 def _recipe() -> str:
     return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
 
 
-def _build(release: str, root: Path) -> None:
-    """Build in a folder beside *root* that becomes it when it is complete."""
-    with tempfile.TemporaryDirectory(prefix="new-", dir=CACHE) as folder:
-        new = Path(folder) / "root"
-        log = Path(folder) / "log"
-        _run(log, "debootstrap", "--variant=minbase", SUITES[release], new, mirror())
-        _install(log, new, FENCE_AGENTS[release])
-        _make_quiet(new)
-        new.rename(root)
+def _build(release: str, new: Path, log: Path) -> None:
+    _run(log, "debootstrap", "--variant=minbase", SUITES[release], new, mirror())
+    with _no_daemon_starts(new):
+        _run(log, *_apt(new), *SYSTEM, *CLUSTER, FENCE_AGENTS[release])
+    _make_small(new)
+    _make_quiet(new)
 
 
-def _install(log: Path, root: Path, fence_agents: str) -> None:
-    """Install the packages without starting a daemon: the machine that builds is not the node."""
+def _build_layer(layer: str, root: Path, new: Path, log: Path) -> None:
+    """Install the packages of a layer over the base and keep what that changed."""
+    work, merged = new.with_name("work"), new.with_name("merged")
+    for folder in (new, work, merged):
+        folder.mkdir()
+    parts = f"lowerdir={root},upperdir={new},workdir={work}"
+    steps = (
+        ("mount", "-t", "overlay", "-o", parts, "layer", str(merged)),
+        ("chroot", str(merged), "apt-get", "-q", *APT, "update"),
+        tuple(str(word) for word in (*_apt(merged), *LAYERS[layer])),
+    )
+    with _no_daemon_starts(new):
+        # In one process, with whose namespace the mount ends.
+        _run(log, "sh", "-ec", "\n".join(shlex.join(step) for step in steps))
+    _make_small(new)
+    wanted = new / "etc/systemd/system"
+    for link in [*wanted.glob("*.wants/*"), *wanted.glob("*.service"), *wanted.glob("*.socket")]:
+        link.unlink()
+
+
+def _apt(root: Path) -> tuple[object, ...]:
+    return ("chroot", root, "apt-get", "-q", "-y", *APT, "install", "--no-install-recommends")
+
+
+@contextmanager
+def _no_daemon_starts(root: Path) -> Iterator[None]:
+    """Let no package start a daemon: the machine that builds is not the node."""
     policy = root / "usr/sbin/policy-rc.d"
+    policy.parent.mkdir(parents=True, exist_ok=True)
     policy.write_text("#!/bin/sh\nexit 101\n")
     policy.chmod(0o755)
-    chosen = ("-o", "Acquire::Retries=3", "-o", "APT::Sandbox::User=root")
-    apt = ("chroot", root, "apt-get", "-q", "-y", *chosen)
-    _run(log, *apt, "install", "--no-install-recommends", *SYSTEM, *CLUSTER, fence_agents)
+    yield
     policy.unlink()
 
 
-def _make_quiet(root: Path) -> None:
+def _make_small(root: Path) -> None:
     for place in NEEDLESS:
         for path in (root / place).glob("*"):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _make_quiet(root: Path) -> None:
     units = root / "etc/systemd/system"
     for unit in MASKED:
         (units / unit).unlink(missing_ok=True)

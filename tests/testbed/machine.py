@@ -17,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+from testbed import network
 from testbed.lab import CGROUP, folder
 
 HARDWARE = Path(__file__).resolve().parent.parent / "hardware"
@@ -40,6 +41,7 @@ def main() -> int:
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS):
         raise SystemExit(os.strerror(ctypes.get_errno()))
     here = lab / name
+    network.switch_on(number)
     _mount_disk(here)
     children = [_start_watchdog(here, number), _start_storage(here, lab)]
     status = subprocess.run(_boot(here, name, clock_start), check=False).returncode
@@ -63,7 +65,7 @@ def _mount_disk(here: Path) -> None:
     _wait_until_free(image)
     _run("mount", "-o", "loop", image, here / "disk")
     parts = (
-        f"lowerdir={here / 'base'}",
+        f"lowerdir={':'.join(str(one) for one in sorted(here.glob('base-*')))}",
         f"upperdir={here}/disk/upper",
         f"workdir={here}/disk/work",
     )

@@ -28,7 +28,7 @@ def board_address(number: int) -> str:
 
 
 def build(nodes: int) -> None:
-    """Lay all cables; the nodes' ends have their addresses already, as after a reboot."""
+    """Lay all cables to nodes that have no power yet."""
     for network in (CLUSTER, BOARDS):
         bridge = f"br{network}"
         _ip("link", "add", bridge, "type", "bridge", "forward_delay", "0")
@@ -42,9 +42,23 @@ def build(nodes: int) -> None:
             cable, end = _cable(name, network), f"eth{network}"
             _ip("link", "add", cable, "type", "veth", "peer", "name", end, "netns", name)
             _ip("link", "set", cable, "master", f"br{network}", "up")
-            _ip("-n", name, "address", "add", f"{address(network, number)}/24", "dev", end)
-            _ip("-n", name, "link", "set", end, "up")
         _ip("address", "add", f"{board_address(number)}/24", "dev", f"br{BOARDS}")
+
+
+def switch_off(number: int) -> None:
+    """Let a node's interfaces go dark, and forget every address that they were given."""
+    for network in (CLUSTER, BOARDS):
+        _ip("-n", f"n{number}", "link", "set", f"eth{network}", "down")
+        _ip("-n", f"n{number}", "address", "flush", "dev", f"eth{network}")
+
+
+def switch_on(number: int) -> None:
+    """Give a node's interfaces the addresses of its own, as they are after a reboot."""
+    switch_off(number)
+    for network in (CLUSTER, BOARDS):
+        own, end = f"{address(network, number)}/24", f"eth{network}"
+        _ip("-n", f"n{number}", "address", "add", own, "dev", end)
+        _ip("-n", f"n{number}", "link", "set", end, "up")
 
 
 def cut(name: str, network: int = CLUSTER, way: str = BOTH) -> None:

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,11 @@ BOOT = 60.0
 NO_UNLIMITED_MEMLOCK = "[Service]\nEnvironment=SANLOCK_PRIVILEGED=0\n"
 """A machine that may not raise its own limits cannot let sanlock do so (setrlimit(2))."""
 
+LOOP_DEVICES = "c /dev/loop-control 0660 root disk - 10:237\n" + "".join(
+    f"b /dev/loop{number} 0660 root disk - 7:{number}\n" for number in range(64)
+)
+"""Devices of a node, as of any machine: file systems in files of the shared storage need them."""
+
 
 class Node:
     """Node *number* of the lab whose folder is *lab*; ``name`` is n1, n2 and so on."""
@@ -43,14 +48,17 @@ class Node:
         self.address = network.address(network.CLUSTER, number)
         self._here = lab / self.name
 
-    def create(self, base: Path, names: Mapping[str, str], key: str, clock_start: float) -> None:
+    def create(
+        self, base: Sequence[Path], names: Mapping[str, str], key: str, clock_start: float
+    ) -> None:
         """Install the node anew: a fresh disk over *base*, and a clock that starts at a time."""
         for name in ("disk", "root", "storage", "tree/upper/etc", "tree/upper/root/.ssh"):
             (self._here / name).mkdir(parents=True)
         for name in ("tree/work", "tree/upper/etc/systemd/system/sanlock.service.d"):
             (self._here / name).mkdir(parents=True)
         (self._here / "watchdog").touch()
-        (self._here / "base").symlink_to(base)
+        for number, folder in enumerate(base):
+            (self._here / f"base-{number}").symlink_to(folder)
         (self._here / "clock").write_text(str(clock_start))
         (self._here / "path").write_text("ok")
         etc = self._here / "tree/upper/etc"
@@ -59,6 +67,8 @@ class Node:
         hosts = [f"{address} {name}\n" for name, address in names.items()]
         (etc / "hosts").write_text("127.0.0.1 localhost\n" + "".join(hosts))
         (etc / "systemd/system/sanlock.service.d/testbed.conf").write_text(NO_UNLIMITED_MEMLOCK)
+        (etc / "tmpfiles.d").mkdir()
+        (etc / "tmpfiles.d/testbed.conf").write_text(LOOP_DEVICES)
         ssh = self._here / "tree/upper/root/.ssh"
         ssh.chmod(0o700)
         ssh.parent.chmod(0o700)

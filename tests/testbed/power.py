@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from testbed import lab
+from testbed import lab, network
 from testbed.lab import CGROUP
 
 CUT = 10.0
@@ -140,6 +140,7 @@ def _off(number: int) -> None:
         if time.monotonic() > until:
             raise TimeoutError(f"n{number} still runs {CUT:.0f} s after its power was cut")
         time.sleep(0.002)
+    network.switch_off(number)
     lab.remove_group(group)
 
 

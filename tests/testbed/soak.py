@@ -18,11 +18,12 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from testbed import network
+from testbed import lab, network
+from testbed.bases import base
 from testbed.deployment import Deployment
 from testbed.node import Node, hold_still, wait_until
 from testbed.services import SERVICES, Client, Observer, answers, declare_services, owners_in_turn
@@ -194,12 +195,17 @@ class Soak:
             raise Wrong(f"{told}: fenced {sorted(fenced - allowed)}, to which nothing was done")
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a soak, in a lab of its own unless this process is in one; return the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(prog="testbed soak", description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--release", default="13", choices=("12", "13"), help="of Debian")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
+    if lab.folder() is None:
+        base(options.release)
+        return lab.run([sys.executable, "-m", "testbed.soak", *words])
     sys.stdout.write(f"seed {options.seed}, {options.minutes:g} minutes\n")
     with Testbed(release=options.release) as testbed:
         deployment = Deployment(testbed)

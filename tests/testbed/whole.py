@@ -25,17 +25,20 @@ CLOCK_STEP = 90_061.0
 class Testbed:
     """Nodes of one Debian *release*, fresh from the installer, all on; for use in a lab.
 
+    With *layer* they have the packages of that one of ``bases.LAYERS`` besides.
+
     In a lab where one stands already (``testbed up``) it is that one, as it is.  It is taken
     down with the lab; leaving it as a context switches the nodes off if they were made here.
     """
 
     __test__ = False
 
-    def __init__(self, count: int = 3, release: str = "13") -> None:
+    def __init__(self, count: int = 3, release: str = "13", layer: str = "") -> None:
         place = lab.folder()
         if place is None:
             raise RuntimeError("The testbed stands in a lab; start it there.")
         self.release = release
+        self._layer = layer
         self.folder = place
         self.storage = place / "storage"
         self.nodes = {f"n{number}": Node(place, number) for number in range(1, count + 1)}
@@ -99,7 +102,7 @@ class Testbed:
         network.build(len(self.nodes))
         key = self._make_key()
         names = {node.name: node.address for node in self.nodes.values()}
-        root = base(self.release)
+        root = base(self.release, self._layer)
         for node in self.nodes.values():
             node.create(root, names, key, 100.0 + CLOCK_STEP * (node.number - 1))
 

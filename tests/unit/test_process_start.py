@@ -8,6 +8,7 @@ import errno
 import os
 import resource
 import subprocess
+import sys
 import traceback
 
 import pytest
@@ -107,3 +108,18 @@ def children():
 
 def test_an_outcome_shows_nothing_of_what_was_sent():
     assert SECRET not in repr(shell("cat > /dev/null", stdin=SECRET.encode()))
+
+
+def test_what_a_spared_daemon_starts_is_not_spared_when_memory_runs_out():
+    script = (
+        "import sys\n"
+        "open('/proc/self/oom_score_adj', 'w').write('300')\n"
+        f"from {run.__module__} import run\n"
+        "wait = 'sleep 0.5; cat /proc/self/oom_score_adj'\n"
+        "sys.stdout.write(run(['/bin/sh', '-c', wait], deadline=20.0).stdout)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "0\n"

@@ -19,6 +19,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from .errors import AgentError
 from .process_family import MARK, Family
@@ -158,7 +159,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     """Start the child in a session of its own, without code of ours between fork and exec."""
     try:
-        return subprocess.Popen(
+        child = subprocess.Popen(
             list(argv),
             stdin=subprocess.PIPE if with_stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -172,6 +173,22 @@ def _start(
         raise AgentError(
             f"{_program(argv)} could not be started: {type(error).__name__}."
         ) from None
+    _make_ordinary(child.pid)
+    return child
+
+
+def _make_ordinary(pid: int) -> None:
+    """Let a child be no more precious than other programs when memory runs out.
+
+    A daemon is spared by the kernel (OOMScoreAdjust= in its unit), and what it starts would
+    inherit that: then a service that takes all memory would be the last one to be ended.
+    """
+    try:
+        if int(Path("/proc/self/oom_score_adj").read_text()) != 0:
+            Path(f"/proc/{pid}/oom_score_adj").write_text("0")
+    except (OSError, ValueError):
+        # It has ended already, or this system has no such file.
+        return
 
 
 def _why_not(argv: Sequence[str], directory: str | None, error: OSError) -> str:

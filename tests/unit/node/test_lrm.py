@@ -465,3 +465,18 @@ def test_an_lrm_asks_again_why_it_is_to_end_while_nobody_says(daemon, monkeypatc
         daemon.daemon._note_end()
         said += [one.mode for one in reports(daemon.round())]
     assert (said[:1], daemon.daemon._stop) == ([Mode.SHUTDOWN], False)
+
+
+def test_looks_at_a_service_that_runs_well_are_not_logged_and_those_that_find_it_failed_are(
+    daemon, capsys
+):
+    daemon.run_web()
+    capsys.readouterr()
+    daemon.round(seconds=1000.0)
+    daemon.workers.end(sight=Sight.RUNNING)
+    daemon.round()
+    assert "monitor web" not in capsys.readouterr().err
+    daemon.round(seconds=1000.0)
+    daemon.workers.end(sight=Sight.STOPPED, text="r: 7 (not running)")
+    daemon.round()
+    assert "monitor web 7.1: ok, r: 7 (not running)" in capsys.readouterr().err

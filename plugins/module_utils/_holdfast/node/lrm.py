@@ -18,7 +18,7 @@ from collections.abc import Callable
 from ..errors import HoldfastError, LeaseError, StorageError
 from ..manager import local
 from ..manager.hold import in_force
-from ..manager.jobs import JobEnd
+from ..manager.jobs import Job, JobEnd, JobKind, Sight
 from ..manager.report import Report
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
@@ -150,13 +150,8 @@ class LocalDaemon:
             # Bound before the first of them runs, not a round later.
             self._supervision.alive(self._runs_services())
         for job in step.jobs:
-            log(
-                f"{job.kind.value} {job.service.id} {job.uid} {job.reason}".rstrip(),
-                service=job.service.id,
-                uid=job.uid,
-                epoch=self._report.epoch,
-                reason=job.reason,
-            )
+            if job.kind is not JobKind.MONITOR:
+                self._say(job, job.reason)
             self._workers.begin(job)
         self._stop = self._stop or (step.ends and not step.jobs)
         if trouble and not self._report.running() and not self._workers.busy():
@@ -182,16 +177,21 @@ class LocalDaemon:
         for end in self._workers.take_ended():
             self._pending.append(end)
             self._telemetry.timed(JOB, end.took, kind=end.job.kind.value, outcome=end.outcome.value)
-            if end.job.uid:
-                log(
-                    f"{end.job.kind.value} {end.job.service.id} {end.job.uid}:"
-                    f" {end.outcome.value}, {end.text}",
-                    service=end.job.service.id,
-                    uid=end.job.uid,
-                    epoch=self._report.epoch,
-                    reason=end.text,
-                )
+            # Of a service that runs as it should, every few seconds, there is nothing to say.
+            well = end.job.kind is JobKind.MONITOR and end.sight is Sight.RUNNING
+            if end.job.uid and not well:
+                self._say(end.job, f"{end.outcome.value}, {end.text}", ":")
         self._telemetry.set(WORKERS_BUSY, len(self._workers.busy()))
+
+    def _say(self, job: Job, text: str, mark: str = "") -> None:
+        """Log something about a job."""
+        log(
+            f"{job.kind.value} {job.service.id} {job.uid}{mark} {text}".rstrip(),
+            service=job.service.id,
+            uid=job.uid,
+            epoch=self._report.epoch,
+            reason=text,
+        )
 
     def _runs_services(self) -> bool:
         """Return whether somebody has to look after services here."""

@@ -1,0 +1,195 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A PostgreSQL of the cluster: an address, a file system on the shared storage, and the server.
+
+A client in the lab writes rows at the address, one transaction each, and notes what was
+committed; it knows nothing of the cluster.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from testbed import network, power
+from testbed.deployment import Deployment
+from testbed.machine import STORAGE
+from testbed.node import Node
+from testbed.whole import Testbed
+
+NAME = "database"
+ADDRESS = network.address(network.CLUSTER, 110)
+IMAGE = f"{STORAGE}/database.img"
+PLACE = "/srv/database"
+DATA = f"{PLACE}/data"
+PROGRAMS = "/usr/lib/postgresql/17/bin"
+SIZE = 512 << 20
+"""Bytes of the file system: PostgreSQL's own tables and 64 MiB of its log fit several times."""
+
+CLIENT = ("psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1")
+PATIENCE = 3.0
+"""Seconds after which the client gives one transaction up and asks anew."""
+
+
+def prepare(testbed: Testbed) -> None:
+    """Make the file system and an empty database in it, on one node; nothing stays mounted."""
+    image = testbed.storage / Path(IMAGE).name
+    with image.open("wb") as file:
+        file.truncate(SIZE)
+    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True, capture_output=True)
+    node = next(iter(testbed.nodes.values()))
+    node.run("mkdir", "-p", PLACE)
+    node.run("mount", "-o", "loop", IMAGE, PLACE)
+    try:
+        node.run("install", "-d", "-o", "postgres", "-g", "postgres", "-m", "700", DATA)
+        words = (f"{PROGRAMS}/initdb", "--auth=trust", "--locale=C.UTF-8", "-D", DATA)
+        node.run("runuser", "-u", "postgres", "--", *words, timeout=120.0)
+        node.run("sh", "-c", f"cat >>{DATA}/pg_hba.conf", text="host all all samenet trust\n")
+        settings = "listen_addresses = '*'\nshared_buffers = 16MB\n"
+        node.run("sh", "-c", f"cat >>{DATA}/postgresql.conf", text=settings)
+    finally:
+        node.run("umount", PLACE)
+
+
+def declare(deployment: Deployment) -> None:
+    """Declare the service, and wait until it runs and has the client's table."""
+    deployment.module("service", {"name": NAME, "resources": resources()})
+    deployment.wait_whole()
+    ask("create table if not exists entries (number bigint primary key)", timeout=30.0)
+
+
+def resources() -> list[dict[str, Any]]:
+    """Return the service's resources, in the order in which they start."""
+    return [
+        {
+            "name": "data",
+            "agent": "ocf:heartbeat:Filesystem",
+            "parameters": {
+                "device": IMAGE,
+                "directory": PLACE,
+                "fstype": "ext4",
+                "options": "loop",
+            },
+        },
+        {
+            "name": "address",
+            "agent": "ocf:heartbeat:IPaddr2",
+            "parameters": {"ip": ADDRESS, "cidr_netmask": "24", "nic": "eth0"},
+        },
+        {
+            "name": "server",
+            "agent": "ocf:heartbeat:pgsql",
+            "parameters": {
+                "pgctl": f"{PROGRAMS}/pg_ctl",
+                "psql": f"{PROGRAMS}/psql",
+                "pgdata": DATA,
+            },
+            "monitor_interval": 3.0,
+        },
+    ]
+
+
+def ask(statement: str, timeout: float = PATIENCE) -> str:
+    """Return what the database answers; raise ``CalledProcessError`` if it does not agree."""
+    return subprocess.run(
+        [*CLIENT, "-h", ADDRESS, "-U", "postgres", "-c", statement],
+        env={"PATH": "/usr/bin:/bin", "PGCONNECT_TIMEOUT": "2"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=True,
+    ).stdout
+
+
+def rows() -> set[int]:
+    """Return the numbers that are in the client's table."""
+    return {int(line) for line in ask("select number from entries", timeout=30.0).split()}
+
+
+def where(nodes: Sequence[Node]) -> list[str]:
+    """Return the nodes on which a server of the database lives, or its file system is mounted."""
+    return [node.name for node in nodes if _serves(node) or _has_mounted(node)]
+
+
+def _serves(node: Node) -> bool:
+    lines = node.command_lines().values()
+    return any(words[:1] == [f"{PROGRAMS}/postgres"] for words in lines)
+
+
+def _has_mounted(node: Node) -> bool:
+    try:
+        first = power.first_process(node.number)
+        return f" {PLACE} " in Path(f"/proc/{first}/mounts").read_text()
+    except OSError:
+        return False
+
+
+class Watch:
+    """Looks from outside, all the time, where the database is.
+
+    ``twice`` says when, by the monotonic clock, it was on several nodes, and on which.  What
+    is seen on two is looked at once more: the first may have ended during the look.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.twice: list[tuple[float, list[str]]] = []
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_nothing: object) -> None:
+        self._stop.set()
+        self._thread.join(10.0)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            if len(where(self._nodes)) > 1:
+                found = where(self._nodes)
+                if len(found) > 1:
+                    self.twice.append((time.monotonic(), found))
+            self._stop.wait(0.05)
+
+
+class Writer:
+    """Writes rows, one committed transaction after the other, and remembers which.
+
+    ``committed`` are those that the database said were; ``longest`` is the longest time in
+    seconds without one.
+    """
+
+    def __init__(self, first: int) -> None:
+        self._next = first
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.committed: list[int] = []
+        self.longest = 0.0
+
+    def __enter__(self) -> Writer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_nothing: object) -> None:
+        self._stop.set()
+        self._thread.join(20.0)
+
+    def _run(self) -> None:
+        last = time.monotonic()
+        while not self._stop.is_set():
+            self._next += 1
+            try:
+                ask(f"insert into entries values ({self._next})")
+            except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+                self._stop.wait(0.1)
+            else:
+                self.committed.append(self._next)
+                self.longest = max(self.longest, time.monotonic() - last)
+                last = time.monotonic()
