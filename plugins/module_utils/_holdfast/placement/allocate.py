@@ -221,7 +221,7 @@ def place_all(
     there is none for one of them: htools then fails the whole request.  With *options*
     that better it, only that instance fails.
     """
-    from .asked import find_by_name
+    from .asked import find_group
 
     placed = []
     for instance, count, name in placements:
@@ -230,7 +230,7 @@ def place_all(
                 group, solution, lines = place_in_best_group(cluster, instance, count, options)
                 lines = [f"Selected group: {group.name}", *lines]
             else:
-                group = cluster.groups[find_by_name(cluster, "group", name)]
+                group = cluster.groups[find_group(cluster, name)]
                 solution = place_in_group(cluster, group, instance, count, options)
                 lines = [group_line(group, solution)]
         except Unplaceable as error:
