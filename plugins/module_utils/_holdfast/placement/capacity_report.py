@@ -14,7 +14,6 @@ from .capacity import (
     by_node,
     by_size,
     fill,
-    fill_tiered,
     largest_sizes,
     standard_size,
 )
@@ -24,6 +23,7 @@ from .options import Options
 from .reboot_groups import reboot_rounds
 from .redundancy import first_stuck
 from .standby import plan_standby
+from .tiered import fill_tiered
 
 FIT, REDUNDANCY, REBOOT, STANDBY = "fit", "redundancy", "reboot", "standby"
 PARTS = (FIT, REDUNDANCY, REBOOT, STANDBY)
