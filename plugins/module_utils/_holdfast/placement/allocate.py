@@ -119,13 +119,18 @@ class Search:
     __slots__ = ("cluster", "instance", "options", "redundancy", "scope", "score")
 
     def __init__(
-        self, cluster: Cluster, scope: list[int], instance: Instance, options: Options
+        self,
+        cluster: Cluster,
+        scope: list[int],
+        instance: Instance,
+        options: Options,
+        score: Score | None = None,
     ) -> None:
         self.cluster = cluster
         self.scope = scope
         self.instance = instance
         self.options = options
-        self.score = Score([cluster.nodes[index] for index in scope])
+        self.score = score or Score([cluster.nodes[index] for index in scope])
         self.redundancy = (
             redundancy_for(cluster, scope, instance, options.better)
             if options.capacity_checks

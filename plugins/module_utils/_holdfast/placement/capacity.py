@@ -30,8 +30,8 @@ from .solution import Solution
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-
     from .model import Node
+    from .score import Score
 
 UNIT_MEMORY, UNIT_DISK = 64, 256
 """MiB by which a size is made smaller, and less than which it cannot be (htools, Types)."""
@@ -147,6 +147,8 @@ def fill_on(start: Filled, size: Size, template: str, options: Options, most: in
             count = len(now.placed) + (few or _guessed(now.cluster, size))
             count = count if most is None else min(count, most)
             after = _one_by_one(now, size, template, unchecked, count)
+            if len(after.placed) == len(now.placed):
+                return after
             if not all_redundant(after.cluster, [node.index for node in after.cluster.nodes]):
                 break
             if len(after.placed) < count or len(after.placed) == most:
@@ -173,7 +175,7 @@ def _one_by_one(
         instance = new_instance(f"new-{len(placed)}", size, template)
         found = best_place(cluster, instance, options)
         if found.metric is None or (most is not None and len(placed) >= most):
-            return Filled(cluster, tuple(placed), _counts(found))
+            return Filled(cluster, tuple(placed), counts(found))
         cluster = found.applied_to(cluster)
         placed.append((size, tuple([node.name for node in found.nodes])))
 
@@ -195,15 +197,20 @@ def new_instance(name: str, size: Size, template: str) -> Instance:
     )
 
 
-def best_place(cluster: Cluster, instance: Instance, options: Options) -> Solution:
-    """Return the best place for *instance* on the nodes of all groups that may be used."""
+def best_place(
+    cluster: Cluster, instance: Instance, options: Options, score: Score | None = None
+) -> Solution:
+    """Return the best place for *instance* on the nodes of all groups that may be used.
+
+    *score* is that of all nodes of *cluster*, where it is at hand.
+    """
     groups = [group.index for group in cluster.groups if group.placing != UNALLOCABLE]
     members = [candidates(cluster.nodes, group, options.restrict) for group in groups]
     nowhere = _nowhere(members, instance, options)
     if nowhere is not None:
         return nowhere
     scope = [node.index for node in cluster.nodes]
-    search = Search(cluster, scope, instance, options)
+    search = Search(cluster, scope, instance, options, score)
     if instance.template != "drbd":
         nodes = [node for group in members for node in group]
         return choose_single(search, sorted(nodes, key=_index)) if nodes else Solution()
@@ -248,7 +255,8 @@ def _joined(one: Solution, other: Solution) -> Solution:
     return other
 
 
-def _counts(found: Solution) -> dict[str, int]:
+def counts(found: Solution) -> dict[str, int]:
+    """Return the failures of what was *found*, in the order of htools."""
     return {name: found.failures[name] for name in FAILURES if found.failures.get(name)}
 
 

@@ -10,16 +10,19 @@ from the last: each is made smaller in one thing until it fits.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .admission import FAILURES
-from .capacity import Filled, Size, best_place, fill_on, new_instance, unless_short
+from .capacity import Filled, Size, best_place, counts, fill_on, new_instance, unless_short
 from .model import Policy, Spec
+from .options import Options
+from .score import Score
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .model import Cluster
-    from .options import Options
 
 
 def fill_tiered(
@@ -51,17 +54,21 @@ def _fill_smaller_and_smaller(
     wanted: Size | None = size
     while wanted is not None:
         before = len(now.placed)
-        now = fill_on(now, wanted, template, options, most)
+        failures = tries.without_room(wanted) if way else None
+        if failures is None:
+            now = fill_on(now, wanted, template, options, most)
+        else:
+            now = replace(now, failures=failures)
         if most is not None and len(now.placed) >= most:
             return now
         if len(now.placed) > before:
             tries, way = _Tries(now.cluster, template, options), []
         if not way:
             outcome = now
-        failures = _by_frequency(now.failures)
-        tries.kept_by[wanted] = failures
+        ranked = _by_frequency(now.failures)
+        tries.kept_by[wanted] = ranked
         way.append(wanted)
-        wanted = wanted.smaller(failures[0])
+        wanted = wanted.smaller(ranked[0])
         while wanted is None and way:
             wanted = tries.first_that_fits(way.pop())
     return outcome
@@ -83,14 +90,23 @@ class _Tries:
         self._cluster = cluster
         self._template = template
         self._options = options
+        self._score = Score(cluster.nodes)
         self._known: dict[Size, tuple[bool, dict[str, int]]] = {}
         self._floor: tuple[Cluster, Spec] | None = None
+
+    def without_room(self, size: Size) -> dict[str, int] | None:
+        """Return the failures of *size* if it has no place even unless N+1 counts, else None."""
+        options = self._options
+        anyhow = Options(options.ignore_soft_errors, False, options.restrict, options.better)
+        instance = new_instance("new", size, self._template)
+        found = best_place(self._cluster, instance, anyhow, self._score)
+        return counts(found) if found.metric is None else None
 
     def _try(self, size: Size) -> tuple[bool, dict[str, int]]:
         """Return whether *size* has a place, and the failures of all places that it has not."""
         if size not in self._known:
             instance = new_instance("new", size, self._template)
-            found = best_place(self._cluster, instance, self._options)
+            found = best_place(self._cluster, instance, self._options, self._score)
             self._known[size] = (found.metric is not None, found.failures)
         return self._known[size]
 
