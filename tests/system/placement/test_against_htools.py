@@ -112,8 +112,6 @@ def test_there_are_never_more_rounds_than_hrollers(tmp_path, options, offline, m
     for seed in range(150):
         text = text_of(seed)
         cluster, _warnings = read_text(text)
-        if move and len({node.group for node in cluster.nodes}) > 1:
-            continue
         path.write_text(text)
         done = run(["hroller", "-t", path, "--no-headers", "--force", *options])
         if done is None or done.returncode:
