@@ -236,6 +236,14 @@ class Redundancy:
                 return False
         return True
 
+    def suspects(self, primary: int) -> list[int]:
+        """Return the nodes that it may become impossible to lose with *primary* as primary.
+
+        They are those in doubt, and those whose mirrors are there.
+        """
+        peers = sorted(self._looked_at.intersection(self._cluster.nodes[primary].peers))
+        return [*self._unsure, *[peer for peer in peers if peer not in self._unsure]]
+
     @property
     def certain(self) -> bool:
         """Whether every node may be lost as things are, as far as arithmetic tells."""
