@@ -92,10 +92,17 @@ class _Tries:
         self._options = options
         self._score = Score(cluster.nodes)
         self._known: dict[Size, tuple[bool, dict[str, int]]] = {}
+        self._helps: dict[Size, bool] = {}
         self._floor: tuple[Cluster, Spec] | None = None
 
     def without_room(self, size: Size) -> dict[str, int] | None:
-        """Return the failures of *size* if it has no place even unless N+1 counts, else None."""
+        """Return the failures of *size* if not even one has a place, None if one has.
+
+        For mirrored instances it must be a place that is none even unless N+1 counts.
+        """
+        if self._template != "drbd":
+            fits, failures = self._try(size)
+            return None if fits else failures
         options = self._options
         anyhow = Options(options.ignore_soft_errors, False, options.restrict, options.better)
         instance = new_instance("new", size, self._template)
@@ -107,12 +114,14 @@ class _Tries:
         if size not in self._known:
             instance = new_instance("new", size, self._template)
             found = best_place(self._cluster, instance, self._options, self._score)
-            self._known[size] = (found.metric is not None, found.failures)
+            self._known[size] = (found.metric is not None, counts(found))
         return self._known[size]
 
     def first_that_fits(self, size: Size) -> Size | None:
         """Return the first size that fits and is less in one thing than *size*."""
         for failure in self.kept_by[size]:
+            if size.smaller(failure) is None or not self._try(size)[1].get(failure):
+                continue
             if not self._can_help(size, failure):
                 continue
             for less in _shrunk(size, failure):
@@ -128,8 +137,11 @@ class _Tries:
         if self._floor is None:
             self._floor = _without_ranges(self._cluster)
         free, floor = self._floor
-        least = new_instance("new", size.least(failure, floor), self._template)
-        return best_place(free, least, self._options).metric is not None
+        least = size.least(failure, floor)
+        if least not in self._helps:
+            instance = new_instance("new", least, self._template)
+            self._helps[least] = best_place(free, instance, self._options).metric is not None
+        return self._helps[least]
 
 
 def _shrunk(size: Size, failure: str) -> Iterator[Size]:
