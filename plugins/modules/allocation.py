@@ -152,8 +152,8 @@ result:
 reasons:
   description:
     - For each instance the nodes that are out of the question, each with the limits that it
-      breaks and by how much; and the terms of the score that decided, for the place that was
-      chosen and for each other.
+      breaks and by how much; which nodes cannot be lost, and for which instance; and the terms
+      of the score that decided, for the place that was chosen and for each other.
   returned: with O(why=true)
   type: dict
   sample:

@@ -196,6 +196,7 @@ from ..module_utils._holdfast.placement.capacity_report import (
     Question,
     describe_capacity,
 )
+from ..module_utils._holdfast.placement.oddities import oddities_refused
 from ..module_utils._holdfast.placement.options import Options as PlacementOptions
 from ..module_utils._module import Options, Result, run
 
@@ -234,7 +235,8 @@ OPTIONS = Options(
 def look(options: Mapping[str, Any], check: bool) -> Result:
     """Find out what is asked; nothing is changed in any mode."""
     text = json.dumps(options["cluster"]) if options["src"] is None else read_source(options["src"])
-    cluster, warnings = read_cluster(text, options["static_node_memory"])
+    with oddities_refused("the cluster"):
+        cluster, warnings = read_cluster(text, options["static_node_memory"])
     size = options["size"]
     question = Question(
         parts=tuple(options["parts"]),

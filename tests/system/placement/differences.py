@@ -74,6 +74,32 @@ DIFFERENCES: dict[str, Callable[[Reply, Reply], Any]] = {
     "hail dies": _hail_dies,
 }
 
+
+def _number_taken_twice(request: dict[str, Any]) -> bool:
+    """hail numbers what it places by how many instances there are, in a group that was named
+    by those of the group: the N+1 check then takes it for the one that has the number."""
+    asked = request["request"]
+    if not isinstance(asked.get("group_name"), str):
+        return False
+    groups = {
+        uuid
+        for uuid, group in request["nodegroups"].items()
+        if asked["group_name"] in (uuid, group["name"])
+    }
+    inside = [
+        request["nodes"][instance["nodes"][0]]["group"] in groups
+        for instance in request["instances"].values()
+    ]
+    count = sum(inside)
+    taken = range(count, count + len(asked.get("instances", [asked])))
+    return any(number < len(inside) and inside[number] for number in taken)
+
+
+OF_REQUESTS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "a number taken twice": _number_taken_twice,
+}
+"""Requests that hail answers by mistake; that there is an answer is all that is compared."""
+
 NOT_COMPARED = {
     "the same key twice in an object": "hail takes the first, the JSON parser here the last",
     "numbers beyond 64 bits": "hail lets them wrap around; here they are what they are",
@@ -82,14 +108,19 @@ NOT_COMPARED = {
     "--help, --version, --help-completion": "each tells of itself",
     "a missing input file": "hail dies of it with its run-time's text; here it is an error",
     "nodes in another group than their instance": "hail fails in the middle of the check",
-    "--mond-xen": "with --mond=yes it is refused: Xen's own loads are not read",
 }
 """What random requests do not show: where it differs, and how."""
 
 
-def explain(theirs: Reply, ours: Reply) -> str | None:
-    """Return the name of the difference between two replies, None if it is not known."""
+def explain(theirs: Reply, ours: Reply, request: dict[str, Any] | None = None) -> str | None:
+    """Return the name of the difference between two replies, None if it is not known.
+
+    Without the *request* it is what the replies themselves show.
+    """
     for name, is_it in DIFFERENCES.items():
         if is_it(theirs, ours):
+            return name
+    for name, asks_it in OF_REQUESTS.items():
+        if request is not None and theirs.status == ours.status == 0 and asks_it(request):
             return name
     return None

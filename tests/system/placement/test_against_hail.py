@@ -74,7 +74,7 @@ def test_every_answer_is_hails_or_differs_for_a_known_reason(ours):
         theirs, mine = hail(text, options), ours(text, options)
         seen[request["request"]["type"]] += 1
         if theirs != mine:
-            reason = explain(theirs, mine)
+            reason = explain(theirs, mine, request)
             seen[f"different: {reason}"] += 1
             if reason is None:
                 unexplained.append((seed, theirs, mine))

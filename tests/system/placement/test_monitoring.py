@@ -149,6 +149,39 @@ def test_hail_places_alike_by_what_the_daemons_tell(daemons, tmp_path, capsys, b
     assert (status, printed.out, printed.err) == (done.returncode, done.stdout, done.stderr)
 
 
+def xen_report(loads):
+    whole = {"name": "xen-cpu-avg-load", "version": "B", "format_version": 1, "timestamp": 1}
+    return json.dumps({**whole, "category": None, "kind": 0, "data": loads}).encode()
+
+
+XEN = {
+    "all tell": [{"i0": 3.5, "i2": 0.25}, {"i1": 1, "i3": 2.0}, {}],
+    "one tells of another's": [{"i0": 3.5, "i2": 0.2, "z": 4}, {"i1": 1.0, "i3": 2.0, "i0": 7}, {}],
+    "one instance is left out": [{"i0": 3.5}, {"i1": 1.0, "i3": 2.0}, {}],
+    "one load is a word": [{"i0": 3.5, "i2": "x"}, {"i1": 1.0, "i3": 2.0}, {}],
+    "one tells a list": [[1], {"i1": 1.0, "i3": 2.0}, {}],
+    "one is silent": [None, {"i1": 1.0, "i3": 2.0}, {}],
+}
+
+
+@needs_hail
+@pytest.mark.parametrize("told", XEN.values(), ids=XEN)
+def test_hail_places_alike_by_the_load_of_each_instance_under_xen(daemons, tmp_path, capsys, told):
+    for name, loads in zip(NAMES, told):
+        if loads is not None:
+            daemons(name, xen_report(loads))
+    there = {f"i{number}": instance("rbd", (NAMES[number % 2],)) for number in range(4)}
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(request(new("rbd"), {name: node() for name in NAMES}, there)))
+    options = ["--mond=yes", "--mond-xen", "-pname,pcnt,cload"]
+    done = subprocess.run(
+        [HAIL, *options, path], capture_output=True, text=True, timeout=60, check=False
+    )
+    status = iallocator_command.main([*options, str(path)])
+    printed = capsys.readouterr()
+    assert (status, printed.out, printed.err) == (done.returncode, done.stdout, done.stderr)
+
+
 def test_a_daemon_that_hangs_does_not_hold_up_the_answer(daemons):
     port = free_port()
     daemons("127.0.0.2", report(1.0), port)
@@ -166,8 +199,9 @@ def test_many_nodes_are_asked_each_once(daemons):
     names = [f"127.0.0.{number}" for number in range(2, 60)]
     running = [daemons(name, report(number), port) for number, name in enumerate(names)]
     loads = monitoring.processor_loads(names, pytest.fail, port)
+    page = "/1/report/default/cpu-avg-load"
     assert loads == {name: float(number) for number, name in enumerate(names)}
-    assert all(daemon.asked == [monitoring.REPORT] for daemon in running)
+    assert all(daemon.asked == [page] for daemon in running)
 
 
 def test_a_refusal_is_a_node_that_cannot_be_reached(daemons):

@@ -76,6 +76,13 @@ def test_what_cannot_be_used_is_named(options, part):
     assert part in run_failing("allocation", options)
 
 
+def test_a_size_beyond_all_reckoning_is_an_error_and_no_crash(tmp_path):
+    there = {"i": instance("rbd", ("a",), vcpus=10**400)}
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(request(new("rbd"), NODES, there)))
+    assert "too large" in run_failing("allocation", {"src": str(path)})
+
+
 def office(**changes):
     return {
         "name": "office",

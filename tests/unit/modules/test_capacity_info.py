@@ -71,3 +71,10 @@ def test_a_mistake_is_named(options, part):
     if options and "src" not in options:
         options = {"cluster": cluster({}, a=0), **options}
     assert part in run_failing("capacity_info", options)
+
+
+def test_a_size_beyond_all_reckoning_is_an_error_and_no_crash(tmp_path):
+    described = cluster({"i": instance("rbd", ("a",), vcpus=10**400)}, a=1, b=0)
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps(described))
+    assert "too large" in run_failing("capacity_info", {"src": str(path)})

@@ -10,7 +10,6 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity import (
     Size,
     fill,
-    fill_tiered,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.drain import (
     plan_drain,
@@ -28,6 +27,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.re
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.standby import (
     plan_standby,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.tiered import (
+    fill_tiered,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
     instance,
@@ -68,8 +70,27 @@ def test_no_more_are_counted_than_was_asked():
 
 def test_where_a_node_cannot_be_lost_even_now_nothing_fits():
     found = fill(cluster({"i": instance("plain", ("a",))}, "a"), SIZE, "plain", Options())
+    assert not found.stopped
+    assert (found.placed, found.failures) == ((), {"FailN1": 1})
+
+
+def test_nothing_is_tried_where_a_node_falls_short_of_what_it_keeps_for_failovers():
+    there = {
+        "large": instance("drbd", ("a", "b"), memory=40000),
+        "full": instance("rbd", ("b",), memory=40000),
+    }
+    found = fill(cluster(there, "abc"), SIZE, "plain", Options())
     assert found.stopped
     assert (found.placed, found.failures) == ((), {"FailN1": 1})
+    more = fill(cluster(there, "abc"), SIZE, "plain", Options(False, False, None, True))
+    assert more.placed
+
+
+def test_what_is_too_large_in_two_ways_is_made_smaller_in_both():
+    there = cluster({}, "ab", a={"total_cpus": 1}, b={"total_cpus": 1})
+    found = fill_tiered(there, [Size(99968, 10240, 12)], "rbd", Options(capacity_checks=False))
+    assert {size.vcpus for size, _nodes in found.placed[:2]} == {4 - 1}
+    assert max(size.memory for size, _nodes in found.placed) < 61440
 
 
 def test_ever_smaller_instances_fill_what_the_large_ones_leave():

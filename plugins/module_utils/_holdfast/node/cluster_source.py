@@ -39,19 +39,40 @@ def read_source(name: str) -> str:
         raise ClusterDataError(f"{name} is not UTF-8 text: {error.reason}") from None
 
 
-def ask_loads(cluster: Cluster) -> bool:
+def ask_loads(cluster: Cluster, of_instances: bool = False) -> bool:
     """Let *cluster* have the processor loads that its nodes tell; return whether all told one.
 
-    What is wrong is said on standard error.
+    With *of_instances* they are asked for the load of each instance (under Xen), else for
+    their own, in which instances share.  What is wrong is said on standard error.
     """
-    from ..placement.balance.setup import set_processor_loads
-    from .monitoring import processor_loads
+    from .monitoring import instance_loads, processor_loads
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"{text}\n")
 
     names = [node.name for node in cluster.nodes]
-    loads = processor_loads(names, lambda text: sys.stderr.write(f"{text}\n"))
-    if loads is not None:
-        set_processor_loads(cluster, loads)
+    if of_instances:
+        loads = instance_loads(names, cluster.names, say)
+        if loads is not None:
+            set_instance_loads(cluster, loads)
+    else:
+        from ..placement.balance.setup import set_processor_loads
+
+        loads = processor_loads(names, say)
+        if loads is not None:
+            set_processor_loads(cluster, loads)
     return loads is not None
+
+
+def set_instance_loads(cluster: Cluster, loads: dict[str, float]) -> None:
+    """Let each instance have its own of *loads*, and each node the sum of its primaries'."""
+    for node in cluster.nodes:
+        total = 0.0
+        for index in node.primaries:
+            instance = cluster.instance(index)
+            instance.cpu_load = loads[instance.name]
+            total += instance.cpu_load
+        node.cpu_load = total
 
 
 def read_cluster(text: str, static_node_memory: int) -> tuple[Cluster, list[str]]:

@@ -40,7 +40,7 @@ OPTIONS = (
     ("", "no-capacity-checks", NONE, "", "do not ask that every node can be lost (N+1)"),
     ("", "restrict-allocation-to", NEEDED, "NODE,...", "place on these nodes only"),
     ("", "mond", MAYBE, "CHOICE", "ask the nodes' monitoring daemons for their load: yes or no"),
-    ("", "mond-xen", NONE, "", "refused with --mond: Xen's own loads are not read"),
+    ("", "mond-xen", NONE, "", "with --mond: ask for the load of each instance under Xen"),
     ("", "static-kvm-node-memory", NEEDED, "N", "MiB a KVM node needs itself; 0: as reported"),
     ("", "better", NONE, "", "mend what hail errs in; the info tells what it would have said"),
     ("", "reasons", NEEDED, "FILE", "write why, as JSON, to FILE ('-': standard error)"),
@@ -130,7 +130,8 @@ def _run(settings: Settings, progress: Progress) -> int:
     _warn(warnings)
     cluster = _other_cluster(settings, cluster)
     if monitored:
-        ask_loads(cluster)
+        progress.what = "asking the nodes for their load"
+        ask_loads(cluster, settings.has("mond-xen"))
     if len(settings.all("verbose")) > 1:
         _say_request(cluster, request)
         if dedicated(cluster, request):
@@ -162,8 +163,6 @@ def _monitored(settings: Settings) -> bool:
     choice = settings.last("mond") or "yes"
     if choice not in ("yes", "no"):
         raise ClusterDataError(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
-    if choice == "yes" and settings.has("mond-xen"):
-        raise ClusterDataError("--mond-xen: Xen's own loads are not read; leave it out")
     return choice == "yes"
 
 

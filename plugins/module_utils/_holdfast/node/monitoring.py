@@ -9,14 +9,19 @@ were measured there.
 
 from __future__ import annotations
 
+from ..errors import ClusterDataError
+from ..placement.fields import quoted_list
+from ..placement.json_text import parse
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
 PORT = 1815
-COLLECTOR = "cpu-avg-load"
-REPORT = f"/1/report/default/{COLLECTOR}"
+OF_NODES, OF_INSTANCES = "cpu-avg-load", "xen-cpu-avg-load"
+"""The collectors: of each node's processors as a whole, and under Xen of each instance."""
+REPORT = "/1/report/default/{collector}"
 LONGEST = 10.0
 """Seconds until a node that has not answered counts as silent."""
 AT_ONCE = 32
@@ -33,23 +38,61 @@ def processor_loads(
 
     *say* is told which nodes cannot be reached, and that the others' answers are of no use.
     """
-    answers = _ask_all(names, port, longest)
+    reports = _reports(names, OF_NODES, _total, say, port, longest)
+    return None if reports is None else dict(zip(names, reports))
+
+
+def instance_loads(
+    names: Sequence[str],
+    instances: Sequence[str],
+    say: Callable[[str], object],
+    port: int = PORT,
+    longest: float = LONGEST,
+) -> dict[str, float] | None:
+    """Return the load of each of *instances* as the nodes *names* tell it, None if one lacks.
+
+    What the first of several nodes tells of an instance counts.  *say* is told as in
+    `processor_loads`, and for which instances there is no load.
+    """
+    reports = _reports(names, OF_INSTANCES, _of_each, say, port, longest)
+    if reports is None:
+        return None
     loads: dict[str, float] = {}
-    for name in names:
-        text = answers.get(name)
-        if text is None:
-            say(f"Failed to contact node's {name} MonD for DC {COLLECTOR}")
-            continue
-        load = _load_in(text)
-        if load is not None:
-            loads[name] = load
-    if len(loads) < len(names):
-        say(f"Didn't receive an answer by all MonDs, {COLLECTOR}'s data will be ignored.")
+    for report in reports:
+        loads = {**report, **loads}
+    missing = sorted(set(instances) - set(loads))
+    if missing:
+        say(f"No CPU information available for {quoted_list(missing)}")
         return None
     return loads
 
 
-def _ask_all(names: Sequence[str], port: int, longest: float) -> dict[str, str]:
+def _reports(
+    names: Sequence[str],
+    collector: str,
+    read: Callable[[Any], Any],
+    say: Callable[[str], object],
+    port: int,
+    longest: float,
+) -> list[Any] | None:
+    """Return what *read* makes of each node's report, None if it makes nothing of one."""
+    answers = _ask_all(names, REPORT.format(collector=collector), port, longest)
+    reports = []
+    for name in names:
+        text = answers.get(name)
+        if text is None:
+            say(f"Failed to contact node's {name} MonD for DC {collector}")
+            continue
+        report = read(_data_in(text))
+        if report is not None:
+            reports.append(report)
+    if len(reports) < len(names):
+        say(f"Didn't receive an answer by all MonDs, {collector}'s data will be ignored.")
+        return None
+    return reports
+
+
+def _ask_all(names: Sequence[str], page: str, port: int, longest: float) -> dict[str, str]:
     """Return what each node says, of those that say something in time."""
     import threading
     import time
@@ -64,7 +107,7 @@ def _ask_all(names: Sequence[str], port: int, longest: float) -> dict[str, str]:
                 name = waiting.pop()
             except IndexError:
                 return
-            text = _ask(name, port, deadline - time.monotonic())
+            text = _ask(name, page, port, deadline - time.monotonic())
             if text is not None:
                 answers[name] = text
 
@@ -77,7 +120,7 @@ def _ask_all(names: Sequence[str], port: int, longest: float) -> dict[str, str]:
     return dict(answers)
 
 
-def _ask(name: str, port: int, left: float) -> str | None:
+def _ask(name: str, page: str, port: int, left: float) -> str | None:
     """Return the report of the node *name*, None if there is none within *left* seconds."""
     import http.client
 
@@ -85,7 +128,7 @@ def _ask(name: str, port: int, left: float) -> str | None:
         return None
     connection = http.client.HTTPConnection(name, port, timeout=left)
     try:
-        connection.request("GET", REPORT)
+        connection.request("GET", page)
         response = connection.getresponse()
         if response.status != 200:
             return None
@@ -96,17 +139,30 @@ def _ask(name: str, port: int, left: float) -> str | None:
         connection.close()
 
 
-def _load_in(text: str) -> float | None:
-    """Return the load that a report tells, None if it tells none."""
-    from ..errors import ClusterDataError
-    from ..placement.json_text import parse
-
+def _data_in(text: str) -> Any:
+    """Return the data of a report, None if it is no report."""
     try:
         report: Any = parse(text, "the report of a monitoring daemon")
     except (ClusterDataError, RecursionError):
         return None
-    data = report.get("data") if isinstance(report, dict) else None
-    load = data.get("cpu_total") if isinstance(data, dict) else None
-    if isinstance(load, bool) or not isinstance(load, (int, float)) or not 0 <= load < 1e9:
+    return report.get("data") if isinstance(report, dict) else None
+
+
+def _total(data: Any) -> float | None:
+    """Return the load of all processors that *data* tells, None if it tells none."""
+    return _load(data.get("cpu_total")) if isinstance(data, dict) else None
+
+
+def _of_each(data: Any) -> dict[str, float] | None:
+    """Return the load of each instance that *data* tells, None if it is something else."""
+    if not isinstance(data, dict):
         return None
-    return float(load)
+    loads = {name: _load(value) for name, value in data.items()}
+    known = {name: load for name, load in loads.items() if load is not None}
+    return known if len(known) == len(loads) else None
+
+
+def _load(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
+        return None
+    return float(value)

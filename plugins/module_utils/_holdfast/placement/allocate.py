@@ -119,13 +119,18 @@ class Search:
     __slots__ = ("cluster", "instance", "options", "redundancy", "scope", "score")
 
     def __init__(
-        self, cluster: Cluster, scope: list[int], instance: Instance, options: Options
+        self,
+        cluster: Cluster,
+        scope: list[int],
+        instance: Instance,
+        options: Options,
+        score: Score | None = None,
     ) -> None:
         self.cluster = cluster
         self.scope = scope
         self.instance = instance
         self.options = options
-        self.score = Score([cluster.nodes[index] for index in scope])
+        self.score = score or Score([cluster.nodes[index] for index in scope])
         self.redundancy = (
             redundancy_for(cluster, scope, instance, options.better)
             if options.capacity_checks
@@ -221,7 +226,7 @@ def place_all(
     there is none for one of them: htools then fails the whole request.  With *options*
     that better it, only that instance fails.
     """
-    from .asked import find_by_name
+    from .asked import find_group
 
     placed = []
     for instance, count, name in placements:
@@ -230,7 +235,7 @@ def place_all(
                 group, solution, lines = place_in_best_group(cluster, instance, count, options)
                 lines = [f"Selected group: {group.name}", *lines]
             else:
-                group = cluster.groups[find_by_name(cluster, "group", name)]
+                group = cluster.groups[find_group(cluster, name)]
                 solution = place_in_group(cluster, group, instance, count, options)
                 lines = [group_line(group, solution)]
         except Unplaceable as error:

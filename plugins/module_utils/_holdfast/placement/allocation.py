@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import ClusterDataError
 from .answer import answer
+from .oddities import oddities_refused
 from .options import Options
 from .reasons import reasons
 from .request import read_request
@@ -41,13 +41,13 @@ class Answered:
 
 
 def allocate(asked: Asked) -> Answered:
-    """Answer a request; raises `ClusterDataError` if it cannot be read."""
-    try:
-        cluster, request, warnings = read_request(asked.text, asked.static_node_memory)
-    except RecursionError:
-        raise ClusterDataError("the request is nested too deeply") from None
-    except (OverflowError, MemoryError) as error:
-        raise ClusterDataError(f"a number or the request is too large: {error}") from None
+    """Answer a request; raises `ClusterDataError` if it cannot be read or reckoned with."""
+    with oddities_refused("the request"):
+        return _answered(asked)
+
+
+def _answered(asked: Asked) -> Answered:
+    cluster, request, warnings = read_request(asked.text, asked.static_node_memory)
     if asked.problems:
         info = f"Request failed: {'; '.join(asked.problems)}"
         return Answered({"success": False, "info": info, "result": []}, warnings)

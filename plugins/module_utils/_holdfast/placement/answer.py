@@ -99,9 +99,9 @@ def _allocate(cluster: Cluster, request: Request, options: Options) -> Answer:
         )
         lines = [f"Selected group: {group.name}", *lines]
     else:
-        from .asked import find_by_name
+        from .asked import find_group
 
-        group = cluster.groups[find_by_name(cluster, "group", wanted.group)]
+        group = cluster.groups[find_group(cluster, wanted.group)]
         solution = placing.place_in_group(cluster, group, wanted.instance, wanted.count, options)
         lines = [group_line(group, solution)]
     info = ", ".join(lines)

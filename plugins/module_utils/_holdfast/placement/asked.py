@@ -116,23 +116,23 @@ def _read_relocate(
     request.instances = [_known_instance(cluster, name)]
     request.count = fields.required(owner, asked, "required_nodes", fields.whole)
     leave = fields.required(owner, asked, "relocate_from", fields.texts)
-    request.leave = [find_by_name(cluster, "node", node) for node in leave]
+    request.leave = _find(cluster, [node.name for node in cluster.nodes], leave)
 
 
 def _read_change_group(
     owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
 ) -> None:
     names = fields.required(owner, asked, "instances", fields.texts)
-    request.instances = [find_by_name(cluster, "instance", name) for name in names]
+    request.instances = _find(cluster, cluster.names, names)
     groups = fields.required(owner, asked, "target_groups", fields.texts)
-    request.groups = [find_by_name(cluster, "group", group) for group in groups]
+    request.groups = [find_group(cluster, group) for group in groups]
 
 
 def _read_evacuate(
     owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
 ) -> None:
     names = fields.required(owner, asked, "instances", fields.texts)
-    request.instances = [find_by_name(cluster, "instance", name) for name in names]
+    request.instances = _find(cluster, cluster.names, names)
     mode = fields.one_of("EvacMode", EVACUATION_MODES)
     request.mode = fields.required(owner, asked, "evac_mode", mode)
 
@@ -168,19 +168,31 @@ def _known_instance(cluster: Cluster, name: str) -> int:
         raise ClusterDataError(f"Unknown instance '{name}'") from None
 
 
-def find_by_name(cluster: Cluster, kind: str, name: str) -> int:
-    """Return the number of the node, instance or group that *name* names.
+def _find(cluster: Cluster, known: list[str], wanted: list[str]) -> list[int]:
+    """Return the numbers that the names *wanted*, of nodes or of instances, have in *known*.
 
-    Nodes and instances may be named without the domain that all names of the cluster
-    share, groups by name or uuid.  Raises `ClusterDataError` if that is not exactly one.
+    A name may leave out the domain that all names of the cluster share.  Raises
+    `ClusterDataError` for a name that is not exactly one's.
     """
-    if kind == "group":
-        known = [group.index for group in cluster.groups if name in (group.name, group.uuid)]
-    else:
-        names = cluster.names if kind == "instance" else [node.name for node in cluster.nodes]
-        domain = cluster.domain()
-        wanted = (name, name + domain)
-        known = [index for index, each in enumerate(names) if each in wanted]
+    if not wanted:
+        return []
+    domain = cluster.domain()
+    numbers = dict(zip(known, range(len(known))))
+    found: list[int] = []
+    for name in wanted:
+        full = {numbers[each] for each in (name, name + domain) if each in numbers}
+        if len(full) != 1:
+            raise ClusterDataError(f"Wrong number of elems found with name {name}")
+        found += full
+    return found
+
+
+def find_group(cluster: Cluster, name: str) -> int:
+    """Return the number of the node group that *name*, or a uuid, names.
+
+    Raises `ClusterDataError` if that is not exactly one.
+    """
+    known = [group.index for group in cluster.groups if name in (group.name, group.uuid)]
     if len(known) != 1:
         raise ClusterDataError(f"Wrong number of elems found with name {name}")
     return known[0]

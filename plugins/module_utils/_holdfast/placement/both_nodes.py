@@ -11,6 +11,7 @@ from __future__ import annotations
 from .admission import without_primary, without_secondary
 from .allocate import Search
 from .best_pair import FIRST, BestPair, scored
+from .model import NO_NODE
 from .moves import Found, Moved, failover, replace_secondary
 from .opcodes import migrate, replace_disks
 from .options import Options
@@ -100,7 +101,9 @@ def _best_halves(
         }
     )
     scope = [node.index for node in bare.nodes if node.group == group]
-    search = Search(bare, scope, instance, Options(capacity_checks=False))
+    # What its old nodes have in common does not count for the new ones.
+    placed = instance.at(NO_NODE, NO_NODE, 0)
+    search = Search(bare, scope, placed, Options(capacity_checks=False))
     firsts = [bare.nodes[index] for index in targets if index in halves]
     seconds = []
     barred = {}

@@ -3,8 +3,8 @@
 """How many more instances of a size fit into a cluster, and where they would go.
 
 The rules are those of htools (Program/Hspace and Cluster, version 3.0.2): instances of
-one size are placed one after the other until none fits (standard); or, from the largest
-that the policy allows, each time that none fits a smaller one is tried (tiered).
+one size are placed one after the other until none fits.  `tiered` goes on with smaller
+ones.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ from .solution import Solution
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .model import Node
+    from .score import Score
 
 UNIT_MEMORY, UNIT_DISK = 64, 256
 """MiB by which a size is made smaller, and less than which it cannot be (htools, Types)."""
 
-LEAST_STRIDE = 20
-"""As many are placed at least before the N+1 check is made for all of them together."""
+LEAST_GUESSED, FEW = 20, 10
+"""As many are placed at least, and on the second attempt, before one N+1 check for all."""
 
 
 @dataclass(frozen=True)
@@ -119,77 +118,69 @@ def fill(
 ) -> Filled:
     """Place instances of *size* with the disk *template* until none fits, at most *most*."""
     start = Filled(cluster, (), {})
-    return _unless_short(start, options) or _fill(start, size, template, options, most)
+    return unless_short(start, options) or fill_on(start, size, template, options, most)
 
 
-def fill_tiered(
-    cluster: Cluster,
-    sizes: Sequence[Size],
-    template: str,
-    options: Options,
-    most: int | None = None,
-) -> Filled:
-    """Place instances of each of *sizes* and then of ever smaller ones, until none fits."""
-    now = Filled(cluster, (), {})
-    stopped = _unless_short(now, options)
-    if stopped is not None:
-        return stopped
-    for size in sizes:
-        now = _fill_smaller_and_smaller(now, size, template, options, most)
-    return now
+def unless_short(start: Filled, options: Options) -> Filled | None:
+    """Return that nothing can be placed, where a node falls short of what it keeps for others.
 
-
-def _unless_short(start: Filled, options: Options) -> Filled | None:
-    """Return that nothing can be placed, where some node cannot be lost even now."""
-    scope = [node.index for node in start.cluster.nodes if not node.offline]
-    if options.better or not options.capacity_checks or all_redundant(start.cluster, scope):
+    That a node could not be lost for another reason keeps htools from nothing beforehand.
+    """
+    if options.better or not any(node.short and not node.offline for node in start.cluster.nodes):
         return None
     return replace(start, failures={N1: 1}, stopped=True)
 
 
-def _fill(start: Filled, size: Size, template: str, options: Options, most: int | None) -> Filled:
-    """Place many before the N+1 check is made, and each with it where that was too many."""
+def fill_on(start: Filled, size: Size, template: str, options: Options, most: int | None) -> Filled:
+    """Go on with *start* as `fill` does.
+
+    Many are placed before the N+1 check is made for all of them together; where that was
+    too many fewer, and at last one after the other.  For mirrored instances this last way
+    makes no check of its own.
+    """
+    if not options.capacity_checks:
+        return _one_by_one(start, size, template, options, most)
     unchecked = Options(options.ignore_soft_errors, False, options.restrict, options.better)
     now = start
-    while True:
-        stride = _stride(now.cluster, size)
-        left = None if most is None else most - len(now.placed)
-        after = _one_by_one(
-            now, size, template, unchecked, stride if left is None else min(stride, left)
-        )
-        scope = [node.index for node in after.cluster.nodes]
-        if options.capacity_checks and not all_redundant(after.cluster, scope):
-            return _one_by_one(now, size, template, options, left)
-        if len(after.placed) == len(now.placed) or len(after.placed) == most:
-            return after
-        now = after
+    for few in (None, FEW):
+        while True:
+            count = len(now.placed) + (few or _guessed(now.cluster, size))
+            count = count if most is None else min(count, most)
+            after = _one_by_one(now, size, template, unchecked, count)
+            if len(after.placed) == len(now.placed):
+                return after
+            if not all_redundant(after.cluster, [node.index for node in after.cluster.nodes]):
+                break
+            if len(after.placed) < count or len(after.placed) == most:
+                return after
+            now = after
+    return _one_by_one(now, size, template, unchecked if template == "drbd" else options, most)
 
 
-def _stride(cluster: Cluster, size: Size) -> int:
+def _guessed(cluster: Cluster, size: Size) -> int:
     """Return how many can be placed at once: about as many as there is memory for."""
     if not cluster.nodes or size.memory <= 0:
-        return LEAST_STRIDE
+        return LEAST_GUESSED
     free = sum(node.unallocated for node in cluster.nodes)
     reserve = round(max(node.total_memory for node in cluster.nodes))
-    return max(LEAST_STRIDE, (free - reserve) // size.memory - len(cluster.nodes))
+    return max(LEAST_GUESSED, (free - reserve) // size.memory - len(cluster.nodes))
 
 
 def _one_by_one(
     start: Filled, size: Size, template: str, options: Options, most: int | None
 ) -> Filled:
+    """Go on with *start* until *most* are placed in all, or none fits."""
     cluster, placed = start.cluster, list(start.placed)
-    first = len(placed)
     while True:
-        instance = _instance(f"new-{len(placed)}", size, template)
+        instance = new_instance(f"new-{len(placed)}", size, template)
         found = best_place(cluster, instance, options)
-        done = most is not None and len(placed) - first >= most
-        if found.metric is None or done:
-            return Filled(cluster, tuple(placed), _counts(found))
+        if found.metric is None or (most is not None and len(placed) >= most):
+            return Filled(cluster, tuple(placed), counts(found))
         cluster = found.applied_to(cluster)
         placed.append((size, tuple([node.name for node in found.nodes])))
 
 
-def _instance(name: str, size: Size, template: str) -> Instance:
+def new_instance(name: str, size: Size, template: str) -> Instance:
     return Instance(
         name,
         size.memory,
@@ -206,15 +197,20 @@ def _instance(name: str, size: Size, template: str) -> Instance:
     )
 
 
-def best_place(cluster: Cluster, instance: Instance, options: Options) -> Solution:
-    """Return the best place for *instance* on the nodes of all groups that may be used."""
+def best_place(
+    cluster: Cluster, instance: Instance, options: Options, score: Score | None = None
+) -> Solution:
+    """Return the best place for *instance* on the nodes of all groups that may be used.
+
+    *score* is that of all nodes of *cluster*, where it is at hand.
+    """
     groups = [group.index for group in cluster.groups if group.placing != UNALLOCABLE]
     members = [candidates(cluster.nodes, group, options.restrict) for group in groups]
     nowhere = _nowhere(members, instance, options)
     if nowhere is not None:
         return nowhere
     scope = [node.index for node in cluster.nodes]
-    search = Search(cluster, scope, instance, options)
+    search = Search(cluster, scope, instance, options, score)
     if instance.template != "drbd":
         nodes = [node for group in members for node in group]
         return choose_single(search, sorted(nodes, key=_index)) if nodes else Solution()
@@ -259,109 +255,9 @@ def _joined(one: Solution, other: Solution) -> Solution:
     return other
 
 
-def _counts(found: Solution) -> dict[str, int]:
+def counts(found: Solution) -> dict[str, int]:
+    """Return the failures of what was *found*, in the order of htools."""
     return {name: found.failures[name] for name in FAILURES if found.failures.get(name)}
-
-
-def _fill_smaller_and_smaller(
-    start: Filled, size: Size, template: str, options: Options, most: int | None
-) -> Filled:
-    """Place instances of *size*, then of sizes less in what kept most places from the next.
-
-    Where making one thing smaller leads to nothing, each other failure is tried, for as
-    many steps as it takes; the sizes that were given up are gone through from the last.
-    """
-    now = start
-    attempts = _Attempts()
-    given_up: list[Size] = []
-    wanted: Size | None = size
-    while wanted is not None:
-        before = len(now.placed)
-        now = _fill(now, wanted, template, options, most)
-        if most is not None and len(now.placed) >= most:
-            return now
-        if len(now.placed) > before:
-            attempts, given_up = _Attempts(), []
-        attempts.failed[wanted] = now.failures
-        given_up.append(wanted)
-        wanted = wanted.smaller(_by_frequency(now.failures)[0])
-        while wanted is None and given_up:
-            wanted = attempts.shrunk_enough(now.cluster, given_up.pop(), template, options)
-    return now
-
-
-class _Attempts:
-    """Which sizes had no place in a cluster, so that none is tried twice.
-
-    *failed* has for each the failures, *ends* the sizes that making them smaller in one
-    thing, however much, has led to nothing.
-    """
-
-    def __init__(self) -> None:
-        self.failed: dict[Size, dict[str, int]] = {}
-        self.ends: set[tuple[Size, str]] = set()
-        self._free: tuple[Cluster, Spec] | None = None
-
-    def shrunk_enough(
-        self, cluster: Cluster, size: Size, template: str, options: Options
-    ) -> Size | None:
-        """Return the first smaller size that fits, less in one thing only; None if none does."""
-        for failure in _by_frequency(self.failed[size]):
-            less = size.smaller(failure)
-            if less is not None and self._hopeless(cluster, size, failure, template, options):
-                less = None
-            while less is not None and (less, failure) not in self.ends:
-                if less not in self.failed:
-                    found = best_place(cluster, _instance("new", less, template), options)
-                    if found.metric is not None:
-                        return less
-                    self.failed[less] = _counts(found)
-                if not self.failed[less].get(failure):
-                    break
-                less = less.smaller(failure)
-            self.ends.add((size, failure))
-        return None
-
-    def _hopeless(
-        self, cluster: Cluster, size: Size, failure: str, template: str, options: Options
-    ) -> bool:
-        """Return whether not even the least of what *failure* names would give *size* a place."""
-        if self._free is None:
-            self._free = _without_ranges(cluster)
-        free, floor = self._free
-        least = _instance("new", size.least(failure, floor), template)
-        return best_place(free, least, options).metric is None
-
-
-def _by_frequency(failures: dict[str, int]) -> list[str]:
-    """Return all kinds of failure, the most frequent first, of equals the last of htools."""
-    return sorted(FAILURES, key=lambda name: failures.get(name, 0))[::-1]
-
-
-def _without_ranges(cluster: Cluster) -> tuple[Cluster, Spec]:
-    """Return *cluster* with policies that allow any size, and the least that they allowed.
-
-    What has no place there has none in any smaller size either.
-    """
-    policies = {id(node.policy): node.policy for node in cluster.nodes}
-    least = [spec for policy in policies.values() for spec, _most in policy.ranges]
-    floor = Spec(
-        min([spec.memory for spec in least], default=0),
-        min([spec.cpus for spec in least], default=0),
-        min([spec.disk for spec in least], default=0),
-        0,
-        0,
-        min([spec.spindles for spec in least], default=0),
-    )
-    free = {
-        key: Policy([], p.standard, p.templates, p.vcpu_ratio, p.spindle_ratio)
-        for key, p in policies.items()
-    }
-    changed = {}
-    for node in cluster.nodes:
-        changed[node.index] = node.copy()
-        changed[node.index].policy = free[id(node.policy)]
-    return cluster.with_nodes(changed), floor
 
 
 def by_size(filled: Filled) -> list[tuple[Size, int]]:

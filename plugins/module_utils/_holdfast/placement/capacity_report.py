@@ -14,16 +14,17 @@ from .capacity import (
     by_node,
     by_size,
     fill,
-    fill_tiered,
     largest_sizes,
     standard_size,
 )
 from .drain import plan_drain
 from .model import DISK_TEMPLATES, Cluster
+from .oddities import oddities_refused
 from .options import Options
 from .reboot_groups import reboot_rounds
 from .redundancy import first_stuck
 from .standby import plan_standby
+from .tiered import fill_tiered
 
 FIT, REDUNDANCY, REBOOT, STANDBY = "fit", "redundancy", "reboot", "standby"
 PARTS = (FIT, REDUNDANCY, REBOOT, STANDBY)
@@ -52,8 +53,14 @@ class Question:
 def describe_capacity(cluster: Cluster, asked: Question, options: Options) -> dict[str, Any]:
     """Return what is *asked* of *cluster*, a key for each part.
 
-    Raises `InputError` for a node that is not there and a template that is none.
+    Raises `InputError` for a node that is not there and a template that is none,
+    `ClusterDataError` for sizes that cannot be reckoned with.
     """
+    with oddities_refused("the cluster"):
+        return _described(cluster, asked, options)
+
+
+def _described(cluster: Cluster, asked: Question, options: Options) -> dict[str, Any]:
     if asked.template is not None and asked.template not in DISK_TEMPLATES:
         raise InputError("template", asked.template, f"one of {', '.join(DISK_TEMPLATES)}")
     found: dict[str, Any] = {}

@@ -97,7 +97,7 @@ def place_all(
     As in htools, what goes to a group that is named does not see the earlier ones, and
     without a name all go to the group that the first one chose.
     """
-    from .asked import find_by_name
+    from .asked import find_group
 
     placed = []
     start = cluster
@@ -108,7 +108,7 @@ def place_all(
             allowed = [group.index]
             lines = [f"Selected group: {group.name}", *lines]
         else:
-            group = cluster.groups[find_by_name(cluster, "group", name)]
+            group = cluster.groups[find_group(cluster, name)]
             solution = place_in_group(start, group, instance, count, options)
             lines = [solution.description()]
         placed.append((instance, solution, lines))

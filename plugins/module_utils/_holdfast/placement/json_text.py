@@ -76,7 +76,9 @@ def parse(text: str, what: str) -> Any:
             f"{what}: Malformed JSON: nested too deeply; expected a request of an allocator."
         ) from None
     except ValueError as error:
-        raise ClusterDataError(f"{what}: Malformed JSON: {error}") from None
+        # What follows a semicolon is advice for who wrote a program.
+        problem = str(error).partition(";")[0]
+        raise ClusterDataError(f"{what}: Malformed JSON: {problem}") from None
     rest = text[end:].strip(BLANKS)
     if rest:
         raise ClusterDataError(

@@ -311,15 +311,15 @@ class Cluster:
 
     def domain(self) -> str:
         """Return the longest ending from a dot on that all nodes and instances share."""
-        names = [node.name[::-1] for node in self.nodes]
-        names += [name[::-1] for name in self.names]
-        if not names:
-            return ""
-        first, last = min(names), max(names)
-        length = 0
-        while length < len(first) and first[length : length + 1] == last[length : length + 1]:
-            length += 1
-        return first[: first.rfind(".", 0, length) + 1][::-1]
+        names = [node.name for node in self.nodes] + self.names
+        first = names[0] if names else ""
+        start = first.find(".")
+        while start >= 0:
+            ending = first[start:]
+            if all(name.endswith(ending) for name in names):
+                return ending
+            start = first.find(".", start + 1)
+        return ""
 
     def copy(self) -> Cluster:
         """Return a cluster that can change without changing this one."""

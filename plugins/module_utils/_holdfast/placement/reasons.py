@@ -4,25 +4,29 @@
 
 For each instance that was to be placed: for each node that was looked at, which limits
 it breaks as primary and as secondary and by how much (`limits`); which nodes could not
-be lost any more (N+1); and for the place that was chosen the terms of the score before
-and after, and how much each other node in its stead would have been worse in which
-terms.
+be lost any more (N+1), and for which instance; and for the place that was chosen the
+terms of the score before and after, and how much each other node in its stead would have
+been worse in which terms (`weighing`).  `reasons_of_moves` does the same for instances
+that are there.
 """
 
 from __future__ import annotations
 
 from .admission import (
-    migration_failure,
+    N1,
     policy_failure,
     primary_failure,
     secondary_failure,
     with_primary,
-    with_secondary,
+    without_primary,
 )
 from .limits import policy_limits, primary_limits, secondary_limits
-from .moves import common_locations
-from .redundancy import can_evacuate
+from .model import NO_NODE, PREFERRED
+from .reasons_of_moves import explain_moves
+from .redundancy import first_stuck, redundancy_for
 from .score import Score
+from .solution import SAME
+from .weighing import rejection, weighed, with_new
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
 
     Data = dict[str, Any]
 
+NOWHERE = "there is no node"
+
 
 def reasons(cluster: Cluster, request: Request, options: Options, result: Answer) -> Data:
     """Return why *request* about *cluster* had the answer *result*, as plain data.
@@ -48,7 +54,7 @@ def reasons(cluster: Cluster, request: Request, options: Options, result: Answer
     elif request.kind == "allocate-secondary":
         explained = [_secondary(cluster, request, options, result)]
     else:
-        explained = _moves(cluster, request, options)
+        explained = explain_moves(cluster, request, options, _explain_elsewhere)
     return {
         "success": result.success,
         "info": result.info,
@@ -58,54 +64,50 @@ def reasons(cluster: Cluster, request: Request, options: Options, result: Answer
 
 def _placements(cluster: Cluster, request: Request, options: Options, result: Answer) -> list[Data]:
     chosen: dict[str, list[str]] = {}
+    refused: dict[str, str] = {}
     if result.success and request.kind == "allocate":
         chosen[request.placements[0].instance.name] = result.result
     elif result.success:
-        chosen = dict(result.result[0])
+        chosen, refused = dict(result.result[0]), dict(result.result[1])
     options = options.restricted(request.restrict)
     explained = []
     for placement in request.placements:
         names = chosen.get(placement.instance.name, [])
         places = [cluster.numbers[name] for name in names]
         group = (options.better and placement.own_group) or placement.group
-        entry = _explain_new(cluster, placement.instance, placement.count, group, options, places)
+        nodes = [node for node in cluster.nodes if group in (None, *_names(cluster, node))]
+        entry = _explain_new(cluster, nodes, placement.instance, placement.count, options, places)
         explained.append(entry)
-        if places:
+        if not places:
+            entry["why_not"] = refused.get(placement.instance.name, result.info) or NOWHERE
+        else:
             cluster = _placed(cluster, placement.instance, places)
     return explained
 
 
 def _placed(cluster: Cluster, new: Instance, places: Sequence[int]) -> Cluster:
-    changes, instance = _changes(cluster, new, places)
+    changes, instance = with_new(cluster, new, places)
     return cluster.with_nodes({after.index: after for _before, after in changes}, instance)
 
 
-def _changes(
-    cluster: Cluster, new: Instance, places: Sequence[int]
-) -> tuple[list[tuple[Node, Node]], Instance]:
-    """Return each of *places* before and after *new* is there, and the instance there."""
-    primary = cluster.nodes[places[0]]
-    if len(places) == 1:
-        instance = new.at(places[0], -1)
-        return [(primary, with_primary(primary, instance))], instance
-    secondary = cluster.nodes[places[1]]
-    instance = new.at(places[0], places[1], common_locations(primary, secondary))
-    return [
-        (primary, with_primary(primary, instance)),
-        (secondary, with_secondary(secondary, instance, places[0])),
-    ], instance
+def _explain_elsewhere(
+    cluster: Cluster, groups: Sequence[int], instance: Instance, options: Options
+) -> Data:
+    """Return why *instance*, as if it were new, has no place in *groups*."""
+    nodes = [node for node in cluster.nodes if node.group in groups]
+    count = 2 if instance.template == "drbd" else 1
+    return _explain_new(cluster, nodes, instance, count, options, ())
 
 
 def _explain_new(
     cluster: Cluster,
+    nodes: Sequence[Node],
     instance: Instance,
     count: int,
-    group: str | None,
     options: Options,
     places: Sequence[int],
 ) -> Data:
-    """Return why *instance* goes to *places* and to no other node."""
-    nodes = [node for node in cluster.nodes if group in (None, *_names(cluster, node))]
+    """Return why *instance* goes to *places* and to no other of *nodes*."""
     entry: Data = {
         "instance": instance.name,
         "nodes": [cluster.nodes[place].name for place in places],
@@ -120,13 +122,55 @@ def _explain_new(
         usable.append(node)
         entry["rejected"] += _rejections(node, instance, count, options)
     if options.capacity_checks:
-        scope = [node.index for node in nodes]
-        entry["cannot_be_lost"] = [
-            node.name for node in nodes if not can_evacuate(cluster, node, scope)
-        ]
+        entry["cannot_be_lost"] = _cannot_be_lost(cluster, nodes)
+        if not places and (options.better or not entry["cannot_be_lost"]):
+            entry["rejected"] += _refused_by_redundancy(
+                cluster, nodes, usable, instance, count, options
+            )
     if places:
         entry["score"] = _decided(cluster, nodes, usable, instance, places, options)
     return entry
+
+
+def _cannot_be_lost(cluster: Cluster, nodes: Sequence[Node]) -> list[Data]:
+    """Return which of *nodes* cannot be lost as it is, each with an instance that is stuck."""
+    scope = [node.index for node in nodes]
+    found = []
+    for node in nodes:
+        stuck = first_stuck(cluster, node, scope)
+        if stuck is not None:
+            found.append({"node": node.name, "instance": stuck.name})
+    return found
+
+
+def _refused_by_redundancy(
+    cluster: Cluster,
+    nodes: Sequence[Node],
+    usable: Sequence[Node],
+    instance: Instance,
+    count: int,
+    options: Options,
+) -> list[Data]:
+    """Return the nodes that could be primary, were it not that another could then not be lost."""
+    scope = [node.index for node in nodes]
+    redundancy = redundancy_for(cluster, scope, instance, options.better)
+    found = []
+    for node in usable:
+        if _rejected_as(node, instance, "primary", options):
+            continue
+        there = instance.at(node.index, NO_NODE)
+        known = there if there.index < 0 else None
+        after = cluster.with_nodes({node.index: with_primary(node, there)}, known)
+        # The mirror of a new pair has no node yet, so what is on this one is left out.
+        suspects = [i for i in redundancy.suspects(node.index) if count == 1 or i != node.index]
+        for suspect in suspects:
+            stuck = first_stuck(after, after.nodes[suspect], scope)
+            if stuck is not None:
+                lost = {"node": cluster.nodes[suspect].name, "instance": stuck.name}
+                entry = rejection(node, "primary", N1, [])
+                found.append({**entry, "cannot_be_lost": [lost]})
+                break
+    return found
 
 
 def _names(cluster: Cluster, node: Node) -> tuple[str, str]:
@@ -159,14 +203,12 @@ def _rejections(node: Node, instance: Instance, count: int, options: Options) ->
         failure = primary_failure(node, instance, force)
         broken = primary_limits(node, instance, force) if failure else []
     if failure is not None:
-        found.append({"node": node.name, "role": "primary", "failure": failure, "limits": broken})
+        found.append(rejection(node, "primary", failure, broken))
     if count == 2:
         failure = secondary_failure(node, instance, -1, options.force_secondary)
         if failure is not None:
             broken = secondary_limits(node, instance, options.force_secondary)
-            found.append(
-                {"node": node.name, "role": "secondary", "failure": failure, "limits": broken}
-            )
+            found.append(rejection(node, "secondary", failure, broken))
     return found
 
 
@@ -184,37 +226,51 @@ def _decided(
     are those of a group that was named.
     """
     score = Score(nodes)
-    before = score.terms()
-    changes, _instance = _changes(cluster, instance, places)
-    after = score.terms(changes)
-    others: list[Data] = []
+    chosen = with_new(cluster, instance, places)[0]
+    others = []
     for at, role in enumerate(("primary", "secondary")[: len(places)]):
         for node in usable:
             if node.index in places or _rejected_as(node, instance, role, options):
                 continue
+            if len(places) > 1 and node.group != cluster.nodes[places[0]].group:
+                continue
             instead = [*places[:at], node.index, *places[at + 1 :]]
-            changed, _there = _changes(cluster, instance, instead)
-            terms = score.terms(changed)
-            others.append(
-                {
-                    "node": node.name,
-                    "role": role,
-                    "score": sum(terms.values()),
-                    "worse_by": {
-                        name: terms[name] - after[name]
-                        for name in terms
-                        if terms[name] != after[name]
-                    },
-                }
-            )
-    others.sort(key=lambda other: other["score"])
-    return {
-        "before": before,
-        "after": after,
-        "total_before": sum(before.values()),
-        "total_after": sum(after.values()),
-        "others": others,
-    }
+            others.append((node, role, with_new(cluster, instance, instead)[0]))
+    entry = weighed(score, chosen, others)
+    for row in entry["others"]:
+        if row["score"] < entry["total_after"] - SAME:
+            at = ("primary", "secondary").index(row["role"])
+            node = cluster.nodes[cluster.numbers[row["node"]]]
+            instead = [*places[:at], node.index, *places[at + 1 :]]
+            row["refused"] = _refused_though_better(cluster, nodes, instance, instead, options)
+    return entry
+
+
+def _refused_though_better(
+    cluster: Cluster,
+    nodes: Sequence[Node],
+    instance: Instance,
+    places: Sequence[int],
+    options: Options,
+) -> Data:
+    """Return why *places* were not chosen, though their score would have been lower."""
+    group = cluster.groups[cluster.nodes[places[0]].group]
+    if len(places) > 1:
+        there = instance.at(places[0], NO_NODE)
+        secondary = cluster.nodes[places[1]]
+        failure = secondary_failure(secondary, there, places[0], options.force_secondary)
+        if failure is not None:
+            limits = secondary_limits(secondary, there, options.force_secondary)
+            return {"failure": failure, "limits": limits}
+    if options.capacity_checks:
+        after = _placed(cluster, instance, places)
+        for lost in nodes:
+            stuck = first_stuck(after, after.nodes[lost.index], [node.index for node in nodes])
+            if stuck is not None:
+                return {"failure": N1, "cannot_be_lost": {lost.name: stuck.name}}
+    if group.placing != PREFERRED:
+        return {"why": f"its group {group.name} is {group.placing.replace('_', ' ')}"}
+    return {"why": "on exclusive storage room for other instances counts, not the score"}
 
 
 def _rejected_as(node: Node, instance: Instance, role: str, options: Options) -> bool:
@@ -236,82 +292,16 @@ def _secondary(cluster: Cluster, request: Request, options: Options, result: Ans
             failure = secondary_failure(node, mirrored, instance.primary, False)
             if failure is not None:
                 limits = secondary_limits(node, mirrored, False)
-                rejected.append(
-                    {
-                        "node": node.name,
-                        "role": "secondary",
-                        "failure": failure,
-                        "limits": limits,
-                    }
-                )
-    return {
+                rejected.append(rejection(node, "secondary", failure, limits))
+    primary = without_primary(cluster.nodes[instance.primary], instance)
+    rejected += _rejections(primary, mirrored, 1, options)
+    entry: Data = {
         "instance": instance.name,
         "nodes": [cluster.nodes[instance.primary].name, result.result] if result.success else [],
         "rejected": rejected,
     }
-
-
-def _moves(cluster: Cluster, request: Request, options: Options) -> list[Data]:
-    """Return for each instance that was to be moved what each target refused."""
-    from .evacuate import change_group, evacuate
-
-    explained: list[Data] = []
-
-    def watch(now: Cluster, instance: Instance, mode: str, targets: Sequence[int]) -> None:
-        explained.append(_explain_move(now, instance, mode, targets, options))
-
-    if request.kind == "change-group":
-        outcome = change_group(cluster, request.instances, request.groups, options, watch)
-    else:
-        mode = request.mode
-        if request.kind == "relocate":
-            template = cluster.instance(request.instances[0]).template
-            mode = "secondary-only" if template == "drbd" else "primary-only"
-        outcome = evacuate(cluster, request.instances, mode, options, watch)
-    failed = {cluster.instance(index).name: why for index, why in outcome.failed}
-    moved = {
-        cluster.instance(index).name: [cluster.nodes[place].name for place in places]
-        for index, _group, places in outcome.moved
-    }
-    for entry in explained:
-        entry["nodes"] = moved.get(entry["instance"], [])
-        if entry["instance"] in failed:
-            entry["why_not"] = failed[entry["instance"]]
-    return explained
-
-
-def _explain_move(
-    cluster: Cluster, instance: Instance, mode: str, targets: Sequence[int], options: Options
-) -> Data:
-    rejected: list[Data] = []
-    source = cluster.nodes[instance.primary]
-    force = options.ignore_soft_errors
-    drbd = instance.template == "drbd"
-    primary_to = [instance.secondary] if drbd and mode == "primary-only" else targets
-    if not drbd or mode != "secondary-only":
-        for index in primary_to:
-            node = cluster.nodes[index]
-            failure = migration_failure(source, node)
-            broken: list[Data] = []
-            if failure is None:
-                failure = primary_failure(node, instance, force or source.offline)
-                broken = primary_limits(node, instance, force or source.offline)
-            if failure is not None:
-                rejected.append(
-                    {"node": node.name, "role": "primary", "failure": failure, "limits": broken}
-                )
-    if drbd and mode != "primary-only":
-        loose = force or cluster.nodes[instance.secondary].offline
-        for index in targets:
-            node = cluster.nodes[index]
-            failure = secondary_failure(node, instance, instance.primary, loose)
-            if failure is not None:
-                limits = secondary_limits(node, instance, loose)
-                rejected.append(
-                    {"node": node.name, "role": "secondary", "failure": failure, "limits": limits}
-                )
-    return {
-        "instance": instance.name,
-        "looked_at": [cluster.nodes[index].name for index in targets],
-        "rejected": rejected,
-    }
+    if not result.success:
+        entry["why_not"] = result.info
+    if options.capacity_checks:
+        entry["cannot_be_lost"] = _cannot_be_lost(cluster, cluster.nodes)
+    return entry

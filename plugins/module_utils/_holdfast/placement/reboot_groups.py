@@ -49,11 +49,9 @@ def reboot_rounds(cluster: Cluster, offline: bool, move: bool) -> Rounds:
     """
     online = [node.index for node in cluster.nodes if not node.offline]
     graph = conflicts(cluster, online, offline)
-    rules = (by_degree, by_saturation, by_coloured, by_independence)
     outcomes = []
-    for rule in rules:
+    for colouring in colourings(graph):
         colours: dict[int, list[int]] = {}
-        colouring = rule(graph)
         for index in online:
             colours.setdefault(colouring[index], []).append(index)
         for spare in (True, False):
@@ -113,6 +111,16 @@ def conflicts(cluster: Cluster, nodes: Sequence[int], offline: bool) -> Graph:
             if not offline:
                 graph[peer] |= (peers & inside) - {peer}
     return graph
+
+
+def colourings(graph: Graph) -> list[dict[int, int]]:
+    """Return the colours of the nodes by each rule, with the first or the last of equals first."""
+    rules = (by_degree, by_saturation, by_coloured, by_independence)
+    backwards = {-index: {-peer for peer in peers} for index, peers in graph.items()}
+    last_first = [rule(backwards) for rule in rules]
+    return [rule(graph) for rule in rules] + [
+        {index: colours[-index] for index in graph} for colours in last_first
+    ]
 
 
 def by_degree(graph: Graph) -> dict[int, int]:

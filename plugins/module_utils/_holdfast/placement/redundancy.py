@@ -66,6 +66,29 @@ def first_stuck(cluster: Cluster, lost: Node, scope: list[int]) -> Instance | No
     return None
 
 
+def surely_stuck(cluster: Cluster, lost: Node, scope: list[int]) -> bool:
+    """Return whether the others lack room, even in sum, for what *lost* cannot fail over.
+
+    A search for places, however it is made, then ends with something left.
+    """
+    memory = disk = 0
+    for index in lost.others:
+        instance = cluster.instance(index)
+        if instance.running_memory < 0 or instance.disk < 0:
+            return False
+        memory += instance.running_memory
+        disk += instance.disk if instance.local else 0
+    if not memory and not disk:
+        return False
+    # Of each node's memory and disk something has to be left.
+    for index in scope:
+        node = cluster.nodes[index]
+        if node.group == lost.group and index != lost.index:
+            memory -= max(0, node.unallocated - 1)
+            disk -= max(0, node.free_disk - 1)
+    return memory > 0 or disk > 0
+
+
 def _evacuate(nodes: list[Node], instance: Instance, targets: list[int], group: list[int]) -> bool:
     """Move *instance* to the best of *targets*, if there is one."""
     score = Score([nodes[index] for index in group])
@@ -236,6 +259,14 @@ class Redundancy:
                 return False
         return True
 
+    def suspects(self, primary: int) -> list[int]:
+        """Return the nodes that it may become impossible to lose with *primary* as primary.
+
+        They are those in doubt, and those whose mirrors are there.
+        """
+        peers = sorted(self._looked_at.intersection(self._cluster.nodes[primary].peers))
+        return [*self._unsure, *[peer for peer in peers if peer not in self._unsure]]
+
     @property
     def certain(self) -> bool:
         """Whether every node may be lost as things are, as far as arithmetic tells."""
@@ -283,7 +314,16 @@ class Redundancy:
             return True
         known = None if instance.index >= 0 else instance
         after = self._cluster.with_nodes(changed, known)
-        return all(can_evacuate(after, after.nodes[index], self._scope) for index in self._unsure)
+        nodes, scope = after.nodes, self._scope
+        if any(surely_stuck(after, nodes[index], scope) for index in self._unsure):
+            return False
+        for index in self._unsure:
+            if not can_evacuate(after, nodes[index], scope):
+                # It most likely fails for the next place as well.
+                self._unsure.remove(index)
+                self._unsure.insert(0, index)
+                return False
+        return True
 
 
 def redundancy_for(
@@ -304,6 +344,8 @@ def all_redundant(cluster: Cluster, scope: list[int]) -> bool:
     nothing = Instance("", 0, 0, [], None, 0, STATE_DOWN, [], "diskless", 0, [], False)
     if Redundancy(cluster, scope, nothing).certain:
         return True
+    if any(surely_stuck(cluster, cluster.nodes[index], scope) for index in scope):
+        return False
     return all(can_evacuate(cluster, cluster.nodes[index], scope) for index in scope)
 
 
