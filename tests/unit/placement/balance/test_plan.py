@@ -209,7 +209,7 @@ def test_a_plan_is_never_worse_than_hbals_rule_and_final():
         ours_data += ours.copied
         better += ours.copied < theirs.copied
     assert losing <= 0.07 * COUNT
-    assert better >= 0.7 * COUNT
+    assert better >= 0.6 * COUNT
     assert ours_moves < theirs_moves
     assert ours_data < 0.95 * theirs_data
 
