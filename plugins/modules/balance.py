@@ -145,6 +145,23 @@ score_after:
   returned: success
   type: float
   sample: 1.25
+given_up:
+  description:
+    - What hbal's rule comes to, if the plan is not as good because some node could not be
+      lost any more then.
+    - V(none) in all other cases.
+  returned: success
+  type: dict
+  contains:
+    score_after:
+      description: The score at its end.
+      type: float
+    moves:
+      description: How many moves it makes.
+      type: int
+    copied:
+      description: How many MiB of disks it copies.
+      type: int
 copied:
   description: How many MiB of disks are copied in all.
   returned: success

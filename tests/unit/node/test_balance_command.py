@@ -8,7 +8,9 @@ import io
 import json
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import ClusterDataError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    balance_cluster,
     balance_command,
     progress,
 )
@@ -56,11 +58,48 @@ def test_the_saved_cluster_needs_no_move(cluster, tmp_path, capsys):
         (["--like-hbal", "--swaps"], "--swaps"),
         (["--like-hbal", "--most-copied=1"], "--most-copied"),
         (["--most-copied=x"], "cannot parse"),
+        (["--most-copied=-1"], "-1 of most-copied, expected >=0"),
+        (["--gain-per-gib=-0.5"], "-0.5 of gain-per-gib, expected >=0"),
     ],
 )
 def test_what_cannot_be_done_is_said_with_what_to_do(cluster, capsys, options, part):
     assert balance_command.main([*options]) == 1
     assert part in capsys.readouterr().err
+
+
+def test_a_plan_for_an_empty_cluster_is_data_too(tmp_path, capsys):
+    path = tmp_path / "empty.data"
+    parts = uneven_cluster(3).split("\n\n")
+    path.write_text("\n\n".join(parts[:2]) + "\n\n\n" + "\n\n".join(parts[3:]))
+    assert balance_command.main(["-t", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["moves"] == []
+
+
+MODULE = {
+    "src": None,
+    "cluster": {},
+    "most_moves": -1,
+    "most_copied": -1,
+    "gain_per_gib": 0.0,
+    "swaps": False,
+    "like_hbal": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"gain_per_gib": -0.1}, "gain_per_gib is -0.1"),
+        ({"most_moves": -2}, "most_moves is -2"),
+        ({"most_copied": -5}, "most_copied is -5"),
+        ({"like_hbal": True, "swaps": True}, "swaps cannot"),
+        ({"like_hbal": True, "most_copied": 5}, "most_copied cannot"),
+        ({"like_hbal": True, "gain_per_gib": 0.5}, "gain_per_gib cannot"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused_before_anything_is_read(options, part):
+    with pytest.raises(ClusterDataError, match=part):
+        balance_cluster.plan_balance({**MODULE, **options}, True)
 
 
 def test_an_unknown_option_ends_with_the_help(capsys):

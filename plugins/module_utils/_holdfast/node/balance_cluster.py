@@ -28,8 +28,7 @@ def plan_balance(options: Mapping[str, Any], check: bool) -> Result:
     The options are those of the module.  Raises `ClusterDataError` if the cluster cannot
     be read, or a group or instance is not there.
     """
-    if options["like_hbal"] and options["swaps"]:
-        raise ClusterDataError("swaps cannot be asked for with like_hbal: hbal makes none")
+    _check(options)
     source = options["src"]
     text = json.dumps(options["cluster"]) if source is None else read_source(source)
     cluster, warnings = read_cluster(text, options["static_node_memory"])
@@ -53,6 +52,23 @@ def plan_balance(options: Mapping[str, Any], check: bool) -> Result:
     before, after = write_text(cluster), write_text(settled(plan.cluster))
     changed = _keep(options["dest"], after, check)
     return Result(changed, values, before, after if plan.steps else before, warnings)
+
+
+def _check(options: Mapping[str, Any]) -> None:
+    """Raise `ClusterDataError` for a limit that is none, or that hbal does not have."""
+    if options["gain_per_gib"] < 0:
+        given = options["gain_per_gib"]
+        raise ClusterDataError(f"gain_per_gib is {given:g}; it has to be 0 or more")
+    for name in ("most_moves", "most_copied"):
+        if options[name] < -1:
+            raise ClusterDataError(
+                f"{name} is {options[name]}; it has to be 0 or more, or -1 for no limit"
+            )
+    if not options["like_hbal"]:
+        return
+    for name, without in (("swaps", False), ("most_copied", -1), ("gain_per_gib", 0.0)):
+        if options[name] != without:
+            raise ClusterDataError(f"{name} cannot be asked for with like_hbal: hbal has no such")
 
 
 def _keep(dest: str | None, text: str, check: bool) -> bool:

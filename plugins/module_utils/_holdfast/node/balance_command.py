@@ -90,7 +90,7 @@ def _run(asked: Asked, progress: Progress) -> None:
 
     cluster, only = _prepared(asked)
     output.save(cluster, "original", "before", asked)
-    if not cluster.names:
+    if not cluster.names and not asked.json:
         sys.stdout.write("Cluster is empty, exiting.\n")
         return
     if not asked.json:

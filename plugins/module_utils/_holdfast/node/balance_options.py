@@ -93,8 +93,12 @@ class Asked:
             "static-kvm-node-memory", "static node memory", STATIC_NODE_MEMORY
         )
         most_copied = self._maybe_decimal("most-copied", "most copied")
+        if most_copied is not None and most_copied < 0:
+            raise CommandLine(f"Invalid value {most_copied:g} of most-copied, expected >=0 (GiB)")
         self.most_copied = -1 if most_copied is None else int(most_copied * 1024)
         self.gain_per_gib = self._decimal("gain-per-gib", "gain per GiB", 0.0)
+        if self.gain_per_gib < 0:
+            raise CommandLine(f"Invalid value {self.gain_per_gib:g} of gain-per-gib, expected >=0")
         if self.most_cpus is not None and self.most_cpus <= 0:
             raise CommandLine("Invalid value of the max-cpu ratio, expected >0")
         self._check_words()

@@ -150,6 +150,12 @@ def say_sets(plan: Plan) -> None:
 
     sets = len(job_sets(plan.steps))
     sys.stdout.write(f"Copied: {plan.copied / 1024:.1f} GiB, in {sets} sets of moves\n")
+    if plan.given_up is not None:
+        sys.stdout.write(
+            f"Given up: hbal's rule comes to {plan.given_up.score:.8f} with "
+            f"{plan.given_up.moves} moves and {plan.given_up.copied / 1024:.1f} GiB, but some "
+            "node could not be lost any more then\n"
+        )
 
 
 def say_sums(before: Cluster, after: Cluster, scope: Sequence[int]) -> None:

@@ -8,6 +8,10 @@ down and read anew after each, and the N+1 check of the allocator is asked of ev
 
 from __future__ import annotations
 
+import itertools
+import os
+import random
+
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement import (
     redundancy,
@@ -25,8 +29,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.ba
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
 
 ROUNDING = 1e-6
-BREAKING = (38, 42, 60, 89, 123, 131, 143)
+NOTHING = 1e-9
+"""What a score may differ by only because its sums are taken in another order."""
+BREAKING = (38, 42, 60, 143, 180, 182)
 """Clusters in which hbal's rule leads to a node that cannot be lost any more."""
+COUNT = int(os.environ.get("HOLDFAST_BALANCE_CLUSTERS", "44"))
 
 
 def anyone(_name):
@@ -127,10 +134,10 @@ def test_capacity_affinity_and_redundancy_hold_after_every_step(seed):
     assert score == pytest.approx(found.score_before)
     for number, step in enumerate(found.steps):
         replayed.make(step)
-        assert replayed.not_losable() <= stuck, (number, step.before.name)
         assert replayed.overfull() <= full
         # Anything is better than staying on a node that is out of service.
         if not any(cluster.nodes[place].offline for place in step.before.nodes):
+            assert replayed.not_losable() <= stuck, (number, step.before.name)
             assert replayed.met() <= met
         assert replayed.score() == pytest.approx(step.score, abs=ROUNDING)
         if number not in found.pairs:
@@ -140,16 +147,24 @@ def test_capacity_affinity_and_redundancy_hold_after_every_step(seed):
     assert replayed.score() == pytest.approx(found.score_after, abs=ROUNDING)
 
 
-def keeps_redundancy(cluster, steps):
-    """Return whether hbal's own moves leave every node as losable as it was."""
+@pytest.mark.parametrize("seed", range(16))
+def test_moves_of_one_set_can_be_made_in_any_order(seed):
+    cluster = read(uneven_cluster(seed))
+    rng = random.Random(seed)
     replayed = Replayed(cluster)
-    stuck = replayed.not_losable()
-    for step in steps:
-        replayed.make(step)
-        if not replayed.not_losable() <= stuck:
-            return False
-        stuck = replayed.not_losable()
-    return True
+    for jobs in text.job_sets(planned(cluster).steps):
+        start = (dict(replayed.places), replayed.not_losable(), replayed.overfull())
+        orders = list(itertools.permutations(jobs)) if len(jobs) < 4 else []
+        orders += [tuple(rng.sample(jobs, len(jobs))) for _order in range(0 if orders else 4)]
+        for order in [*orders, tuple(jobs)]:
+            replayed.places = dict(start[0])
+            stuck, full = start[1:]
+            for step in order:
+                replayed.make(step)
+                assert replayed.overfull() <= full, step.before.name
+                if not any(cluster.nodes[place].offline for place in step.before.nodes):
+                    assert replayed.not_losable() <= stuck, step.before.name
+                stuck, full = replayed.not_losable(), replayed.overfull()
 
 
 @pytest.mark.parametrize("seed", BREAKING)
@@ -161,22 +176,40 @@ def test_hbals_rule_breaks_the_redundancy_that_a_plan_keeps(seed):
     assert set(redundancy.not_redundant(ours, everywhere(ours))) <= before
 
 
-def test_the_end_is_never_worse_than_hbals_with_no_more_moves_and_less_data():
-    compared, theirs_moves, ours_moves, theirs_data, ours_data = 0, 0, 0, 0, 0
-    for seed in range(40):
-        cluster = read(uneven_cluster(seed))
+def loses_a_node(cluster, steps):
+    """Return whether *steps* leave a node that cannot be lost any more, be it for a while."""
+    replayed = Replayed(cluster)
+    stuck = replayed.not_losable()
+    for step in steps:
+        replayed.make(step)
+        if not replayed.not_losable() <= stuck:
+            return True
+        stuck = replayed.not_losable()
+    return False
+
+
+def test_a_plan_is_never_worse_than_hbals_rule_and_final():
+    better, losing, theirs_data, ours_data, theirs_moves, ours_moves = 0, 0, 0, 0, 0, 0
+    for seed in range(COUNT):
+        cluster = read(uneven_cluster(seed, 20 if seed % 20 == 19 else 0))
         theirs, ours = as_hbal(cluster), planned(cluster)
-        if not keeps_redundancy(cluster, theirs.steps):
-            continue
-        assert ours.score_after <= theirs.score_after + ROUNDING, seed
-        assert len(ours.steps) <= len(theirs.steps), seed
-        assert ours.copied <= theirs.copied, seed
+        good = (
+            ours.score_after <= theirs.score_after + NOTHING
+            and len(ours.steps) <= len(theirs.steps)
+            and ours.copied <= theirs.copied
+        )
+        assert good == (ours.given_up is None), seed
+        if not good:
+            assert loses_a_node(cluster, theirs.steps), seed
+            losing += 1
+        assert not planned(setup.settled(ours.cluster)).steps, seed
         theirs_moves += len(theirs.steps)
         ours_moves += len(ours.steps)
         theirs_data += theirs.copied
         ours_data += ours.copied
-        compared += 1
-    assert compared >= 25
+        better += ours.copied < theirs.copied
+    assert losing <= 0.07 * COUNT
+    assert better >= 0.6 * COUNT
     assert ours_moves < theirs_moves
     assert ours_data < 0.95 * theirs_data
 

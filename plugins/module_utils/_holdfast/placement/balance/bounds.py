@@ -18,12 +18,12 @@ from __future__ import annotations
 from math import inf
 from operator import add, mul
 
-from ..score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, RESERVED
-from .chords import LOADS, Chords
+from ..score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD
+from .chords import LOADS
 from .estimate import ROLES, WEIGHT, kept_without
 from .load_gaps import LoadGaps
 from .moves import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
-from .room import Room
+from .tables import Tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,23 +36,11 @@ if TYPE_CHECKING:
 
 ON_PRIMARY = (TAKE_OVER, PRIMARY, ANYWHERE)
 """The kinds of move whose target becomes the primary; of the others it is the secondary."""
+LARGEST = 1e300
+"""More than any change of a score, and less than what stands for no move at all."""
 
 
-def _squared(sizes: Sizes) -> Sizes:
-    return (*sizes, *[each * each for each in sizes])
-
-
-def _all_steps(first: Sizes, second: Sizes) -> dict[tuple[int, int], Sizes]:
-    """Return what each change of roles adds: of primary sizes and of secondary ones."""
-    return {
-        (primary, secondary): _squared(
-            tuple([p * primary + q * secondary for p, q in zip(first, second)])
-        )
-        for primary, secondary in ((-1, 0), (0, -1), (-1, 1), (1, -1))
-    }
-
-
-class Bounds:
+class Bounds(Tables):
     """What each of some *instances* can gain at most, kept while moves are made."""
 
     def __init__(
@@ -67,157 +55,38 @@ class Bounds:
         weights: Sequence[tuple[int, float]],
         every: bool = False,
     ) -> None:
-        self._every = every
-        self._nodes = nodes
-        self._targets = list(targets)
-        self._column = {index: place for place, index in enumerate(targets)}
+        super().__init__(
+            nodes, targets, instances, score, limits.force, units, sizes, weights, every
+        )
         self._instances = instances
         self._limits = limits
-        self._units = units
-        self._class_of: dict[int, int] = {}
-        self._classes: list[tuple[Sizes, Sizes, Sizes, Sizes, Instance]] = []
-        self._places = [place for place, _weight in weights if place != RESERVED]
-        self._places += [13 + place for place in self._places]
-        self._classify(instances, sizes)
-        reach = [
-            max([max(abs(p[k]), abs(q[k])) for _s, _t, p, q, _i in self._classes] or [0.0])
-            for k in range(13)
-        ]
-        reach[RESERVED] = max([float(i.reserved_memory) for *_sizes, i in self._classes] or [0.0])
-        forced = limits.force or any(
-            nodes[place].offline
-            for i in instances.values()
-            for place in (i.primary, i.secondary)
-            if place >= 0
-        )
-        self._forced = forced
-        self._chords = Chords(score, reach, units, forced, weights)
         self._follow(score)
         self._even = self._all_even(score)
-        self._steps = [
-            {roles: self._brief(steps) for roles, steps in _all_steps(p, q).items()}
-            for _s, _t, p, q, _i in self._classes
-        ]
-        self._as_primary = [[inf] * len(targets) for _each in self._classes]
-        self._as_secondary = [[inf] * len(targets) for _each in self._classes]
-        self._slopes_of: dict[int, Sizes] = {}
-        self._brief_slopes: dict[int, Sizes] = {}
-        for index in score.rows:
-            self._take_slopes(score, index)
-        for index in targets:
-            self._fill(index)
-        self._least_primary = [min(row, default=inf) for row in self._as_primary]
-        self._least_secondary = [min(row, default=inf) for row in self._as_secondary]
-        self._parts: dict[int, list[tuple[int, float]]] = {}
-        self._least: dict[int, float] = {}
+        self._parts: dict[int, list[float]] = {}
+        """The least that each kind of move changes where an instance is, by kind.
+
+        Without end where an instance has no such move.
+        """
         self._at: dict[int, set[int]] = {}
         for index, instance in instances.items():
             self._place(index, instance)
         self._refresh(instances)
         self.cost = (len(self._classes) * len(targets) // 4 + 2 * len(instances)) // 2
 
-    def _classify(
-        self, instances: dict[int, Instance], sizes: dict[int, tuple[Sizes, Sizes]]
-    ) -> None:
-        numbers: dict[object, int] = {}
-        for index, instance in instances.items():
-            key = (
-                *sizes[index],
-                instance.reserved_memory,
-                instance.template == "drbd",
-                instance.forthcoming,
-            )
-            if key not in numbers:
-                numbers[key] = len(self._classes)
-                plain = instance.at(instance.primary, instance.secondary)
-                plain.exclusion = []
-                first, second = sizes[index]
-                vectors = self._brief(_squared(first)), self._brief(_squared(second))
-                self._classes.append((*vectors, first, second, plain))
-            self._class_of[index] = numbers[key]
-
     def _all_even(self, score: Score) -> bool:
         """Return whether every instance has one of each load, and all loads of a node are equal."""
         loads = (*LOADS, DISK_LOAD)
         return all(
-            sizes[place] == 1.0 for _s, _t, sizes, _q, _i in self._classes for place in loads
+            sizes[place] == 1.0 for sizes, _second, _kind in self._classes for place in loads
         ) and all(row[CPU_LOAD] == row[MEMORY_LOAD] == row[NET_LOAD] for row in score.rows.values())
-
-    def _brief(self, vector: Sizes) -> Sizes:
-        """Return of *vector* what is not counted with another place."""
-        return tuple([vector[place] for place in self._places])
-
-    def _take_slopes(self, score: Score, index: int) -> None:
-        slopes = self._slopes_of[index] = self._node_slopes(score, index)
-        self._brief_slopes[index] = self._brief(slopes)
-
-    def _node_slopes(self, score: Score, index: int) -> Sizes:
-        """Return what one of each size, and one squared, adds on a node."""
-        count, row, unit = self._chords.count, score.rows[index], self._units[index]
-        slopes, means = self._chords.slopes, self._chords.means
-        linear = [
-            2 * slope * (value - mean) / count * each
-            for slope, value, mean, each in zip(slopes, row, means, unit)
-        ]
-        share = (count - 1) / (count * count)
-        return (*linear, *[slope * share * each * each for slope, each in zip(slopes, unit)])
-
-    def _fill(self, index: int) -> None:
-        """Work out the column of the node *index*: what each kind of instance adds there."""
-        node, column, vector = self._nodes[index], self._column[index], self._brief_slopes[index]
-        held = len(node.primaries) + len(node.secondaries)
-        room = Room(node, self._forced)
-        kept: dict[int, float] = {}
-        stays = 1 if node.unallocated <= node.reserved else -held
-        for number, (first, second, _p, _q, kind) in enumerate(self._classes):
-            value = inf
-            if self._every or room.for_primary(kind):
-                value = sum(map(mul, first, vector))
-                if node.short and not kind.forthcoming:
-                    left = node.unallocated - kind.running_memory
-                    value += 1 if left <= node.reserved else -held
-            self._as_primary[number][column] = value
-            value = inf
-            if kind.template == "drbd" and (self._every or room.for_secondary(kind)):
-                value = sum(map(mul, second, vector))
-                if not kind.forthcoming:
-                    memory = kind.reserved_memory
-                    if memory not in kept:
-                        kept[memory] = self._kept(node, node.reserved, kind)
-                    value += kept[memory] + (stays if node.short else 0)
-            self._as_secondary[number][column] = value
-
-    def _kept(self, node: Node, base: int, instance: Instance) -> float:
-        """Return the least that keeping memory for *instance* on *node* adds.
-
-        How much more is kept depends on the other node; *base* is kept without it.
-        """
-        index, count = node.index, self._chords.count
-        kept, unit = instance.reserved_memory, self._units[index][RESERVED]
-        slope = self._slopes_of[index][RESERVED] + WEIGHT["reserved_mem_rtotal"] * unit
-        bend = self._slopes_of[index][13 + RESERVED]
-        low = float(max(base, kept) - node.reserved)
-        high = float(base + kept - node.reserved)
-        if count and bend > 0:
-            low = max(low, min(high, -slope / (2 * bend)))
-        elif slope < 0:
-            low = high
-        return slope * low + bend * low * low
-
-    def _reserve(self, node: Node, reserved: int) -> float:
-        """Return what it adds that *node* keeps *reserved* memory."""
-        step = reserved - node.reserved
-        vector = self._slopes_of[node.index]
-        rate = vector[RESERVED] + WEIGHT["reserved_mem_rtotal"] * self._units[node.index][RESERVED]
-        return rate * step + vector[13 + RESERVED] * step * step
 
     def _place(self, index: int, instance: Instance) -> None:
         for place in (instance.primary, instance.secondary):
             self._at.setdefault(place, set()).add(index)
 
-    def _leaving(self, instance: Instance, kind: int, steps: dict[tuple[int, int], Sizes]) -> float:
+    def _leaving(self, instance: Instance, kind: int, number: int) -> float:
         """Return the least that a move of *kind* adds on the nodes where *instance* is."""
-        nodes = self._nodes
+        nodes, steps = self._nodes, self._steps[number]
         places = (instance.primary, instance.secondary)
         result = 0.0
         for role, primary, secondary in ROLES[kind]:
@@ -238,13 +107,13 @@ class Bounds:
             if node.short:
                 result -= held
             if secondary > 0:
-                result += self._kept(node, node.reserved, instance)
+                result += self._kept(node, node.reserved, instance, number)
             elif role == 1 and instance.template == "drbd":
                 base = kept_without(node, instance, instance.primary)
                 if kind == PRIMARY:
-                    result += self._kept(node, base, instance)
+                    result += self._kept(node, base, instance, number)
                 else:
-                    result += self._reserve(node, base)
+                    result += self._reserve(node, base, number)
         return result - _most_by_tags(instance, nodes[instance.primary], kind)
 
     def _refresh(self, indexes: Iterable[int]) -> None:
@@ -252,28 +121,13 @@ class Bounds:
         for index in indexes:
             instance = self._instances[index]
             number = self._class_of[index]
-            steps = self._steps[number]
-            self._parts[index] = [
-                (kind, self._leaving(instance, kind, steps))
-                for kind in self._limits.kinds(instance, self._nodes)
-            ]
-            self._sum_up(index, number)
-
-    def _sum_up(self, index: int, number: int) -> None:
-        least = inf
-        first, second = self._least_primary[number], self._least_secondary[number]
-        for kind, bound in self._parts[index]:
-            if kind in ON_PRIMARY:
-                bound += first
-            elif kind != FAILOVER:
-                bound += second
-            if bound < least:
-                least = bound
-        self._least[index] = least
+            parts = [inf] * len(ROLES)
+            for kind in self._limits.kinds(instance, self._nodes):
+                parts[kind] = self._leaving(instance, kind, number)
+            self._parts[index] = parts
 
     def drop(self, index: int) -> None:
         """Forget the instance *index*; it is gone from the instances already."""
-        self._least.pop(index, None)
         self._parts.pop(index, None)
         for there in self._at.values():
             there.discard(index)
@@ -284,85 +138,88 @@ class Bounds:
             there.discard(moved.index)
         if moved.index in self._instances:
             self._place(moved.index, moved)
-        lowered = set()
         for index in changed:
             if index in score.rows:
                 self._take_slopes(score, index)
-            if index not in self._column:
-                continue
-            column = self._column[index]
-            before = [(a[column], b[column]) for a, b in zip(self._as_primary, self._as_secondary)]
-            self._fill(index)
-            for number, (first, second) in enumerate(before):
-                for old, row, least in (
-                    (first, self._as_primary[number], self._least_primary),
-                    (second, self._as_secondary[number], self._least_secondary),
-                ):
-                    if row[column] < least[number]:
-                        least[number] = row[column]
-                        lowered.add(number)
-                    elif old <= least[number]:
-                        least[number] = min(row)
-                        lowered.add(number)
+            if index in self._column:
+                self._refill(index)
         again: set[int] = set()
         for index in changed:
             again |= self._at.get(index, set())
         self._follow(score)
         self._refresh(again)
-        for index, number in self._class_of.items():
-            if number in lowered and index not in again and index in self._parts:
-                self._sum_up(index, number)
 
     def _follow(self, score: Score) -> None:
         """Take in the score as it is now."""
         self._score = score
         self._gaps = self._chords.gaps(score)
-        self._loads = LoadGaps(self._chords, score, self._targets, *self._gaps[2:])
+        least = self._gaps[0][2:] if self._gaps else (0.0, 0.0)
+        self._loads = LoadGaps(self._chords, score, self._targets, *least)
 
     def moves(self, most: float) -> list[tuple[float, int, int]]:
         """Return the least change, instance and kind of all moves that may change *most*.
 
         *most* or less, with whatever target; the least change first.
         """
-        widest = most - sum(self._gaps)
-        by_disks = {index: self._loads.leaving(True, index) for index in self._at}
-        by_loads = {index: self._loads.leaving(False, index) for index in self._at}
-        disks = self._gaps[0]
-        both = disks + self._gaps[1]
+        most = min(most, LARGEST)
+        found = self._even_moves(most) if self._even else self._odd_moves(most)
+        found.sort()
+        return found
+
+    def _odd_moves(self, most: float) -> list[tuple[float, int, int]]:
         found = []
-        for index, least in self._least.items():
-            if least > widest:
-                continue
+        for index, parts in self._parts.items():
             number = self._class_of[index]
             first, second = self._least_primary[number], self._least_secondary[number]
-            if not self._even:
-                for kind, bound in self._parts[index]:
-                    bound += self._gap_of(index, kind)
-                    bound += first if kind in ON_PRIMARY else 0 if kind == FAILOVER else second
-                    if bound <= most:
-                        found.append((bound, index, kind))
-                continue
-            instance = self._instances[index]
-            primary, secondary = instance.primary, instance.secondary
-            for kind, bound in self._parts[index]:
-                if kind == SECONDARY:
-                    bound += second + disks + by_disks[secondary]
-                elif kind == TAKE_OVER:
-                    bound += first + both + by_disks[secondary] + by_loads[primary]
-                elif kind in ON_PRIMARY:
-                    bound += first + both + by_disks[primary] + by_loads[primary]
-                elif kind == FAILOVER:
-                    bound += both + self._loads.between(instance)
-                else:
-                    bound += second + both + by_disks[primary] + self._loads.between(instance)
+            for kind, bound in enumerate(parts):
+                bound += first if kind in ON_PRIMARY else 0.0 if kind == FAILOVER else second
+                bound += self._gap_of(index, kind)
                 if bound <= most:
                     found.append((bound, index, kind))
-        found.sort()
+        return found
+
+    def _even_moves(self, most: float) -> list[tuple[float, int, int]]:
+        """Return the same where loads are even, so that their gaps are known for each node."""
+        found = []
+        by_disks = {index: self._loads.leaving(True, index) for index in self._at}
+        by_loads = {index: self._loads.leaving(False, index) for index in self._at}
+        of_class = []
+        for gaps, first, second in zip(self._gaps, self._least_primary, self._least_secondary):
+            both = gaps[0] + gaps[1]
+            of_class.append((gaps[0] + second, both + first, both, both + second))
+        class_of, instances, between = self._class_of, self._instances, self._loads.between
+        # It is asked of all instances for every move: a loop over kinds would take three times
+        # as long.
+        for index, (over, replace, take, primary, both, anywhere) in self._parts.items():
+            instance = instances[index]
+            place = instance.primary
+            disk, load, other = by_disks[place], by_loads[place], by_disks[instance.secondary]
+            second, first, none, second_over = of_class[class_of[index]]
+            bound = replace + second + other
+            if bound <= most:
+                found.append((bound, index, SECONDARY))
+            bound = take + first + other + load
+            if bound <= most:
+                found.append((bound, index, TAKE_OVER))
+            bound = primary + first + disk + load
+            if bound <= most:
+                found.append((bound, index, PRIMARY))
+            bound = anywhere + first + disk + load
+            if bound <= most:
+                found.append((bound, index, ANYWHERE))
+            if over + none + load <= most:
+                bound = over + none + between(instance)
+                if bound <= most:
+                    found.append((bound, index, FAILOVER))
+            if both + second_over + disk + load <= most:
+                bound = both + second_over + disk + between(instance)
+                if bound <= most:
+                    found.append((bound, index, FAILOVER_REPLACE))
         return found
 
     def _gap_of(self, index: int, kind: int) -> float:
         """Return the gap of a move of *kind*, whatever its target."""
-        disks, rest, disk_load, loads = self._gaps
+        disks, rest, disk_load, loads = self._gaps[self._class_of[index]]
         instance = self._instances[index]
         gap = disks if kind == SECONDARY else disks + rest
         if not self._even:
@@ -381,12 +238,12 @@ class Bounds:
         Each after the least that it changes; that one first which changes it least.
         """
         instance = self._instances[index]
-        bound = dict(self._parts[index])[kind]
+        bound = self._parts[index][kind]
         if kind == FAILOVER:
             return [(bound + self._gap_of(index, kind), -1)]
         number = self._class_of[index]
         row = (self._as_primary if kind in ON_PRIMARY else self._as_secondary)[number]
-        disks, rest, disk_load, loads = self._gaps
+        disks, rest, disk_load, loads = self._gaps[number]
         start = bound + disks + (0.0 if kind == SECONDARY else rest)
         rows = self._score.rows
         source, leaves = rows.get(instance.primary), rows.get(_disks_leave(instance, kind))

@@ -30,13 +30,43 @@ _OF_SECONDARY = frozenset({FREE_DISK, RESERVED, SPINDLES, FREE_DISK_FORTH, SPIND
 """The deviations that a secondary counts in, but for its load."""
 
 
+LEVEL = 0.7
+"""Sizes down to this share of the greatest of their level have the same chord."""
+
+
+class Levels:
+    """Sizes sorted into levels, by deviation: those of a level have a chord in common.
+
+    *sizes* are the reach of each kind of instance: of each deviation the most that it
+    adds on a node, in the units of the node's total.  ``of_kind`` are the levels of each.
+    """
+
+    def __init__(self, sizes: Sequence[Sizes]) -> None:
+        self.reach: list[list[float]] = []
+        columns = []
+        for values in zip(*sizes) if sizes else [()] * 13:
+            levels: list[float] = []
+            of_value: dict[float, int] = {}
+            for value in sorted(set(values), reverse=True):
+                if not levels or value < LEVEL * levels[-1]:
+                    levels.append(value)
+                of_value[value] = len(levels) - 1
+            self.reach.append(levels or [0.0])
+            columns.append([of_value[value] for value in values])
+        self.of_kind: list[tuple[int, ...]] = list(zip(*columns))
+
+
 class Chords:
-    """The slopes of the chords, for the score at one time, and the gap at any later one."""
+    """The slopes of the chords, for the score at one time, and the gap at any later one.
+
+    Small instances change a variance little: their chords are short and lie close to the
+    root.  So each of the *levels* has its own.
+    """
 
     def __init__(
         self,
         score: Score,
-        reach: Sequence[float],
+        levels: Levels,
         units: dict[int, Sizes],
         leaving: bool,
         weights: Sequence[tuple[int, float]],
@@ -45,63 +75,74 @@ class Chords:
         self.count = score.count
         self.means = [total / score.count for total in score.sums]
         self._sums = list(score.sums)
-        self._reach = reach
+        self._levels = levels
         columns = list(zip(*units.values()))
-        self._most = [max(column) for column in columns]
+        self._most: list[float] = [max(column) for column in columns]
         # What leaves a node out of service comes to the sums from nowhere.
-        self._spread = [max(c) - (0.0 if leaving else min(c)) for c in columns]
-        self._ends_of: Score | None = None
-        self._ends_found: list[tuple[float, float]] = []
-        self.slopes = []
-        for place in range(13):
-            low, high = self._range(score, place)
-            variance = score.variances[place]
-            low = max(low, -variance)
-            rise = sqrt(variance + high) - sqrt(variance + low) if high > low else 0.0
-            self.slopes.append(self.weights[place] * rise / (high - low) if high > low else 0.0)
+        self._spread: list[float] = [max(c) - (0.0 if leaving else min(c)) for c in columns]
+        self.slopes: list[list[float]] = []
+        """By deviation and level."""
+        for place, (least, most) in enumerate(_ends(score)):
+            variance, weight = score.variances[place], self.weights[place]
+            slopes = []
+            for reach in levels.reach[place]:
+                low, high = self._range(variance, place, reach, most - least)
+                rise = sqrt(variance + high) - sqrt(variance + low) if high > low else 0.0
+                slopes.append(weight * rise / (high - low) if high > low else 0.0)
+            self.slopes.append(slopes)
 
-    def _range(self, score: Score, place: int) -> tuple[float, float]:
-        """Return by how much one move can change a variance, at least and at most."""
-        values = self._ends(score)[place]
-        step = self._reach[place] * self._most[place]
-        wide = 2 * step * (values[1] - values[0]) / score.count
-        return -wide, wide + 4 * step * step / score.count
+    def slopes_of(self, number: int) -> list[float]:
+        """Return the slopes of all deviations for instances of the kind *number*."""
+        levels = self._levels.of_kind[number]
+        return [slopes[level] for slopes, level in zip(self.slopes, levels)]
 
-    def _ends(self, score: Score) -> list[tuple[float, float]]:
-        """Return the least and the greatest value of each deviation."""
-        if self._ends_of is not score:
-            columns = zip(*score.rows.values())
-            self._ends_found = [(min(column), max(column)) for column in columns]
-            self._ends_of = score
-        return self._ends_found
+    def _range(
+        self, variance: float, place: int, reach: float, apart: float
+    ) -> tuple[float, float]:
+        """Return by how much one move can change a variance, at least and at most.
 
-    def gaps(self, score: Score) -> tuple[float, float, float, float]:
-        """Return the gaps of what a secondary counts in and of the rest; then of their loads."""
-        disks = rest = disk_load = loads = 0.0
-        for place, slope in enumerate(self.slopes):
-            if not self._reach[place]:
-                continue
-            variance = score.variances[place]
-            root = sqrt(variance)
-            low, high = self._range(score, place)
-            low = max(low, -variance)
-            apart = min(
-                self.weights[place] * (sqrt(variance + low) - root) - slope * low,
-                self.weights[place] * (sqrt(variance + high) - root) - slope * high,
-                0.0,
+        The values of the deviation are *apart* at most.
+        """
+        step = reach * self._most[place]
+        wide = 2 * step * apart / self.count
+        return max(-wide, -variance), wide + 4 * step * step / self.count
+
+    def gaps(self, score: Score) -> list[tuple[float, float, float, float]]:
+        """Return the gaps for each kind of instance.
+
+        The gap of what a secondary counts in and that of the rest; then of their loads.
+        """
+        of_levels: list[list[float]] = []
+        for place, (least, most) in enumerate(_ends(score)):
+            drift = abs(score.sums[place] - self._sums[place]) / self.count
+            of_levels.append(
+                [
+                    self._gap(score.variances[place], place, level, most - least, drift)
+                    for level in range(len(self.slopes[place]))
+                ]
             )
-            spread = 2 * self._most[place] if place == RESERVED else self._spread[place]
-            drift = abs(score.sums[place] - self._sums[place]) / score.count
-            apart -= 2 * drift * self._reach[place] * spread / score.count * slope
-            if place == DISK_LOAD:
-                disk_load += apart
-            elif place in LOADS:
-                loads += apart
-            elif place in _OF_SECONDARY:
-                disks += apart
-            else:
-                rest += apart
-        return disks, rest, disk_load, loads
+        known: dict[tuple[int, ...], tuple[float, float, float, float]] = {}
+        found = []
+        for levels in self._levels.of_kind:
+            if levels not in known:
+                known[levels] = _summed([gaps[n] for gaps, n in zip(of_levels, levels)])
+            found.append(known[levels])
+        return found
+
+    def _gap(self, variance: float, place: int, level: int, apart: float, drift: float) -> float:
+        """Return how far the root is above the chord, at most, of one deviation and level."""
+        reach, slope = self._levels.reach[place][level], self.slopes[place][level]
+        if not reach or not self.weights[place]:
+            return 0.0
+        root, weight = sqrt(variance), self.weights[place]
+        low, high = self._range(variance, place, reach, apart)
+        gap = min(
+            weight * (sqrt(variance + low) - root) - slope * low,
+            weight * (sqrt(variance + high) - root) - slope * high,
+            0.0,
+        )
+        spread = 2 * self._most[place] if place == RESERVED else self._spread[place]
+        return gap - 2 * drift * reach * spread / self.count * slope
 
     def load_beyond(self, score: Score, places: Sequence[int], further: float) -> float:
         """Return how far the change of the terms of loads lies above the chords'.
@@ -114,5 +155,17 @@ class Chords:
             variance = score.variances[place]
             result += self.weights[place] * (sqrt(max(0.0, variance + step)) - sqrt(variance))
             # In a sum of bounds the product of both nodes' changes is left out.
-            result -= self.slopes[place] * (step - 2 / (self.count * self.count))
+            result -= self.slopes[place][0] * (step - 2 / (self.count * self.count))
         return result
+
+
+def _ends(score: Score) -> list[tuple[float, float]]:
+    """Return the least and the greatest value of each deviation."""
+    return [(min(column), max(column)) for column in zip(*score.rows.values())]
+
+
+def _summed(gaps: Sequence[float]) -> tuple[float, float, float, float]:
+    """Return the sums of *gaps*, by the deviations that a move of a secondary changes."""
+    disks = sum([gaps[place] for place in _OF_SECONDARY])
+    loads = sum([gaps[place] for place in LOADS])
+    return disks, sum(gaps) - disks - loads - gaps[DISK_LOAD], gaps[DISK_LOAD], loads

@@ -5,6 +5,9 @@
 The same question as `redundancy` asks, for moves of instances that are there: mirrored
 instances by arithmetic on the nodes that changed, all others by one node with room for
 everything, and only where there is none by trying it out.  hbal does not ask it.
+
+An instance with a node that is out of service has lost that node already: it may leave
+it whatever that takes from others.
 """
 
 from __future__ import annotations
@@ -45,6 +48,8 @@ class Guard:
     def broken_by(self, moved: Moved) -> int | None:
         """Return a node that could not be lost any more once *moved* was made, if any."""
         search = self._search
+        if any(search.nodes[index].offline for index in moved.nodes):
+            return None
         for index, node in moved.nodes.items():
             before = search.nodes[index]
             for peer, kept in node.peers.items():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..model import Cluster, Instance
     from .moves import MoveLimits
 
-ATTEMPTS = 4
+ATTEMPTS = 6
 """How many orders are tried."""
 
 
@@ -25,46 +25,50 @@ def merged(
     """Return moves to the same end with each instance moved as seldom as can be.
 
     In an order in which every move can be made and betters the score; None if that is
-    not found.
+    not found.  An instance for which there is no straight way (two wait for each other's
+    place, or tags forbid it) goes the way of *made*.
     """
-    last: dict[int, Instance] = {}
+    ways: dict[int, list[Instance]] = {}
     for each in made:
-        last.pop(each.after.index, None)
-        last[each.after.index] = each.after
-    order = list(last)
+        ways[each.after.index] = [*ways.pop(each.after.index, []), each.after]
+    order = list(ways)
+    detours: set[int] = set()
     for _attempt in range(ATTEMPTS):
         done: list[Made] = []
         state = State(cluster, scope, order, limits)
-        stuck = _make_all(state, last, order, done)
+        left = {i: list(way) if i in detours else way[-1:] for i, way in ways.items()}
+        stuck = _make_all(state, left, order, done)
         if not stuck:
             return done
+        detours.update(stuck)
         # What gains nothing in the end may gain while the cluster is less even.
         order = stuck + [index for index in order if index not in stuck]
     return None
 
 
 def _make_all(
-    state: State, last: dict[int, Instance], order: list[int], done: list[Made]
+    state: State, ways: dict[int, list[Instance]], order: list[int], done: list[Made]
 ) -> list[int]:
-    """Move each instance to where it is *last*; return those for which there is no way."""
+    """Move each instance along its way; return those that do not get to the end of it."""
     guard = Guard(state)
     waiting = order
     while waiting:
-        left = [index for index in waiting if not _go(state, guard, last[index], done)]
-        if len(left) == len(waiting):
+        before = len(done)
+        waiting = [index for index in waiting if not _go(state, guard, ways[index], done)]
+        if len(done) == before:
             break
-        waiting = left
     return waiting
 
 
-def _go(state: State, guard: Guard, end: Instance, done: list[Made]) -> bool:
-    """Move an instance to its *end*, as far as that can be done now; tell if it is there."""
-    while True:
-        ways = routes(state.instances[end.index], end)
-        if not any(ways):
-            return True
-        if not any(_make(state, guard, end.index, *way[0], done) for way in ways):
+def _go(state: State, guard: Guard, way: list[Instance], done: list[Made]) -> bool:
+    """Move an instance along its *way*, as far as that can be done now; tell if it is there."""
+    while way:
+        routes_on = routes(state.instances[way[0].index], way[0])
+        if not any(routes_on):
+            way.pop(0)
+        elif not any(_make(state, guard, way[0].index, *each[0], done) for each in routes_on):
             return False
+    return True
 
 
 def _make(state: State, guard: Guard, index: int, kind: int, target: int, done: list[Made]) -> bool:

@@ -4,9 +4,10 @@
 
 hbal takes the move that betters the score most, whatever it copies.  Here:
 
-- What hbal's rule comes to is the measure.  The run is tried with several prices for what
-  is copied; of the ends that are in no way worse (score, moves, data) the one that copies
-  least is taken.
+- What hbal's rule comes to is the first candidate and the measure: another is taken only
+  if its score is no higher, with no more moves and no more data.
+- The run is tried with several prices for what is copied as well; of the candidates the
+  one that copies least is taken.
 - Then moves are replaced: one is taken back, another that copies less is made instead, if
   the score does not rise.
 - An instance is moved once, to where it ends.
@@ -20,9 +21,10 @@ hbal takes the move that betters the score most, whatever it copies.  Here:
 
 from __future__ import annotations
 
-from .planner import LEAST_GAIN, PlanLimits, Planner
+from .order import merged
+from .planner import PlanLimits, Planner
 from .run import movable
-from .steps import Worth
+from .steps import Plan, Worth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,18 +33,18 @@ if TYPE_CHECKING:
     from ..model import Cluster
     from .moves import MoveLimits
     from .planner import Watch
-    from .steps import Plan
+    from .steps import Made
 
 PRICES = (0.0, 0.125, 0.5)
 """The price of copying the usual disk that is tried, with 1 for the move itself."""
+MORE_PRICES = (0.01, 0.03, 0.0625, 0.125, 0.25, 0.5, 1.0, 2.0)
+"""Those that are tried where hbal's rule leads to a node that cannot be lost any more."""
+ROUNDING = 1e-10
+"""Scores that differ by less are equal: it depends on the order in which sums are taken."""
 SMALL, LARGE = 4_000, 150_000
-"""Instances times nodes.  Up to the first all prices are tried, and swaps are looked for
-in any case; beyond the second a run by hbal's very rule takes too long."""
-NEARLY = 0.97
-"""In a large cluster moves are made that gain this share of the best one.
-
-A search for the very best of many nearly equal moves takes most of the time there.
-"""
+"""Instances times nodes.  Up to the first all prices are tried, up to the second the last."""
+REPLACED, REPLACED_OF_LARGE = 250, 100
+"""How many moves, those that copy most, are tried to be replaced."""
 
 
 def make_plan(
@@ -59,56 +61,101 @@ def make_plan(
     instance may move.  *watch* is told now and then how many moves there are and the score.
     """
     chosen = movable(cluster, scope, limits, only)
-    size = len(chosen) * len(scope)
 
-    def planner_with(price: float, share: float) -> Planner:
-        planner = Planner(cluster, scope, chosen, limits, aims, price, share, watch)
+    def planner_with(price: float, keep_losable: bool = True) -> Planner:
+        planner = Planner(cluster, scope, chosen, limits, aims, price, watch, keep_losable)
         planner.descend()
         return planner
 
     if aims.limited:
-        return planner_with(PRICES[-1] if aims.most_copied >= 0 else 0.0, 1.0).plan()
-    if size > LARGE:
-        best, most = planner_with(PRICES[-1], NEARLY), None
+        return planner_with(PRICES[-1] if aims.most_copied >= 0 else 0.0).plan()
+    # Swaps are added to what was found, which has to keep every node losable for that.
+    best = planner_with(0.0, keep_losable=aims.swaps)
+    plan, most = best.plan(), best.as_made
+    fallen_back = plan.loses_node
+    if fallen_back:
+        best = planner_with(0.0)
         plan = best.plan()
-    else:
-        best = planner_with(0.0, 1.0)
-        plan, most = best.plan(), best.as_made
-        for price in PRICES[1:] if size <= SMALL else PRICES[-1:]:
-            other = planner_with(price, 1.0)
-            found = other.plan()
-            if _no_worse(found, most) and found.copied < plan.copied:
-                best, plan = other, found
-    return _bettered(best, plan, most, aims, limits)
+    size = len(chosen) * len(scope)
+    for price in _prices(size, fallen_back):
+        other = planner_with(price)
+        found = other.plan()
+        if _preferred(found, plan, most):
+            best, plan = other, found
+    plan = _bettered(best, plan, most, aims, limits, size)
+    if fallen_back and plan.steps:
+        # hbal's rule may still find something from here that can be put in order.
+        rest = make_plan(plan.cluster, scope, limits, aims, only, watch)
+        if rest.steps:
+            plan = _joined(plan, rest, merged(cluster, scope, limits, plan.steps + rest.steps))
+    if fallen_back and not _no_worse(plan, most):
+        plan.given_up = most
+    return plan
+
+
+def _joined(plan: Plan, rest: Plan, once: list[Made] | None) -> Plan:
+    """Return *plan* and then *rest* as one plan: as *once*, if that is another order."""
+    steps = plan.steps + rest.steps if once is None else once
+    joined = Plan(steps, plan.score_before, rest.score_after, rest.cluster)
+    if once is None:
+        joined.pairs = plan.pairs | {place + len(plan.steps) for place in rest.pairs}
+    return joined
+
+
+def _prices(size: int, fallen_back: bool) -> tuple[float, ...]:
+    """Return the prices that are tried beside hbal's rule, which has none."""
+    if size > LARGE:
+        return ()
+    if fallen_back:
+        return MORE_PRICES
+    return PRICES[1:] if size <= SMALL else PRICES[-1:]
 
 
 def _bettered(
-    planner: Planner, plan: Plan, most: Worth | None, aims: PlanLimits, limits: MoveLimits
+    planner: Planner,
+    plan: Plan,
+    most: Worth,
+    aims: PlanLimits,
+    limits: MoveLimits,
+    size: int,
 ) -> Plan:
     """Return *plan* with swaps and replaced moves, as far as it stays within *most*."""
     if limits.evacuate:
         return plan
-    planner.replace()
+    plan = planner.replace(plan, most, REPLACED if size <= LARGE else REPLACED_OF_LARGE)
     if aims.swaps:
         planner.add_pairs()
         return planner.plan()
     if not plan.steps:
         return plan
-    better = planner.plan()
-    if _no_worse(better, plan.worth) and _no_worse(better, most):
-        plan = better
-    if most is not None and len(plan.steps) + 2 <= most.moves:
+    if len(plan.steps) + 2 <= most.moves:
         planner.add_pairs()
         better = planner.plan()
-        gains = better.score_after < plan.score_after
-        if gains and not better.pairs and _no_worse(better, most):
+        gains = better.score_after < plan.score_after - ROUNDING
+        if gains and not better.pairs and not better.loses_node and _within(better, most):
             plan = better
     return plan
 
 
-def _no_worse(plan: Plan, most: Worth | None) -> bool:
-    return most is None or (
-        plan.score_after <= most.score + LEAST_GAIN / 10
-        and len(plan.steps) <= most.moves
-        and plan.copied <= most.copied
-    )
+def _preferred(plan: Plan, other: Plan, most: Worth) -> bool:
+    """Return whether *plan* is to be taken instead of *other*.
+
+    What is in no way worse than *most* comes first; of such plans what copies less, of
+    others what ends with a lower score.
+    """
+    if plan.loses_node or not _within(plan, most):
+        return False
+    good, as_good = _no_worse(plan, most), _no_worse(other, most)
+    if good != as_good:
+        return good
+    if good:
+        return (plan.copied, len(plan.steps)) < (other.copied, len(other.steps))
+    return plan.score_after < other.score_after - ROUNDING
+
+
+def _no_worse(plan: Plan, most: Worth) -> bool:
+    return plan.score_after <= most.score + ROUNDING and _within(plan, most)
+
+
+def _within(plan: Plan, most: Worth) -> bool:
+    return len(plan.steps) <= most.moves and plan.copied <= most.copied

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import itertools
 from math import inf
 
 from .guard import Guard
@@ -18,22 +17,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..model import Cluster
+    from ..model import Cluster, Instance
     from ..moves import Moved
     from .moves import Choice, MoveLimits
 
     Watch = Callable[[int, float], None]
 
-LEAST_GAIN = 1e-6
+LEAST_GAIN = 1e-9
 """What the score has to fall by for a move to be worth making: more than rounding."""
 PAIRS = 24
 """How many moves that lose a little are tried as the first of two."""
 PAIR_GAIN = 0.1
 """How much of the score two moves together have to gain, as a share of it."""
-AT_ONCE = 20
-"""How many moves that are nearly the best are made before the next search."""
-REPLACED = 250
-"""How many moves, those that copy most, are tried to be replaced; fewer in a large cluster."""
+REFILLS = 4
+"""How many moves are made at most in place of one that was taken back."""
+REFILL_PRICE = 0.5
+"""The price of copying the usual disk with which these are chosen."""
 
 
 class PlanLimits:
@@ -82,8 +81,8 @@ class PlanLimits:
 class Planner:
     """The instances *chosen* on the nodes *scope* of *cluster*, moved as is best.
 
-    *price* is what copying a disk of the usual size costs, with 1 for the move itself.  With
-    a *share* below 1 a move is good enough that gains that share of the best one.
+    *price* is what copying a disk of the usual size costs, with 1 for the move itself.
+    With *keep_losable* no move is made that leaves a node which cannot be lost any more.
     """
 
     def __init__(
@@ -94,14 +93,13 @@ class Planner:
         limits: MoveLimits,
         aims: PlanLimits,
         price: float,
-        share: float = 1.0,
         watch: Watch | None = None,
+        keep_losable: bool = True,
     ) -> None:
         self._start = cluster
         self._scope = scope
         self._limits = limits
         self._aims = aims
-        self._share = share
         self._priced = price > 0
         self._watch = watch
         disks = sorted(cluster.instance(index).disk for index in chosen)
@@ -109,6 +107,8 @@ class Planner:
         self._search = Search(cluster, scope, chosen, limits, price, usual)
         self._before = self._search.value
         self._guard = Guard(self._search)
+        self._keep_losable = keep_losable
+        self._broken = False
         self._made: list[Made] = []
         self._pairs: list[int] = []
 
@@ -120,28 +120,19 @@ class Planner:
 
     def descend(self) -> None:
         """Make moves until no single one gains enough."""
+        self._descend()
+        self._keep_losable = True
+
+    def _descend(self) -> None:
         while self._room(1) and self._search.value > self._aims.good_score:
             wanted = self._aims.wanted(self._search.value, 0)
-            choices = self._search.best(wanted, self._refuses, self._pays, self._share)
-            best = choices[0] if choices and self._priced else None
-            if not self._priced:
-                # Of moves that are equal but for rounding hbal's.
-                best = first_best(self._search, self._search.value, choices)
-            if best is None:
+            choices = self._search.best(wanted, self._refuses, self._pays)
+            # Without a price, of moves that are equal but for rounding hbal's.
+            equals = choices[:1] if self._priced else choices
+            best = first_best(self._search, self._search.value, equals)
+            if best is None or self._search.value - best.score < LEAST_GAIN / 2:
                 return
-            gain = self._search.value - best.score
             self._take(best)
-            if self._share < 1:
-                self._take_others(max(wanted, self._share * gain))
-
-    def _take_others(self, gain: float) -> None:
-        """Make other moves as well that gain *gain* each."""
-        others = self._search.good(gain)
-        for choice in itertools.islice(others, AT_ONCE):
-            if not self._room(1):
-                return
-            if self._pays(choice) and not self._refuses(choice.instance, choice.moved):
-                self._take(choice)
 
     def _room(self, moves: int) -> bool:
         most = self._aims.most_moves
@@ -154,7 +145,7 @@ class Planner:
             more = sum(copied(moved.instance, kind) for kind in kinds)
             if self.as_made.copied + more > self._aims.most_copied:
                 return True
-        return self._guard.refuses(index, moved)
+        return self._keep_losable and self._guard.refuses(index, moved)
 
     def _pays(self, choice: Choice) -> bool:
         """Return whether what a move gains is enough for what it copies."""
@@ -164,6 +155,8 @@ class Planner:
 
     def _take(self, choice: Choice) -> None:
         before = self._search.instances[choice.instance]
+        if not self._keep_losable and not self._broken:
+            self._broken = self._guard.broken_by(choice.moved) is not None
         self._search.put(choice.moved)
         self._made.append(made_of(before, choice, self._search.value))
         if self._watch is not None:
@@ -205,43 +198,82 @@ class Planner:
             search.put(undo)
         return False
 
-    def replace(self) -> None:
-        """Take moves back and make others that copy less, where the score does not rise."""
-        search = self._search
+    def replace(self, plan: Plan, most: Worth, count: int) -> Plan:
+        """Take moves back and make others that copy less, where all stays within *most*.
+
+        Of the moves that copy most *count* are tried.  Return the plan then: *plan*, which
+        is what the moves come to now, or one that copies less.
+        """
         moved = {made.before.index: made.before for made in reversed(self._made)}
         indexes = sorted(moved, key=lambda index: -moved[index].disk)
-        count = REPLACED if self._share == 1 else REPLACED // 3
-        for index in indexes[:count]:
-            start, now = moved[index], search.instances[index]
-            kinds = kinds_between(now, start)
-            if len(kinds) != 1 or kinds[0] in (FAILOVER, ANYWHERE):
+        self._search.set_price(REFILL_PRICE)
+        unchecked: list[Moved] = []
+        for number, index in enumerate(indexes[:count], 1):
+            undo = self._traded(index, moved[index], most)
+            unchecked += undo
+            # To put a long plan in order takes a while.
+            last = number == min(count, len(indexes))
+            if not unchecked or not (last or len(unchecked) > len(plan.steps) // 40):
                 continue
-            before = self._once()
-            back = search.made(index, kinds[0], target_of(kinds[0], start))
-            if back is None or self._guard.refuses(index, back.moved):
-                continue
-            undo = search.undo_of(back.moved)
-            self._take(back)
-            if not self._refill(before):
-                self._made.pop()
-                search.put(undo)
+            found = self.plan()
+            if found.loses_node or found.copied >= plan.copied or len(found.steps) > most.moves:
+                self._take_back(unchecked)
+            else:
+                plan = found
+            unchecked = []
+        return plan
 
-    def _refill(self, before: Worth) -> bool:
-        """Make one move in place of what was taken back; tell whether that was better."""
-        search = self._search
-        choices = search.best(search.value - before.score, self._refuses, None)
-        for choice in choices[:1]:
-            undo = search.undo_of(choice.moved)
-            self._take(choice)
-            after = self._once()
-            better = after.copied < before.copied and after.moves <= before.moves
-            if better and after.score <= before.score:
-                wanted = self._aims.wanted(search.value, 0)
-                if not search.best(wanted, self._refuses, self._pays):
-                    return True
+    def _traded(self, index: int, start: Instance, most: Worth) -> list[Moved]:
+        """Take back what the instance *index* moved from *start*, and make other moves instead.
+
+        Return what would undo that; if it was not better, it is undone.
+        """
+        search, now = self._search, self._search.instances[index]
+        kinds = kinds_between(now, start)
+        if len(kinds) != 1 or kinds[0] in (FAILOVER, ANYWHERE):
+            return []
+        before = self._once()
+        back = search.made(index, kinds[0], target_of(kinds[0], start))
+        if back is None or self._guard.refuses(index, back.moved):
+            return []
+        undo = [search.undo_of(back.moved)]
+        self._take(back)
+        limit = Worth(max(most.score, before.score), most.moves, before.copied - 1)
+        if self._refill(now, limit, undo):
+            return undo
+        self._take_back(undo)
+        return []
+
+    def _take_back(self, undo: list[Moved]) -> None:
+        """Take the last moves back, by what *undo* has for each."""
+        for each in reversed(undo):
             self._made.pop()
-            search.put(undo)
-        return False
+            self._search.put(each)
+
+    def _refill(self, taken_back: Instance, limit: Worth, undo: list[Moved]) -> bool:
+        """Make moves in place of what was *taken_back*; tell whether all is within *limit*.
+
+        What takes each move back is added to *undo*.
+        """
+        search = self._search
+
+        def refuses(index: int, moved: Moved) -> bool:
+            again = index == taken_back.index and moved.instance.nodes == taken_back.nodes
+            return again or self._refuses(index, moved)
+
+        for _turn in range(REFILLS):
+            wanted = self._aims.wanted(search.value, 0)
+            choices = search.best(wanted, refuses if len(undo) == 1 else self._refuses, self._pays)
+            if not choices:
+                break
+            undo.append(search.undo_of(choices[0].moved))
+            self._take(choices[0])
+            if self._once().copied > limit.copied:
+                return False
+        after = self._once()
+        if len(undo) == 1 or after.score > limit.score or after.moves > limit.moves:
+            return False
+        return not search.best(self._aims.wanted(search.value, 0), self._refuses, self._pays)
 
     def _once(self) -> Worth:
         """Return what the plan so far comes to with each instance moved once."""
@@ -260,6 +292,7 @@ class Planner:
         plan = Plan(steps, self._before, self._search.value, self._search.cluster())
         if once is None:
             plan.pairs = frozenset(self._pairs)
+            plan.loses_node = self._broken
         return plan
 
 

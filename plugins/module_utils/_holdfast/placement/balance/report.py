@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..model import Cluster, Instance
     from ..moves import Moved
     from .moves import MoveLimits
-    from .steps import Made, Plan
+    from .steps import Made, Plan, Worth
 
     Data = dict[str, Any]
 
@@ -62,6 +62,8 @@ def describe_plan(
     ``moves`` are in the order in which they are to be made; each names its ``set``: those
     of one set touch no node twice and can run side by side.  ``blocked`` are moves that
     would gain most in the end and cannot be made, each with what is in its way.
+    ``given_up`` is what hbal's rule comes to, if the plan is not as good because some node
+    could not be lost any more then.
     """
     names = [node.name for node in cluster.nodes]
     moves = []
@@ -72,10 +74,15 @@ def describe_plan(
     return {
         "score_before": plan.score_before,
         "score_after": plan.score_after,
+        "given_up": _describe_worth(plan.given_up) if plan.given_up else None,
         "copied": plan.copied,
         "moves": moves,
         "blocked": blocked(plan.cluster, scope, limits, only),
     }
+
+
+def _describe_worth(worth: Worth) -> Data:
+    return {"score_after": worth.score, "moves": worth.moves, "copied": worth.copied}
 
 
 def _describe_move(names: list[str], made: Made, number: int) -> Data:

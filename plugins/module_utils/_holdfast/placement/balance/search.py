@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     Refuse = Callable[[int, Moved], bool]
 
 
-TARGETS = 4
-"""How many targets are tried of an instance that is looked at in passing."""
 RECENT = 8
 """How many good moves of a search are looked at first in the next, so that it prunes early."""
 
@@ -132,15 +130,12 @@ class Search(State):
         least_gain: float = 0.0,
         refuse: Refuse | None = None,
         worth: Callable[[Choice], bool] | None = None,
-        share: float = 1.0,
     ) -> list[Choice]:
         """Return the moves that may be the best by exact arithmetic, in the order of htools.
 
         They are within rounding of the best one, which gains *least_gain* but for rounding.
         Empty if there is none.  Of a move that would be the best *refuse* and *worth* may
-        say that it is not to be.  With a *share* below 1 it is enough that no move gains
-        more than what is found divided by it.
-        """
+        say that it is not to be."""
         found: list[tuple[float, int, int, int, Choice]] = []
         # The rank is the change of the score for its price; the limit is the best so far.
         limit = 0.0
@@ -162,7 +157,7 @@ class Search(State):
             if (worth and not worth(choice)) or (refuse and refuse(index, choice.moved)):
                 continue
             limit = min(limit, rank)
-            within.rank = limit / share
+            within.rank = limit
             found.append((rank, index, -1 if kind == FAILOVER else target, kind, choice))
         found.sort(key=lambda entry: entry[0])
         self._recent = [(e[4].instance, e[4].kind, e[4].target) for e in found[:RECENT]]
@@ -192,27 +187,9 @@ class Search(State):
                 limit.change = best[-1][0]
         return sorted(found.values())[:count]
 
-    def good(self, gain: float) -> Iterator[Choice]:
-        """Yield a move of each instance that gains *gain* or more, as things are by then.
-
-        The caller may make each before it asks for the next.
-        """
-        if self._bounds is None:
-            return
-        tried = set()
-        for _least, index, kind in self._bounds.moves(-gain):
-            if index in tried or index not in self.instances or self._bounds is None:
-                continue
-            if kind not in self.limits.kinds(self.instances[index], self.nodes):
-                continue
-            for _bound, target in self._bounds.targets(index, kind, -gain)[:TARGETS]:
-                if (self._quick(index, kind, target) or 0.0) > -gain:
-                    continue
-                choice = self.made(index, kind, target)
-                if choice is not None and self.value - choice.score >= gain:
-                    tried.add(index)
-                    yield choice
-                    break
+    def set_price(self, price: float) -> None:
+        """Weigh gains with *price* for each GiB from now on."""
+        self._price = price
 
     def price(self, index: int, kind: int) -> float:
         """Return the price of a move of *kind* of the instance *index*."""

@@ -54,13 +54,27 @@ class Worth:
 
 
 class Plan:
-    """Moves in order; the scores before and after; the cluster after."""
+    """Moves in order; the scores before and after; the cluster after.
 
-    __slots__ = ("cluster", "pairs", "score_after", "score_before", "steps")
+    ``loses_node`` is set if after some move a node cannot be lost any more that could be,
+    ``given_up`` is what hbal's rule comes to if the plan is not as good, for that reason.
+    """
+
+    __slots__ = (
+        "cluster",
+        "given_up",
+        "loses_node",
+        "pairs",
+        "score_after",
+        "score_before",
+        "steps",
+    )
 
     def __init__(self, steps: list[Made], before: float, after: float, cluster: Cluster) -> None:
         self.steps = steps
         self.pairs: frozenset[int] = frozenset()
+        self.loses_node = False
+        self.given_up: Worth | None = None
         self.score_before = before
         self.score_after = after
         self.cluster = cluster

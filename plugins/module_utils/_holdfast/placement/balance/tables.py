@@ -1,0 +1,202 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each kind of instance adds to the score on each node, at least: two tables.
+
+One for primaries and one for secondaries, of straight lines below the score (`chords`).
+A kind are all instances of equal sizes.  A move that is made changes three columns.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from operator import mul
+
+from ..score import RESERVED
+from .chords import Chords, Levels
+from .estimate import WEIGHT
+from .room import Room
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model import Instance, Node
+    from ..score import Score
+    from .estimate import Sizes
+
+
+class Tables:
+    """The tables for some *instances* and the nodes that are *targets*.
+
+    Without end where a node has no room, unless *every* move is looked at.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        targets: Sequence[int],
+        instances: dict[int, Instance],
+        score: Score,
+        force: bool,
+        units: dict[int, Sizes],
+        sizes: dict[int, tuple[Sizes, Sizes]],
+        weights: Sequence[tuple[int, float]],
+        every: bool,
+    ) -> None:
+        self._every = every
+        self._nodes = nodes
+        self._targets = list(targets)
+        self._column = {index: place for place, index in enumerate(targets)}
+        self._units = units
+        self._class_of: dict[int, int] = {}
+        self._classes: list[tuple[Sizes, Sizes, Instance]] = []
+        self._places = [place for place, _weight in weights if place != RESERVED]
+        self._classify(instances, sizes)
+        forced = force or any(
+            nodes[place].offline
+            for i in instances.values()
+            for place in (i.primary, i.secondary)
+            if place >= 0
+        )
+        self._forced = forced
+        levels = Levels([_reach(p, q, i) for p, q, i in self._classes])
+        self._chords = Chords(score, levels, units, forced, weights)
+        self._rates = [self._chords.slopes_of(number) for number in range(len(self._classes))]
+        self._vectors = [
+            (self._brief(first, rates), self._brief(second, rates))
+            for (first, second, _kind), rates in zip(self._classes, self._rates)
+        ]
+        self._steps = [
+            {
+                (primary, secondary): self._brief(
+                    tuple([p * primary + q * secondary for p, q in zip(first, second)]), rates
+                )
+                for primary, secondary in ((-1, 0), (0, -1), (-1, 1), (1, -1))
+            }
+            for (first, second, _kind), rates in zip(self._classes, self._rates)
+        ]
+        self._as_primary = [[inf] * len(targets) for _each in self._classes]
+        self._as_secondary = [[inf] * len(targets) for _each in self._classes]
+        self._slopes_of: dict[int, tuple[float, float]] = {}
+        self._brief_slopes: dict[int, Sizes] = {}
+        for index in score.rows:
+            self._take_slopes(score, index)
+        for index in targets:
+            self._fill(index)
+        self._least_primary = [min(row, default=inf) for row in self._as_primary]
+        self._least_secondary = [min(row, default=inf) for row in self._as_secondary]
+
+    def _classify(
+        self, instances: dict[int, Instance], sizes: dict[int, tuple[Sizes, Sizes]]
+    ) -> None:
+        numbers: dict[object, int] = {}
+        for index, instance in instances.items():
+            key = (
+                *sizes[index],
+                instance.reserved_memory,
+                instance.template == "drbd",
+                instance.forthcoming,
+            )
+            if key not in numbers:
+                numbers[key] = len(self._classes)
+                plain = instance.at(instance.primary, instance.secondary)
+                plain.exclusion = []
+                self._classes.append((*sizes[index], plain))
+            self._class_of[index] = numbers[key]
+
+    def _brief(self, sizes: Sizes, rates: Sequence[float]) -> Sizes:
+        """Return what *sizes* and their squares are worth along the chords.
+
+        Without what is counted with another place.
+        """
+        linear = [sizes[place] * rates[place] for place in self._places]
+        return (*linear, *[each * sizes[place] for each, place in zip(linear, self._places)])
+
+    def _take_slopes(self, score: Score, index: int) -> None:
+        """Work out what one of each size, and one squared, adds to the variances on a node."""
+        count, row, unit = self._chords.count, score.rows[index], self._units[index]
+        means = self._chords.means
+        linear = [2 * (value - mean) / count * each for value, mean, each in zip(row, means, unit)]
+        share = (count - 1) / (count * count)
+        squares = [share * each * each for each in unit]
+        self._slopes_of[index] = (linear[RESERVED], squares[RESERVED])
+        self._brief_slopes[index] = (
+            *[linear[place] for place in self._places],
+            *[squares[place] for place in self._places],
+        )
+
+    def _fill(self, index: int) -> None:
+        """Work out the column of the node *index*: what each kind of instance adds there."""
+        node, column, vector = self._nodes[index], self._column[index], self._brief_slopes[index]
+        held = len(node.primaries) + len(node.secondaries)
+        room = Room(node, self._forced)
+        kept: dict[int, float] = {}
+        stays = 1 if node.unallocated <= node.reserved else -held
+        for number, (first, second) in enumerate(self._vectors):
+            kind, value = self._classes[number][2], inf
+            if self._every or room.for_primary(kind):
+                value = sum(map(mul, first, vector))
+                if node.short and not kind.forthcoming:
+                    left = node.unallocated - kind.running_memory
+                    value += 1 if left <= node.reserved else -held
+            self._as_primary[number][column] = value
+            value = inf
+            if kind.template == "drbd" and (self._every or room.for_secondary(kind)):
+                value = sum(map(mul, second, vector))
+                if not kind.forthcoming:
+                    memory = kind.reserved_memory
+                    if memory not in kept:
+                        kept[memory] = self._kept(node, node.reserved, kind, number)
+                    value += kept[memory] + (stays if node.short else 0)
+            self._as_secondary[number][column] = value
+
+    def _kept(self, node: Node, base: int, instance: Instance, number: int) -> float:
+        """Return the least that keeping memory for *instance*, of a kind, on *node* adds.
+
+        How much more is kept depends on the other node; *base* is kept without it.
+        """
+        kept = instance.reserved_memory
+        slope, bend = self._rates_of_reserve(node, number)
+        low = float(max(base, kept) - node.reserved)
+        high = float(base + kept - node.reserved)
+        if bend > 0:
+            low = max(low, min(high, -slope / (2 * bend)))
+        elif slope < 0:
+            low = high
+        return slope * low + bend * low * low
+
+    def _reserve(self, node: Node, reserved: int, number: int) -> float:
+        """Return what it adds that *node* keeps *reserved* memory, for a kind of instance."""
+        step = reserved - node.reserved
+        slope, bend = self._rates_of_reserve(node, number)
+        return slope * step + bend * step * step
+
+    def _rates_of_reserve(self, node: Node, number: int) -> tuple[float, float]:
+        """Return what one more of memory kept on *node*, and one squared, adds."""
+        rate = self._rates[number][RESERVED]
+        linear, squared = self._slopes_of[node.index]
+        always = WEIGHT["reserved_mem_rtotal"] * self._units[node.index][RESERVED]
+        return rate * linear + always, rate * squared
+
+    def _refill(self, index: int) -> None:
+        """Work out the column of the node *index* anew, and the least of each row."""
+        column = self._column[index]
+        tables = (
+            (self._as_primary, self._least_primary),
+            (self._as_secondary, self._least_secondary),
+        )
+        before = [[row[column] for row in rows] for rows, _least in tables]
+        self._fill(index)
+        for old, (rows, least) in zip(before, tables):
+            for number, row in enumerate(rows):
+                if row[column] < least[number]:
+                    least[number] = row[column]
+                elif old[number] <= least[number]:
+                    least[number] = min(row)
+
+
+def _reach(first: Sizes, second: Sizes, instance: Instance) -> Sizes:
+    """Return the most that *instance* can change of each deviation's sizes on one node."""
+    reach = [max(abs(p), abs(q)) for p, q in zip(first, second)]
+    reach[RESERVED] = float(instance.reserved_memory)
+    return tuple(reach)
