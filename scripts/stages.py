@@ -237,7 +237,7 @@ def agents(run: Run) -> None:
 
 def system(run: Run) -> None:
     """Whole clusters, and the quickstart from end to end."""
-    apart = ("leases", *AGENT_TESTS, PLAYBOOK_TESTS)
+    apart = ("awx", "leases", *AGENT_TESTS, PLAYBOOK_TESTS)
     others = [f"--ignore=tests/system/{name}" for name in apart]
     run.python("-m", "pytest", "tests/system", *others, folder=ROOT)
 
@@ -245,6 +245,50 @@ def system(run: Run) -> None:
 def playbooks(run: Run) -> None:
     """Each playbook for operators on a running cluster: checked, run, and run again."""
     run.python("-m", "pytest", f"tests/system/{PLAYBOOK_TESTS}", folder=ROOT)
+
+
+def awx(run: Run) -> None:
+    """AWX: its API set up by a playbook, each job template run, the execution environment."""
+    run.python(
+        *("-m", "pytest", "tests/system/awx"),
+        folder=ROOT,
+        HOLDFAST_AWX_COLLECTION=workplace.awx_collection(),
+    )
+
+
+def importer(run: Run) -> None:
+    """What Galaxy checks of a collection before it takes it, and its licences."""
+    tools = workplace.tools("importer", ("galaxy-importer==0.4.44",))
+    elsewhere = run.scratch / "importer"
+    elsewhere.mkdir()
+    run.python("-m", "ansible", "galaxy", "collection", "build", "--output-path", elsewhere)
+    (archive,) = elsewhere.glob("holdfast-ha-*.tar.gz")
+    path = f"{tools / 'bin'}{os.pathsep}{run.environment['PATH']}"
+    run.command(
+        tools / "bin" / "python", "-m", "galaxy_importer.main", archive, folder=elsewhere, PATH=path
+    )
+
+
+CORES = ("2.16.19", "2.17.14", "2.18.19", "2.21.5")
+"""Versions of ansible-core besides the one that everything is developed on: the last of each
+series that is still in use, and the newest."""
+
+
+def cores(run: Run) -> None:
+    """The checks of ansible-test sanity with each ansible-core that a Python here can run."""
+    for core in CORES:
+        tools = workplace.core(core)
+        if tools is None:
+            run.skipped.append(f"no Python here can run ansible-core {core}")
+            continue
+        python = tools / "bin" / "python"
+        workplace.seed_get_pip(python)
+        version = workplace.python_version(python)
+        run.command(
+            *(python, "-m", "ansible", "test", "sanity"),
+            *("--local", "--python", version, "--color=no"),
+            PATH=f"{tools / 'bin'}{os.pathsep}{run.environment['PATH']}",
+        )
 
 
 def testbed(run: Run) -> None:
@@ -269,11 +313,11 @@ def testbed(run: Run) -> None:
 STAGES: tuple[Callable[[Run], None], ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
     *(unit, conformance, simulation, lint, docs, build),
-    *(sanity, units, integration, leases, agents, system, playbooks),
+    *(importer, sanity, units, integration, leases, agents, system, playbooks, awx),
 )
 """In the order in which they run: the quick ones first."""
 
-BY_NAME: tuple[Callable[[Run], None], ...] = (testbed,)
+BY_NAME: tuple[Callable[[Run], None], ...] = (cores, testbed)
 """Those that run only where they are asked for: they take long, or need much of a machine."""
 
 

@@ -234,7 +234,7 @@ def _run_machine(configuration: NodeConfiguration) -> int:
 def _machine_command(configuration: NodeConfiguration) -> list[str]:
     package = Path(__file__).resolve().parent.parent
     config = str(configuration.folder / "node.json")
-    return [sys.executable, "-m", package.name, "machine", "run", config]
+    return [sys.executable, "-m", f"{package.name}.program", "machine", "run", config]
 
 
 def _lrm(options: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
     changed, unless only a part was asked for.
     """
     configuration = load(Path(options["config"]))
-    nodes = _nodes(options["nodes"] or [configuration.node], configuration)
+    nodes = checked_nodes(options["nodes"] or [configuration.node], configuration)
     state, seen = look(configuration)
     plan = plan_evacuation(state, seen, nodes)
     if plan.blocked and not options["partial"]:
@@ -82,7 +82,8 @@ def place_info(options: Mapping[str, Any], check: bool) -> Result:
     )
 
 
-def _nodes(wanted: Sequence[str], configuration: NodeConfiguration) -> list[str]:
+def checked_nodes(wanted: Sequence[str], configuration: NodeConfiguration) -> list[str]:
+    """Return the nodes of an option, each once; raise ``InputError`` for one that is none."""
     found = list(dict.fromkeys(names.node_name(one, "nodes") for one in wanted))
     for node in found:
         if node not in configuration.members:

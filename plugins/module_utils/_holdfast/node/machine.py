@@ -165,7 +165,7 @@ class Machine:
         config = str(self._folder / "node.json")
         with daemon.log.open("ab") as output:
             daemon.child = subprocess.Popen(
-                [sys.executable, "-m", package.name, daemon.name, config],
+                [sys.executable, "-m", f"{package.name}.program", daemon.name, config],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import StorageError
 from ..manager.choice import Choice, better_place, choose
 from ..manager.hold import in_force
+from ..manager.load import Load
 from ..manager.maintenance import Maintenance
 from ..manager.report import Report
 from ..manager.seen import NodeSeen, Seen
@@ -66,24 +67,33 @@ def look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
 
 def plan_evacuation(state: ClusterState, seen: Seen, nodes: Sequence[str]) -> Evacuation:
     """Return how *nodes* would be emptied; a service that is not running well is blocked."""
+    return emptied(state, seen, nodes)[0]
+
+
+def emptied(
+    state: ClusterState, seen: Seen, nodes: Sequence[str]
+) -> tuple[Evacuation, ClusterState, Seen]:
+    """Return how *nodes* would be emptied, and the cluster as it would be then."""
     wanted = seen.wanted
     for node in nodes:
         wanted = wanted.with_maintenance(node, wanted.maintenance.get(node, EMPTIED))
     seen = replace(seen, wanted=wanted)
     moves: list[Move] = []
     blocked: dict[str, str] = {}
+    load = Load.of(state.services, seen)
     for source in nodes:
         for service_id in state.services_on(source):
             status = state.services[service_id]
             why = _why_not(service_id, status, source, wanted)
-            choice = None if why else better_place(service_id, state, seen)
+            choice = None if why else better_place(service_id, state, seen, load)
             if choice is None or not choice.node:
                 blocked[service_id] = why or (choice.reason if choice else "it may stay there")
                 continue
             moves.append(Move(service_id, source, choice.node, choice.reason))
             moved = replace(status, node=choice.node, target="")
+            load.change(service_id, status, moved)
             state = state.with_service(service_id, moved)
-    return Evacuation(tuple(moves), blocked)
+    return Evacuation(tuple(moves), blocked), state, seen
 
 
 def plan_place(state: ClusterState, seen: Seen, service_id: str) -> Choice:

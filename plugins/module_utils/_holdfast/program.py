@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``python3 -m holdfast``: the holdfast command."""
+"""The holdfast command: what ``python3 -m holdfast`` runs."""
 
 from __future__ import annotations
 
