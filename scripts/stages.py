@@ -171,6 +171,31 @@ def docs(run: Run) -> None:
     run.command("antsibull-docs", "lint-collection-docs", "--plugin-docs", ".")
 
 
+def site(run: Run) -> None:
+    """The documentation as a site, without a warning."""
+    if sys.version_info < (3, 11):
+        raise StageSkipped("Sphinx 9 needs Python 3.11 or newer")
+    tools = workplace.tools("site", workplace.requirements("site.txt"))
+    path = f"{tools / 'bin'}{os.pathsep}{run.environment['PATH']}"
+    place = run.collection / "docs" / "docsite"
+    reference = place / "reference"
+    reference.mkdir()
+    words = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", reference)
+    run.command(
+        *(tools / "bin" / "antsibull-docs", "collection", *words, "holdfast.ha"),
+        PATH=path,
+        ANSIBLE_COLLECTIONS_PATH=run.scratch,
+    )
+    try:
+        run.command(
+            *(tools / "bin" / "sphinx-build", "-q", "-W", "--keep-going", "-b", "html"),
+            *("-c", place, run.collection, run.scratch / "site"),
+            PATH=path,
+        )
+    finally:
+        shutil.rmtree(reference)
+
+
 def build(run: Run) -> None:
     """Build the archive, install it elsewhere, use what was installed."""
     # Not in the scratch folder itself: Python would find the copy from there.
@@ -222,7 +247,7 @@ def simulation(run: Run) -> None:
 AGENT_TESTS = ("resource_agents", "fencing", "placement")
 """Folders of ``tests/system``."""
 
-PLAYBOOK_TESTS = "test_playbooks.py"
+PLAYBOOK_TESTS = ("test_playbooks.py", "test_documentation.py")
 
 
 def leases(run: Run) -> None:
@@ -237,14 +262,14 @@ def agents(run: Run) -> None:
 
 def system(run: Run) -> None:
     """Whole clusters, and the quickstart from end to end."""
-    apart = ("awx", "leases", *AGENT_TESTS, PLAYBOOK_TESTS)
+    apart = ("awx", "leases", *AGENT_TESTS, *PLAYBOOK_TESTS)
     others = [f"--ignore=tests/system/{name}" for name in apart]
     run.python("-m", "pytest", "tests/system", *others, folder=ROOT)
 
 
 def playbooks(run: Run) -> None:
-    """Each playbook for operators on a running cluster: checked, run, and run again."""
-    run.python("-m", "pytest", f"tests/system/{PLAYBOOK_TESTS}", folder=ROOT)
+    """Each playbook for operators on a running cluster, and the examples of the documentation."""
+    run.python("-m", "pytest", *(f"tests/system/{name}" for name in PLAYBOOK_TESTS), folder=ROOT)
 
 
 def awx(run: Run) -> None:
@@ -258,7 +283,7 @@ def awx(run: Run) -> None:
 
 def importer(run: Run) -> None:
     """What Galaxy checks of a collection before it takes it, and its licences."""
-    tools = workplace.tools("importer", ("galaxy-importer==0.4.44",))
+    tools = workplace.tools("importer", workplace.requirements("importer.txt"))
     elsewhere = run.scratch / "importer"
     elsewhere.mkdir()
     run.python("-m", "ansible", "galaxy", "collection", "build", "--output-path", elsewhere)
@@ -312,7 +337,7 @@ def testbed(run: Run) -> None:
 
 STAGES: tuple[Callable[[Run], None], ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
-    *(unit, conformance, simulation, lint, docs, build),
+    *(unit, conformance, simulation, lint, docs, site, build),
     *(importer, sanity, units, integration, leases, agents, system, playbooks, awx),
 )
 """In the order in which they run: the quick ones first."""

@@ -79,6 +79,12 @@ def tools(name: str, requirements: Sequence[str], python: str = sys.executable) 
     return place
 
 
+def requirements(name: str) -> list[str]:
+    """Return what a file of ``requirements/`` names."""
+    lines = (ROOT / "requirements" / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 def core(version: str) -> Path | None:
     """Return a virtual environment with an ansible-core, None if no Python here can run it.
 
