@@ -301,6 +301,11 @@ series that is still in use, and the newest."""
 
 def cores(run: Run) -> None:
     """The checks of ansible-test sanity with each ansible-core that a Python here can run."""
+    copy = workplace.collection(run.scratch / "cores")
+    # Without the link for the checkout itself, which is in no archive: 2.16 allows none.
+    shutil.copytree(
+        run.collection, copy, symlinks=True, ignore=shutil.ignore_patterns(".collections")
+    )
     for core in CORES:
         tools = workplace.core(core)
         if tools is None:
@@ -308,10 +313,10 @@ def cores(run: Run) -> None:
             continue
         python = tools / "bin" / "python"
         workplace.seed_get_pip(python)
-        version = workplace.python_version(python)
         run.command(
-            *(python, "-m", "ansible", "test", "sanity"),
-            *("--local", "--python", version, "--color=no"),
+            *(python, "-m", "ansible", "test", "sanity", "--local", "--color=no"),
+            *("--python", workplace.python_version(python)),
+            folder=copy,
             PATH=f"{tools / 'bin'}{os.pathsep}{run.environment['PATH']}",
         )
 

@@ -16,8 +16,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import __version__
 from ..errors import HoldfastError
+from ..version import VERSION
 from . import board_command, completion, look_command, metrics_command
 from .configuration import DEFAULT_PATH, NodeConfiguration, load
 
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="holdfast", description="High availability on shared storage, from any node."
     )
-    parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
+    parser.add_argument("--version", action="version", version=f"holdfast {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="SUBCOMMAND")
 
     status = commands.add_parser("status", help="show the cluster: nodes, services, failovers")

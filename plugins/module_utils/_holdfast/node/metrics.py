@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
 from ..errors import HoldfastError
 from ..lease.interface import HostState
 from ..manager.state import NodeState
+from ..version import VERSION
 from . import metrics_catalogue as catalogue
 from . import telemetry
 from .configuration import NodeConfiguration
@@ -107,7 +107,7 @@ def node_metrics(
 def samples(known: Known, *, whole_cluster: bool = False) -> list[Sample]:
     """Return all numbers of a node, and of the cluster where this node is to tell them."""
     found = [
-        Sample(catalogue.BUILD, 1, {"version": __version__}),
+        Sample(catalogue.BUILD, 1, {"version": VERSION}),
         Sample(catalogue.READABLE, known.status is not None),
         Sample(catalogue.WRITTEN, known.wall),
         *_daemon_samples(known),
