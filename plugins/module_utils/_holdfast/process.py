@@ -160,7 +160,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     """Start the child in a session of its own, without code of ours between fork and exec."""
     try:
-        child = subprocess.Popen(
+        child = subprocess.Popen(  # pylint: disable=ansible-bad-function
             list(argv),
             stdin=subprocess.PIPE if with_stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -113,6 +113,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("balance", add_help=False, help="balance a cluster as hbal does, or better")
 
+    bytecode = commands.add_parser(
+        "bytecode",
+        help="compile the installed library for this node's Python, so that it starts soon",
+    )
+    bytecode.add_argument("library", help="the installed library, such as /usr/lib/holdfast.pyz")
+    bytecode.set_defaults(act=_bytecode)
+
     leave = commands.add_parser(
         "leave",
         help="give this node's host lease back; for its shutdown, after its daemons have ended",
@@ -183,6 +190,15 @@ def _what_if(options: argparse.Namespace) -> int:
     else:
         sys.stdout.write("\n".join(render_answer(answer)) + "\n")
     return NOT_AS_WANTED if document["not_running"] else WELL
+
+
+def _bytecode(options: argparse.Namespace) -> int:
+    from .bytecode import compile_library, compiled_path
+
+    library = Path(options.library)
+    made = compile_library(library)
+    sys.stdout.write(f"{compiled_path(library)} {'written' if made else 'is as it should be'}\n")
+    return WELL
 
 
 def _leave(options: argparse.Namespace) -> int:
