@@ -44,6 +44,7 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
         "nodes": nodes,
         "moves": [asdict(move) for move in plan.moves],
         "blocked": dict(plan.blocked),
+        "then": {node: asdict(one) for node, one in plan.then.items()},
     }
     if plan.moves and not check:
         made = time.time()
