@@ -395,7 +395,7 @@ def test_a_drill_that_would_cost_a_service_is_refused(cluster: EmbeddedCluster, 
     try:
         cluster.wait_settled()
         refused = play("drill", "--limit", node, fails=True, drill_consent=True)
-        assert "Nothing was cut: web would not run afterwards." in refused.text
+        assert f"Nothing was cut: web would not run until {node} is back" in refused.text
         assert cluster.status()["nodes"][node]["state"] == "online"
     finally:
         cluster.declare_rule("home", ["web"], state="absent")
