@@ -171,6 +171,31 @@ def docs(run: Run) -> None:
     run.command("antsibull-docs", "lint-collection-docs", "--plugin-docs", ".")
 
 
+def site(run: Run) -> None:
+    """The documentation as a site, without a warning."""
+    if sys.version_info < (3, 11):
+        raise StageSkipped("Sphinx 9 needs Python 3.11 or newer")
+    tools = workplace.tools("site", workplace.requirements("site.txt"))
+    path = f"{tools / 'bin'}{os.pathsep}{run.environment['PATH']}"
+    place = run.collection / "docs" / "docsite"
+    reference = place / "reference"
+    reference.mkdir()
+    words = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", reference)
+    run.command(
+        *(tools / "bin" / "antsibull-docs", "collection", *words, "holdfast.ha"),
+        PATH=path,
+        ANSIBLE_COLLECTIONS_PATH=run.scratch,
+    )
+    try:
+        run.command(
+            *(tools / "bin" / "sphinx-build", "-q", "-W", "--keep-going", "-b", "html"),
+            *("-c", place, run.collection, run.scratch / "site"),
+            PATH=path,
+        )
+    finally:
+        shutil.rmtree(reference)
+
+
 def build(run: Run) -> None:
     """Build the archive, install it elsewhere, use what was installed."""
     # Not in the scratch folder itself: Python would find the copy from there.
@@ -222,7 +247,7 @@ def simulation(run: Run) -> None:
 AGENT_TESTS = ("resource_agents", "fencing", "placement")
 """Folders of ``tests/system``."""
 
-PLAYBOOK_TESTS = "test_playbooks.py"
+PLAYBOOK_TESTS = ("test_playbooks.py", "test_documentation.py")
 
 
 def leases(run: Run) -> None:
@@ -237,14 +262,63 @@ def agents(run: Run) -> None:
 
 def system(run: Run) -> None:
     """Whole clusters, and the quickstart from end to end."""
-    apart = ("leases", *AGENT_TESTS, PLAYBOOK_TESTS)
+    apart = ("awx", "leases", *AGENT_TESTS, *PLAYBOOK_TESTS)
     others = [f"--ignore=tests/system/{name}" for name in apart]
     run.python("-m", "pytest", "tests/system", *others, folder=ROOT)
 
 
 def playbooks(run: Run) -> None:
-    """Each playbook for operators on a running cluster: checked, run, and run again."""
-    run.python("-m", "pytest", f"tests/system/{PLAYBOOK_TESTS}", folder=ROOT)
+    """Each playbook for operators on a running cluster, and the examples of the documentation."""
+    run.python("-m", "pytest", *(f"tests/system/{name}" for name in PLAYBOOK_TESTS), folder=ROOT)
+
+
+def awx(run: Run) -> None:
+    """AWX: its API set up by a playbook, each job template run, the execution environment."""
+    run.python(
+        *("-m", "pytest", "tests/system/awx"),
+        folder=ROOT,
+        HOLDFAST_AWX_COLLECTION=workplace.awx_collection(),
+    )
+
+
+def importer(run: Run) -> None:
+    """What Galaxy checks of a collection before it takes it, and its licences."""
+    tools = workplace.tools("importer", workplace.requirements("importer.txt"))
+    elsewhere = run.scratch / "importer"
+    elsewhere.mkdir()
+    run.python("-m", "ansible", "galaxy", "collection", "build", "--output-path", elsewhere)
+    (archive,) = elsewhere.glob("holdfast-ha-*.tar.gz")
+    path = f"{tools / 'bin'}{os.pathsep}{run.environment['PATH']}"
+    run.command(
+        tools / "bin" / "python", "-m", "galaxy_importer.main", archive, folder=elsewhere, PATH=path
+    )
+
+
+CORES = ("2.16.19", "2.17.14", "2.18.19", "2.21.5")
+"""Versions of ansible-core besides the one that everything is developed on: the last of each
+series that is still in use, and the newest."""
+
+
+def cores(run: Run) -> None:
+    """The checks of ansible-test sanity with each ansible-core that a Python here can run."""
+    copy = workplace.collection(run.scratch / "cores")
+    # Without the link for the checkout itself, which is in no archive: 2.16 allows none.
+    shutil.copytree(
+        run.collection, copy, symlinks=True, ignore=shutil.ignore_patterns(".collections")
+    )
+    for core in CORES:
+        tools = workplace.core(core)
+        if tools is None:
+            run.skipped.append(f"no Python here can run ansible-core {core}")
+            continue
+        python = tools / "bin" / "python"
+        workplace.seed_get_pip(python)
+        run.command(
+            *(python, "-m", "ansible", "test", "sanity", "--local", "--color=no"),
+            *("--python", workplace.python_version(python)),
+            folder=copy,
+            PATH=f"{tools / 'bin'}{os.pathsep}{run.environment['PATH']}",
+        )
 
 
 def testbed(run: Run) -> None:
@@ -268,12 +342,12 @@ def testbed(run: Run) -> None:
 
 STAGES: tuple[Callable[[Run], None], ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
-    *(unit, conformance, simulation, lint, docs, build),
-    *(sanity, units, integration, leases, agents, system, playbooks),
+    *(unit, conformance, simulation, lint, docs, site, build),
+    *(importer, sanity, units, integration, leases, agents, system, playbooks, awx),
 )
 """In the order in which they run: the quick ones first."""
 
-BY_NAME: tuple[Callable[[Run], None], ...] = (testbed,)
+BY_NAME: tuple[Callable[[Run], None], ...] = (cores, testbed)
 """Those that run only where they are asked for: they take long, or need much of a machine."""
 
 

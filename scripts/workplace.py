@@ -18,6 +18,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,7 +28,7 @@ CACHE = ROOT / ".cache" / "tests"
 
 NOT_COPIED = re.compile(
     r"(^|/)(\.git|__pycache__|[^/]*\.pyc)(/|$)"
-    r"|^(\.venv|\.cache|\.quickstart|\.ansible|\.hypothesis|\.\w+_cache|collections|tests/output)(/|$)"
+    r"|^(\.venv|\.cache|\.quickstart|\.ansible|\.hypothesis|\.\w+_cache|collections/ansible_collections|tests/output)(/|$)"
 )
 """What the copy leaves out where git is not there to say what belongs to the repository."""
 
@@ -60,13 +62,81 @@ def prepare(scratch: Path) -> dict[str, str]:
     }
 
 
-def seed_get_pip() -> None:
+def tools(name: str, requirements: Sequence[str], python: str = sys.executable) -> Path:
+    """Return a virtual environment of their own for tools that go with no others.
+
+    It is made once; its stamp, written last, says what is in it.
+    """
+    place = CACHE / name
+    stamp = "\n".join((python, *requirements))
+    mark = place / "complete"
+    if not mark.exists() or mark.read_text(encoding="utf-8") != stamp:
+        shutil.rmtree(place, ignore_errors=True)
+        pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        for words in ([python, "-m", "venv", str(place)], [*pip, *requirements]):
+            subprocess.run(words, stdin=subprocess.DEVNULL, check=True)
+        mark.write_text(stamp, encoding="utf-8")
+    return place
+
+
+def requirements(name: str) -> list[str]:
+    """Return what a file of ``requirements/`` names."""
+    lines = (ROOT / "requirements" / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def core(version: str) -> Path | None:
+    """Return a virtual environment with an ansible-core, None if no Python here can run it.
+
+    Which Pythons can: ansible-core's support matrix, control node.
+    """
+    series = version.rpartition(".")[0]
+    least, most = {"2.16": (10, 12), "2.17": (10, 12), "2.18": (11, 13)}.get(series, (12, 14))
+    for minor in range(least, most + 1):
+        found = shutil.which(f"python3.{minor}", path=os.pathsep.join(_search_path()))
+        if found is not None:
+            needs = [f"ansible-core=={version}", "netaddr==1.3.0"]
+            return tools(f"core-{version}", needs, os.path.realpath(found))
+    return None
+
+
+def python_version(python: Path) -> str:
+    """Return the version of a Python as ansible-test names it, such as 3.11."""
+    words = [str(python), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+
+AWX_WHEEL = "ansible==12.3.0"
+"""The package of PyPI in which the collection awx.awx is, of all that are in it."""
+
+
+def awx_collection() -> Path:
+    """Return a folder with the collection awx.awx, which is in no package of its own."""
+    place = CACHE / "awx"
+    if not (place / "ansible_collections").exists():
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            words = ["-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, AWX_WHEEL]
+            subprocess.run([sys.executable, *words], stdin=subprocess.DEVNULL, check=True)
+            (wheel,) = Path(folder).glob("*.whl")
+            with zipfile.ZipFile(wheel) as content:
+                wanted = [
+                    name
+                    for name in content.namelist()
+                    if name.startswith("ansible_collections/awx/awx/")
+                ]
+                content.extractall(Path(folder) / "unpacked", members=wanted)
+            (Path(folder) / "unpacked").rename(place)
+    return place
+
+
+def seed_get_pip(python: Path = Path(sys.executable)) -> None:
     """Put a get-pip script where ansible-test looks before it downloads one.
 
     It would load the script from a server of its own, which is not in reach
-    everywhere; the same version of pip from PyPI does the same.
+    everywhere; the same version of pip from PyPI does the same.  Which version that is says
+    the ansible-test of *python*.
     """
-    (package,) = (Path(sys.prefix) / "lib").glob("python*/site-packages/ansible_test")
+    (package,) = (python.parent.parent / "lib").glob("python*/site-packages/ansible_test")
     source = (package / "_internal" / "python_requirements.py").read_text(encoding="utf-8")
     match = re.search(r"pip='([\d.]+)'", source)
     if match is None:

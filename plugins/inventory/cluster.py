@@ -83,21 +83,16 @@ keyed_groups:
   - key: holdfast_host_lease
     prefix: lease
 
----
-# Ask the cluster of the quickstart, from the checkout.
-plugin: holdfast.ha.cluster
-nodes: [n1, n2, n3]
-command: [".quickstart/nodes/{node}/holdfast", status, --json]
-compose:
-  ansible_connection: "'local'"
+# The cluster of the quickstart, from the checkout:
+#   nodes: [n1, n2, n3]
+#   command: [".quickstart/nodes/{node}/holdfast", status, --json]
+#   compose: {ansible_connection: "'local'"}
 
----
-# Keep the answer for half a minute.
-plugin: holdfast.ha.cluster
-cache: true
-cache_plugin: ansible.builtin.jsonfile
-cache_connection: ~/.cache/ansible-inventory
-cache_timeout: 30
+# With the answer kept for half a minute:
+#   cache: true
+#   cache_plugin: ansible.builtin.jsonfile
+#   cache_connection: ~/.cache/ansible-inventory
+#   cache_timeout: 30
 """
 
 import re

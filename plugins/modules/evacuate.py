@@ -99,6 +99,14 @@ blocked:
   returned: success
   type: dict
   sample: {}
+then:
+  description:
+    - What each node that stays in use would carry. The number of its services, the CPUs and MiB of
+      memory that they declare, and those that the node has, V(null) if it does not say so.
+  returned: success
+  type: dict
+  sample:
+    n1: {services: 3, cpus: 4.0, memory: 6144.0, cpus_there: 8.0, memory_there: 15906.0}
 placed:
   description: Where each moved service is at the end of the wait, or was asked to go.
   returned: success

@@ -52,6 +52,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (  # noqa: E402
     Wanted,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.bytecode import (  # noqa: E402
+    compile_library,
+    compiled_path,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (  # noqa: E402
     CONFIGURATION_LEASE,
     MANAGER_LEASE,
@@ -210,12 +214,17 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--services", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--uncompiled", action="store_true", help="without the bytecode")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="holdfast.") as name:
         folder = Path(name)
         first = build(folder, options.nodes, options.services)
         library = folder / "holdfast.pyz"
         library.write_bytes(library_archive())
+        if not options.uncompiled:
+            # As the role node leaves it.
+            compile_library(library)
+            library = compiled_path(library)
         config = first.folder / "node.json"
         taken: dict[tuple[str, ...], list[tuple[float, float]]] = {one: [] for one in COMMANDS}
         for _round in range(options.rounds):

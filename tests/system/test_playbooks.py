@@ -5,83 +5,21 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import stat
-import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from cluster import CHECKOUT, NODES, EmbeddedCluster
-
-
-@dataclass
-class Played:
-    """How a playbook ended: its exit status, what it said, and the closing figures by host."""
-
-    status: int
-    text: str
-    recap: dict[str, dict[str, int]]
-
-    @property
-    def changed(self) -> int:
-        return sum(row["changed"] for row in self.recap.values())
-
-
-Play = Callable[..., Played]
+from cluster import NODES, EmbeddedCluster
+from playing import Play, player
 
 
 @pytest.fixture
 def play(cluster: EmbeddedCluster, tmp_path: Path) -> Play:
     """Return how a playbook is run on the cluster; its name is not the only word of it."""
-    inventory = tmp_path / "hosts.yml"
-    hosts = {
-        node: {
-            "ansible_connection": "local",
-            "ansible_python_interpreter": sys.executable,
-            "holdfast_config": str(cluster.config(node)),
-            "holdfast_fence_config": str(cluster.folder / "fence.json"),
-        }
-        for node in NODES
-    }
-    inventory.write_text(yaml.safe_dump({"holdfast": {"hosts": hosts}}))
-
-    def run(name: str, *words: str, fails: bool = False, **variables: Any) -> Played:
-        found = subprocess.run(
-            [
-                *(sys.executable, "-m", "ansible.cli.playbook", f"holdfast.ha.{name}"),
-                *("-i", str(inventory), "-e", json.dumps(variables), *words),
-            ],
-            env={
-                **os.environ,
-                "ANSIBLE_COLLECTIONS_PATH": str(CHECKOUT / ".collections"),
-                "ANSIBLE_HOME": str(tmp_path / "home"),
-                "ANSIBLE_REMOTE_TEMP": str(tmp_path / "remote"),
-                "ANSIBLE_NOCOLOR": "1",
-                "LC_ALL": "C.UTF-8",
-            },
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        rows = re.findall(r"^(\S+)\s+: (ok=.*)$", found.stdout, re.MULTILINE)
-        recap = {
-            host: {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", figures)}
-            for host, figures in rows
-        }
-        text = " ".join((found.stdout + found.stderr).split())
-        assert (found.returncode != 0) is fails, found.stdout[-6000:] + found.stderr
-        return Played(found.returncode, text, recap)
-
-    return run
+    return player(cluster, tmp_path)
 
 
 def test_status_shows_the_cluster_and_can_fail_on_a_problem(
@@ -302,3 +240,162 @@ def test_the_cluster_is_asked_of_another_node_when_one_has_lost_its_power(
     play("cluster_maintenance", cluster_maintenance_state="absent")
     play("unfence", "--limit", "n1")
     cluster.wait_settled(60.0)
+
+
+def test_the_cluster_is_disarmed_with_a_reason_and_armed_again(
+    cluster: EmbeddedCluster, play: Play
+) -> None:
+    disarm = {"cluster_maintenance_mode": "freeze", "cluster_maintenance_reason": "new storage"}
+    assert play("cluster_maintenance", "--check", **disarm).changed == 1
+    assert cluster.status()["disarm"] is None
+    over = play("cluster_maintenance", fails=True, cluster_maintenance_duration=60, **disarm)
+    assert "only with mode=hold" in over.text
+    assert play("cluster_maintenance", **disarm).changed == 1
+    assert cluster.status()["disarm"] == {"state": "disarmed", "mode": "freeze"}
+    assert play("cluster_maintenance", **disarm).changed == 0
+    assert play("cluster_maintenance", cluster_maintenance_state="absent").changed == 1
+    assert cluster.status()["disarm"] is None
+
+
+@pytest.fixture
+def update(cluster: EmbeddedCluster, tmp_path: Path) -> dict[str, object]:
+    """Variables of a rolling update that reboots machines; it fails on one in ``broken``."""
+    marks = tmp_path / "updated"
+    marks.mkdir()
+    needed = tmp_path / "needed.yml"
+    own = tmp_path / "update.yml"
+    mark = f"{marks}/{{{{ inventory_hostname }}}}"
+    needed.write_text(
+        yaml.safe_dump(
+            [
+                {"ansible.builtin.stat": {"path": mark}, "register": "mark"},
+                {
+                    "ansible.builtin.set_fact": {
+                        "__rolling_update_needed": "{{ not mark.stat.exists }}"
+                    }
+                },
+            ]
+        )
+    )
+    library = cluster.folder / "lib" / "holdfast.pyz"
+    python = ["env", f"PYTHONPATH={library}", sys.executable, "-m", "holdfast"]
+    reboot = [*python, "machine", "reboot", "{{ holdfast_config }}"]
+    broken = f"{tmp_path}/broken/{{{{ inventory_hostname }}}}"
+    own.write_text(
+        yaml.safe_dump(
+            [
+                {
+                    "ansible.builtin.stat": {"path": broken},
+                    "register": "broken",
+                    "failed_when": "broken.stat.exists",
+                },
+                {"ansible.builtin.command": {"argv": reboot}},
+                {"ansible.builtin.file": {"path": mark, "state": "touch", "mode": "0600"}},
+            ]
+        )
+    )
+    return {"rolling_update_needed": str(needed), "rolling_update_tasks": str(own)}
+
+
+def test_nodes_are_updated_in_turn_and_a_run_that_failed_is_taken_up(
+    cluster: EmbeddedCluster, play: Play, update: dict[str, object], tmp_path: Path
+) -> None:
+    refused = play("rolling_update", fails=True, **update)
+    assert "Nothing was changed." in refused.text
+    assert "could not be lost meanwhile" in refused.text
+    bare = {**update, "rolling_update_redundant": False}
+    checked = play("rolling_update", "--check", "--diff", **bare)
+    turns = re.findall(r'"nodes": \[ "(n\d)" \]', checked.text)
+    assert sorted(turns) == sorted(NODES)
+    assert turns[-1] == cluster.status()["manager"]["node"]
+    assert all(one["maintenance"] is None for one in cluster.status()["nodes"].values())
+
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / turns[1]).touch()
+    play("rolling_update", fails=True, **bare)
+    status = cluster.status(turns[0])
+    assert status["nodes"][turns[0]]["maintenance"] is None
+    assert status["nodes"][turns[1]]["maintenance"]["owner"] == "the playbook rolling_update"
+    assert status["nodes"][turns[2]]["maintenance"] is None
+    assert [one.name for one in (tmp_path / "updated").iterdir()] == [turns[0]]
+
+    (tmp_path / "broken" / turns[1]).unlink()
+    before = (tmp_path / "updated" / turns[0]).stat().st_mtime
+    play("rolling_update", **bare)
+    status = cluster.wait_settled(60.0)
+    assert all(one["maintenance"] is None for one in status["nodes"].values())
+    assert sorted(one.name for one in (tmp_path / "updated").iterdir()) == sorted(NODES)
+    assert (tmp_path / "updated" / turns[0]).stat().st_mtime == before
+    assert not status["failovers"] or status["failovers"][-1]["finished"]
+    again = play("rolling_update", **bare)
+    assert (again.changed, "There is nothing to do on any node." in again.text) == (0, True)
+
+
+def test_an_update_keeps_to_the_limit_and_to_the_maintenance_of_others(
+    cluster: EmbeddedCluster, play: Play, update: dict[str, object], tmp_path: Path
+) -> None:
+    cluster.maintenance("n2", "drained", on="n1")
+    play("rolling_update", "--limit", "n2", rolling_update_redundant=False, **update)
+    assert [one.name for one in (tmp_path / "updated").iterdir()] == ["n2"]
+    assert cluster.status()["nodes"]["n2"]["maintenance"]["owner"] == "test"
+    cluster.maintenance("n2", "active", on="n1")
+
+
+def test_the_load_is_evened_out_step_by_step_and_after_a_stop(
+    cluster: EmbeddedCluster, play: Play
+) -> None:
+    full = cluster.status()["services"]["left"]["node"]
+    for name in ("web", "pair"):
+        if cluster.status()["services"][name]["node"] != full:
+            cluster.move(name, full)
+    cluster.wait_settled()
+    plan = {"rebalance_threshold": 0.2}
+    assert play("rebalance", "--check", "--limit", full, **plan).changed == 0
+    before = cluster.status()["services"]
+    assert play("rebalance", "--check", **plan).changed > 0
+    now = cluster.status()["services"]
+    assert {key: one["node"] for key, one in now.items()} == {
+        key: one["node"] for key, one in before.items()
+    }
+    cluster.maintain("present")
+    held = play("rebalance", fails=True, **plan)
+    assert "the cluster is in global maintenance" in held.text
+    cluster.maintain("absent")
+    assert play("rebalance", rebalance_most=1, **plan).changed == 1
+    play("rebalance", **plan)
+    placed = [len(one["services"]) for one in cluster.wait_settled()["nodes"].values()]
+    assert max(placed) - min(placed) <= 1
+    assert play("rebalance", **plan).changed == 0
+
+
+def test_a_drill_cuts_a_node_with_consent_and_reports_the_failover(
+    cluster: EmbeddedCluster, play: Play
+) -> None:
+    node = cluster.status()["services"]["web"]["node"]
+    assert "missing required arguments" in play("drill", "--limit", node, fails=True).text
+    refused = play("drill", fails=True, drill_consent=True)
+    assert "Say with --limit which one node" in refused.text
+    checked = play("drill", "--limit", node, "--check", drill_consent=True)
+    assert "web: on n" in checked.text and checked.changed == 1
+    assert cluster.status()["nodes"][node]["state"] == "online"
+    slow = play("drill", "--limit", node, fails=True, drill_consent=True, drill_within=0.001)
+    assert f"Failover of {node}: services run again after" in slow.text
+    assert "until all services ran again, more than 0.001 s" in slow.text
+    status = cluster.wait_settled(60.0)
+    assert status["nodes"][node]["state"] == "online"
+    node = status["services"]["web"]["node"]
+    done = play("drill", "--limit", node, drill_consent=True, drill_within=60)
+    assert "until all services ran again." in done.text
+    cluster.wait_settled(60.0)
+
+
+def test_a_drill_that_would_cost_a_service_is_refused(cluster: EmbeddedCluster, play: Play) -> None:
+    node = cluster.status()["services"]["web"]["node"]
+    cluster.declare_rule("home", ["web"], nodes={node: 1}, strict=True)
+    try:
+        cluster.wait_settled()
+        refused = play("drill", "--limit", node, fails=True, drill_consent=True)
+        assert f"Nothing was cut: web would not run until {node} is back" in refused.text
+        assert cluster.status()["nodes"][node]["state"] == "online"
+    finally:
+        cluster.declare_rule("home", ["web"], state="absent")

@@ -23,7 +23,10 @@ PLAYBOOKS = ROOT / "playbooks"
 OTHERS = ("deploy", "remove", "quickstart", "quickstart_remove")
 """Those that make a cluster or take it away: their variables are those of the roles."""
 
-OPERATORS = sorted(path.stem for path in PLAYBOOKS.glob("*.yml") if path.stem not in OTHERS)
+AWX = "awx"
+"""Sets AWX up: it speaks to no cluster."""
+
+OPERATORS = sorted(path.stem for path in PLAYBOOKS.glob("*.yml") if path.stem not in (*OTHERS, AWX))
 
 
 def variables(name):
@@ -36,17 +39,24 @@ def text_of(name):
     return (PLAYBOOKS / f"{name}.yml").read_text(encoding="utf-8")
 
 
+def whole_text_of(name):
+    """Return the playbook with its own files of tasks, without the names of those."""
+    files = sorted((PLAYBOOKS / "tasks").glob(f"{name}_*.yml"))
+    text = text_of(name) + "".join(path.read_text(encoding="utf-8") for path in files)
+    return re.sub(rf"(tasks/)?{name}_\w+\.yml", "", text)
+
+
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_playbook_uses_the_variables_that_it_checks_and_no_others(name):
-    used = set(re.findall(rf"(?<![\w.]){name}_\w+", text_of(name)))
-    modules = set(re.findall(rf"holdfast\.ha\.({name}_\w+)", text_of(name)))
+    used = set(re.findall(rf"(?<![\w.]){name}_\w+", whole_text_of(name)))
+    modules = set(re.findall(rf"holdfast\.ha\.({name}_\w+)", whole_text_of(name)))
     assert used - modules == set(variables(name))
 
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_the_default_that_is_documented_is_the_one_that_is_used(name):
     for variable, spec in variables(name).items():
-        used = re.findall(rf"{variable} \| default\(([^()]*)\)", text_of(name))
+        used = re.findall(rf"{variable} \| default\(([^()]*)\)", whole_text_of(name))
         told = {one for one in used if one not in ("omit", "''")}
         if "default" in spec and told:
             value = spec["default"]
@@ -56,17 +66,19 @@ def test_the_default_that_is_documented_is_the_one_that_is_used(name):
             assert not used, variable
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", [*OPERATORS, AWX])
 def test_each_variable_stands_in_the_documentation(name):
     text = (ROOT / "docs" / "playbooks.md").read_text(encoding="utf-8")
     section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    about = yaml.safe_load((PLAYBOOKS / "vars" / f"{name}.yml").read_text())["__about"]
+    assert section.replace("`", "").strip().startswith(about)
     rows = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", section, re.MULTILINE))
     assert rows == {key: spec["description"] for key, spec in variables(name).items()}
 
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_each_playbook_begins_with_the_checks_and_is_tested(name):
-    (play,) = yaml.safe_load(text_of(name))
+    play = yaml.safe_load(text_of(name))[0]
     assert play["tasks"][0]["ansible.builtin.import_tasks"] == "tasks/begin.yml"
     assert play["vars_files"] == f"vars/{name}.yml"
     assert play["gather_facts"] is False
@@ -86,3 +98,21 @@ def test_everything_that_can_be_declared_of_a_service_or_rule_can_be_by_the_play
         ServiceRule("a", ("b", "c"), "apart"),
     ):
         assert set(rule_document(rule)) <= used["rule"]
+
+
+def test_the_playbook_awx_uses_the_variables_that_it_checks():
+    text = "".join(
+        path.read_text(encoding="utf-8")
+        for path in (PLAYBOOKS / "awx.yml", *sorted((PLAYBOOKS / "tasks").glob("awx_*.yml")))
+    )
+    used = set(re.findall(r"(?<![\w.\]])(?<!__)awx_\w+", text)) | set(
+        re.findall(r"__awx_given\.(awx_\w+)", text)
+    )
+    files = {"awx_ground", "awx_templates"}
+    assert used - files == set(variables(AWX))
+
+
+def test_each_playbook_is_a_job_template_but_those_that_need_no_cluster():
+    file = yaml.safe_load((PLAYBOOKS / "vars" / "awx_templates.yml").read_text(encoding="utf-8"))
+    assert file["__awx_surveyed"] == OPERATORS
+    assert file["__awx_plain"] == ["deploy", "remove"]

@@ -121,10 +121,11 @@ def run(
                 watch.close()
     except OSError as error:
         raise AgentError(_why_not(argv, directory, error)) from None
+    exit_status, signal_number = _ended(code)
     return Outcome(
         argv=tuple(argv),
-        exit_status=code if code is not None and code >= 0 else None,
-        signal=-code if code is not None and code < 0 else None,
+        exit_status=exit_status,
+        signal=signal_number,
         timed_out=timed_out,
         duration=clock() - started,
         stdout=watch.stdout.text(),
@@ -159,7 +160,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     """Start the child in a session of its own, without code of ours between fork and exec."""
     try:
-        child = subprocess.Popen(
+        child = subprocess.Popen(  # pylint: disable=ansible-bad-function
             list(argv),
             stdin=subprocess.PIPE if with_stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -189,6 +190,13 @@ def _make_ordinary(pid: int) -> None:
     except (OSError, ValueError):
         # It has ended already, or this system has no such file.
         return
+
+
+def _ended(code: int | None) -> tuple[int | None, int | None]:
+    """Return the exit status and the signal of a child that ended with *code*; None for neither."""
+    if code is None:
+        return None, None
+    return (code, None) if code >= 0 else (None, -code)
 
 
 def _why_not(argv: Sequence[str], directory: str | None, error: OSError) -> str:

@@ -9,7 +9,6 @@ import os
 import sys
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast import __version__
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
     Resource,
@@ -39,6 +38,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
     change_wanted,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import VERSION
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     NODES,
     configuration,
@@ -217,7 +217,7 @@ def test_the_version_is_that_of_the_library(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["--version"])
     assert caught.value.code == WELL
-    assert capsys.readouterr().out == f"holdfast {__version__}\n"
+    assert capsys.readouterr().out == f"holdfast {VERSION}\n"
 
 
 def test_metrics_are_printed_or_written_as_a_whole_file(config, cluster, tmp_path, capsys):

@@ -189,7 +189,7 @@ class ChildHolding:
         self._said = b""
         self._open = True
         try:
-            self._child = subprocess.Popen(
+            self._child = subprocess.Popen(  # pylint: disable=ansible-bad-function
                 arguments,
                 bufsize=0,
                 stdin=subprocess.PIPE,

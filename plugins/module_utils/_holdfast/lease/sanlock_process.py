@@ -34,7 +34,7 @@ def start_daemon(run_directory: str, host_name: str) -> subprocess.Popen[bytes]:
     }
     arguments = [sanlock_program(), "daemon", "-D", "-w", "0", "-U", user, "-G", group]
     try:
-        return subprocess.Popen(
+        return subprocess.Popen(  # pylint: disable=ansible-bad-function
             [*arguments, "-e", host_name],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

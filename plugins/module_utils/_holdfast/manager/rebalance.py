@@ -65,10 +65,26 @@ def rebalance(round_: Round) -> None:
         since = now
     if now - since < (policy.rebalance_hold - 1) * ROUND_SECONDS or _anything_moves(round_):
         return
+    best = _worthwhile(round_, loads, before)
+    if best is not None:
+        _begin(round_, best, before)
+
+
+def next_move(round_: Round, threshold: float) -> tuple[float, Move | None]:
+    """Return the imbalance, and the best move if it is above *threshold* and the move worth it.
+
+    Nothing is waited for and nothing is begun: this is for who plans.
+    """
+    loads = _loads(round_)
+    before = imbalance(loads.values())
+    return before, _worthwhile(round_, loads, before) if before > threshold else None
+
+
+def _worthwhile(round_: Round, loads: dict[str, float], before: float) -> Move | None:
+    """Return the best move, if it takes away the share of the imbalance that it has to."""
     best = _best_move(round_, loads)
-    if best is None or before - best.imbalance < policy.rebalance_margin * before:
-        return
-    _begin(round_, best, before)
+    margin = round_.seen.wanted.policy.rebalance_margin
+    return None if best is None or before - best.imbalance < margin * before else best
 
 
 def _begin(round_: Round, best: Move, before: float) -> None:

@@ -16,8 +16,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import __version__
 from ..errors import HoldfastError
+from ..version import VERSION
 from . import board_command, completion, look_command, metrics_command
 from .configuration import DEFAULT_PATH, NodeConfiguration, load
 
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="holdfast", description="High availability on shared storage, from any node."
     )
-    parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
+    parser.add_argument("--version", action="version", version=f"holdfast {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="SUBCOMMAND")
 
     status = commands.add_parser("status", help="show the cluster: nodes, services, failovers")
@@ -112,6 +112,13 @@ def _parser() -> argparse.ArgumentParser:
         "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"
     )
     commands.add_parser("balance", add_help=False, help="balance a cluster as hbal does, or better")
+
+    bytecode = commands.add_parser(
+        "bytecode",
+        help="compile the installed library for this node's Python, so that it starts soon",
+    )
+    bytecode.add_argument("library", help="the installed library, such as /usr/lib/holdfast.pyz")
+    bytecode.set_defaults(act=_bytecode)
 
     leave = commands.add_parser(
         "leave",
@@ -185,6 +192,15 @@ def _what_if(options: argparse.Namespace) -> int:
     return NOT_AS_WANTED if document["not_running"] else WELL
 
 
+def _bytecode(options: argparse.Namespace) -> int:
+    from .bytecode import compile_library, compiled_path
+
+    library = Path(options.library)
+    made = compile_library(library)
+    sys.stdout.write(f"{compiled_path(library)} {'written' if made else 'is as it should be'}\n")
+    return WELL
+
+
 def _leave(options: argparse.Namespace) -> int:
     from .leave import leave_cluster
 
@@ -234,7 +250,7 @@ def _run_machine(configuration: NodeConfiguration) -> int:
 def _machine_command(configuration: NodeConfiguration) -> list[str]:
     package = Path(__file__).resolve().parent.parent
     config = str(configuration.folder / "node.json")
-    return [sys.executable, "-m", package.name, "machine", "run", config]
+    return [sys.executable, "-m", f"{package.name}.program", "machine", "run", config]
 
 
 def _lrm(options: argparse.Namespace) -> int:

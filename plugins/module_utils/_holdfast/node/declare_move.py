@@ -27,6 +27,10 @@ MOVABLE = (ServiceState.STARTED, ServiceState.STOPPED, ServiceState.REQUEST_STAR
 """States in which a request to move is heard, at once or once the service runs."""
 
 
+ENDS = ("refused", "migration_failed", "error")
+"""Lines of the history that end a request to move without it."""
+
+
 def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     """Ask for a service to be moved to a node, unless it is there or on its way.
 
@@ -130,8 +134,7 @@ def _wait(
 
     def failed(state: ClusterState) -> str:
         for event in reversed(state.events):
-            ends = event.kind in ("refused", "migration_failed", "error")
-            if ends and event.service == name and event not in known:
+            if event.kind in ENDS and event.service == name and event not in known:
                 return f"Service {name!r} was not moved to {node}: {event.text}"
         return ""
 

@@ -9,7 +9,7 @@ which cannot be emptied stays as it is.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ from typing import Any
 from .. import names
 from ..errors import HoldfastError, InputError
 from ..manager.requests import MOVE, Request
-from ..manager.state import ClusterState
+from ..manager.state import ClusterState, Event
 from ..manager.wanted import Wanted
 from ..result import Result
 from .await_manager import await_manager
 from .configuration import NodeConfiguration, load
+from .declare_move import ENDS
 from .plan_moves import Evacuation, look, plan_evacuation, plan_place
 from .wanted_change import change_wanted
 
@@ -33,7 +34,7 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
     changed, unless only a part was asked for.
     """
     configuration = load(Path(options["config"]))
-    nodes = _nodes(options["nodes"] or [configuration.node], configuration)
+    nodes = checked_nodes(options["nodes"] or [configuration.node], configuration)
     state, seen = look(configuration)
     plan = plan_evacuation(state, seen, nodes)
     if plan.blocked and not options["partial"]:
@@ -44,6 +45,7 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
         "nodes": nodes,
         "moves": [asdict(move) for move in plan.moves],
         "blocked": dict(plan.blocked),
+        "then": {node: asdict(one) for node, one in plan.then.items()},
     }
     if plan.moves and not check:
         made = time.time()
@@ -57,7 +59,8 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
 
         change = change_wanted(configuration, ask, check=False)
         if options["wait"]:
-            state = _wait(configuration, plan, change.after.version, options["timeout"])
+            known = frozenset(state.events)
+            state = _wait(configuration, plan, change.after.version, options["timeout"], known)
             after = {one: state.services[one].node for one in before if one in state.services}
     values["placed"] = after
     return Result(bool(plan.moves), values, before, after)
@@ -82,7 +85,8 @@ def place_info(options: Mapping[str, Any], check: bool) -> Result:
     )
 
 
-def _nodes(wanted: Sequence[str], configuration: NodeConfiguration) -> list[str]:
+def checked_nodes(wanted: Sequence[str], configuration: NodeConfiguration) -> list[str]:
+    """Return the nodes of an option, each once; raise ``InputError`` for one that is none."""
     found = list(dict.fromkeys(names.node_name(one, "nodes") for one in wanted))
     for node in found:
         if node not in configuration.members:
@@ -97,8 +101,13 @@ def _cannot(nodes: Sequence[str], plan: Evacuation) -> str:
 
 
 def _wait(
-    configuration: NodeConfiguration, plan: Evacuation, version: int, timeout: float
+    configuration: NodeConfiguration,
+    plan: Evacuation,
+    version: int,
+    timeout: float,
+    known: Container[Event],
 ) -> ClusterState:
+    """Wait until all have left; a refusal, a failed move or an error ends that at once."""
     sources = {move.service: move.source for move in plan.moves}
 
     def left(state: ClusterState) -> list[str]:
@@ -110,4 +119,13 @@ def _wait(
         told = [f"{one} on {sources[one]} ({state.services[one].reason})" for one in left(state)]
         return f"These have not left yet: {', '.join(told)}"
 
-    return await_manager(configuration, version, timeout, lambda state: not left(state), why)
+    def failed(state: ClusterState) -> str:
+        staying = left(state)
+        for event in reversed(state.events):
+            if event.kind in ENDS and event.service in staying and event not in known:
+                return f"Service {event.service!r} did not leave: {event.text}"
+        return ""
+
+    return await_manager(
+        configuration, version, timeout, lambda state: not left(state), why, failed
+    )

@@ -61,9 +61,9 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(usage())
         return ANSWERED
     if settings.has("version"):
-        from .. import __version__
+        from ..version import VERSION
 
-        sys.stdout.write(f"holdfast iallocator {__version__}, as hail of htools 3.0.2\n")
+        sys.stdout.write(f"holdfast iallocator {VERSION}, as hail of htools 3.0.2\n")
         return ANSWERED
     progress = Progress("reading the request")
     try:

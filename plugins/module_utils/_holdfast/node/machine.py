@@ -164,8 +164,8 @@ class Machine:
         package = Path(__file__).resolve().parent.parent
         config = str(self._folder / "node.json")
         with daemon.log.open("ab") as output:
-            daemon.child = subprocess.Popen(
-                [sys.executable, "-m", package.name, daemon.name, config],
+            daemon.child = subprocess.Popen(  # pylint: disable=ansible-bad-function
+                [sys.executable, "-m", f"{package.name}.program", daemon.name, config],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

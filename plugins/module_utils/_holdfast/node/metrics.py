@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
 from ..errors import HoldfastError
 from ..lease.interface import HostState
 from ..manager.state import NodeState
+from ..version import VERSION
 from . import metrics_catalogue as catalogue
 from . import telemetry
-from .configuration import NodeConfiguration
+from .configuration import EMBEDDED, NodeConfiguration
 from .failover_timeline import phases
 from .metrics_format import Metric, Sample, render_metrics
 from .status import UNHELD, read_status
@@ -30,6 +30,7 @@ from .telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_
 if TYPE_CHECKING:
     # The room of fencing takes longer to load than all the rest; it is only used for a report.
     from ..fence.rehearsal_report import NodeReport
+    from ..lease.sanlock_renewals import Renewals
 
 DEFAULT_REPORT = Path("/var/lib/holdfast/fence-rehearsal.json")
 """Where the module ``fence_rehearsal`` keeps its report unless it is told otherwise."""
@@ -69,6 +70,7 @@ class Known:
     rehearsals: dict[str, NodeReport]
     now: float
     wall: float
+    renewals: Renewals | None = None
 
 
 def node_metrics(
@@ -95,7 +97,8 @@ def node_metrics(
         daemon: read_telemetry(telemetry_path(configuration.run_directory, daemon), now)
         for daemon in (*DAEMONS, MACHINE)
     }
-    known = Known(configuration.node, status, measured, rehearsals, now, wall_clock())
+    renewals = _renewals(configuration)
+    known = Known(configuration.node, status, measured, rehearsals, now, wall_clock(), renewals)
     return render_metrics(
         catalogue.PREFIX,
         catalogue.CATALOGUE,
@@ -107,10 +110,11 @@ def node_metrics(
 def samples(known: Known, *, whole_cluster: bool = False) -> list[Sample]:
     """Return all numbers of a node, and of the cluster where this node is to tell them."""
     found = [
-        Sample(catalogue.BUILD, 1, {"version": __version__}),
+        Sample(catalogue.BUILD, 1, {"version": VERSION}),
         Sample(catalogue.READABLE, known.status is not None),
         Sample(catalogue.WRITTEN, known.wall),
         *_daemon_samples(known),
+        *_renewal_samples(known.renewals),
         *_rehearsal_samples(known.rehearsals),
     ]
     if known.status is None:
@@ -138,6 +142,22 @@ def cluster_samples(status: dict[str, Any]) -> Iterator[Sample]:
         yield from _node_samples(name, node)
     yield from _service_samples(status["services"])
     yield from _failover_samples(status)
+
+
+def _renewals(configuration: NodeConfiguration) -> Renewals | None:
+    """Return what sanlock says of its renewals; the embedded leases are measured where they are."""
+    if configuration.backend == EMBEDDED:
+        return None
+    from ..lease.sanlock_renewals import read_renewals
+
+    return read_renewals(configuration.cluster, configuration.sanlock.run_directory)
+
+
+def _renewal_samples(renewals: Renewals | None) -> Iterator[Sample]:
+    if renewals is not None:
+        yield Sample(catalogue.RENEWAL_LAST, renewals.last)
+        yield Sample(catalogue.RENEWAL_SLOWEST, renewals.slowest)
+        yield Sample(catalogue.RENEWALS_FAILED, renewals.failed)
 
 
 def _rehearsals(report: Path) -> dict[str, NodeReport]:

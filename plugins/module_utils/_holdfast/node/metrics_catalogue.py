@@ -44,6 +44,12 @@ RENEWAL = _summary("lease_renewal_seconds", "How long renewals of the host lease
 RENEWAL_LAST = _gauge(
     "lease_renewal_last_seconds", "How long the last renewal of the host lease took."
 )
+RENEWAL_SLOWEST = _gauge(
+    "lease_renewal_slowest_seconds", "How long the slowest renewal took that sanlock remembers."
+)
+RENEWALS_FAILED = _gauge(
+    "lease_renewals_failed", "How many renewals timed out or failed that sanlock remembers."
+)
 HEARTBEAT = _summary("heartbeat_write_seconds", "How long writes of this node's heartbeat took.")
 STORAGE_LOOK = _summary("storage_look_seconds", "How long the CRM's looks at all nodes took.")
 ROUND = _summary("crm_round_seconds", "How long the CRM's rounds took.")
@@ -93,7 +99,8 @@ FAILOVER_SERVICES = _gauge(
 
 OF_A_NODE = (
     *(BUILD, READABLE, WRITTEN, IS_MANAGER, MANAGER_HELD, DAEMON_UP, LEASE_AGE, LEASE_MARGIN),
-    *(LEASE_LOOK, RENEWAL, RENEWAL_LAST, HEARTBEAT, STORAGE_LOOK, ROUND, THROWN_AWAY),
+    *(LEASE_LOOK, RENEWAL, RENEWAL_LAST, RENEWAL_SLOWEST, RENEWALS_FAILED),
+    *(HEARTBEAT, STORAGE_LOOK, ROUND, THROWN_AWAY),
     *(WORKERS_BUSY, JOB, FENCE, FENCE_ATTEMPTS, FENCES_UNDER_WAY, REHEARSAL, REHEARSAL_WORKS),
 )
 OF_THE_CLUSTER = (

@@ -14,11 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import StorageError
-from ..manager.choice import Choice, better_place, choose
+from ..manager.choice import Choice, better_place, choose, unusable
 from ..manager.hold import in_force
+from ..manager.load import NOTHING, Load, declared_figures
 from ..manager.maintenance import Maintenance
 from ..manager.report import Report
-from ..manager.seen import NodeSeen, Seen
+from ..manager.seen import Figures, NodeSeen, Seen
 from ..manager.state import ClusterState, ServiceState, ServiceStatus
 from ..manager.wanted import Wanted
 from .cluster_storage import ClusterStorage
@@ -38,11 +39,29 @@ class Move:
 
 
 @dataclass(frozen=True)
+class Carried:
+    """What a node would carry: its services, the CPUs and MiB that they declare, and what it has.
+
+    What it has is None for a node that does not say it.
+    """
+
+    services: int
+    cpus: float
+    memory: float
+    cpus_there: float | None
+    memory_there: float | None
+
+
+@dataclass(frozen=True)
 class Evacuation:
-    """What leaves the nodes, in this order, and why each of the others cannot."""
+    """What leaves the nodes, in this order, and why each of the others cannot.
+
+    *then* is what each node that stays in use would carry.
+    """
 
     moves: tuple[Move, ...] = ()
     blocked: Mapping[str, str] = field(default_factory=dict)
+    then: Mapping[str, Carried] = field(default_factory=dict)
 
 
 def look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
@@ -66,24 +85,48 @@ def look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
 
 def plan_evacuation(state: ClusterState, seen: Seen, nodes: Sequence[str]) -> Evacuation:
     """Return how *nodes* would be emptied; a service that is not running well is blocked."""
+    return emptied(state, seen, nodes)[0]
+
+
+def emptied(
+    state: ClusterState, seen: Seen, nodes: Sequence[str]
+) -> tuple[Evacuation, ClusterState, Seen]:
+    """Return how *nodes* would be emptied, and the cluster as it would be then."""
     wanted = seen.wanted
     for node in nodes:
         wanted = wanted.with_maintenance(node, wanted.maintenance.get(node, EMPTIED))
     seen = replace(seen, wanted=wanted)
     moves: list[Move] = []
     blocked: dict[str, str] = {}
+    load = Load.of(state.services, seen)
     for source in nodes:
         for service_id in state.services_on(source):
             status = state.services[service_id]
             why = _why_not(service_id, status, source, wanted)
-            choice = None if why else better_place(service_id, state, seen)
+            choice = None if why else better_place(service_id, state, seen, load)
             if choice is None or not choice.node:
                 blocked[service_id] = why or (choice.reason if choice else "it may stay there")
                 continue
             moves.append(Move(service_id, source, choice.node, choice.reason))
             moved = replace(status, node=choice.node, target="")
+            load.change(service_id, status, moved)
             state = state.with_service(service_id, moved)
-    return Evacuation(tuple(moves), blocked)
+    return Evacuation(tuple(moves), blocked, carried(state, seen)), state, seen
+
+
+def carried(state: ClusterState, seen: Seen) -> dict[str, Carried]:
+    """Return what each node in use carries, by what services declare and nodes report."""
+    load = Load(declared_figures(seen) or Figures({}, seen.wanted.needs))
+    for service_id, status in state.services.items():
+        load.change(service_id, None, status)
+    found = {}
+    for node in sorted(seen.nodes):
+        if not unusable(node, state, seen):
+            cpus, memory = load.used.get(node, NOTHING)
+            report = seen.nodes[node].report
+            there = report.room if report is not None else None
+            found[node] = Carried(load.counts.get(node, 0), cpus, memory, *(there or (None, None)))
+    return found
 
 
 def plan_place(state: ClusterState, seen: Seen, service_id: str) -> Choice:

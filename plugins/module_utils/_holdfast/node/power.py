@@ -88,9 +88,10 @@ def power_on(folder: Path, name: str, deadline: float) -> None:
     }
     try:
         ready.unlink(missing_ok=True)
+        command = [sys.executable, "-m", f"{package.name}.program"]
         with (machine / "console.log").open("ab") as console:
-            child = subprocess.Popen(
-                [sys.executable, "-m", package.name, "machine", "run", str(machine / "node.json")],
+            child = subprocess.Popen(  # pylint: disable=ansible-bad-function
+                [*command, "machine", "run", str(machine / "node.json")],
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=console,

@@ -66,7 +66,11 @@ def create(
 
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:
     """Replace the file at *path* by *text*, whole or not at all."""
-    data = text.encode()
+    write_bytes(path, text.encode(), mode)
+
+
+def write_bytes(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Replace the file at *path* by *data*, whole or not at all."""
     create(str(path), len(data), [(0, data)], mode=mode, replace=True)
 
 

@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The installed library compiled for this node's Python, so that no command compiles it anew.
+
+Python keeps no bytecode of what it imports from an archive.  So a second archive stands beside
+the library, with the sources and their bytecode (PEP 552, unchecked hash-based), and with a note
+of the very library it was made of: ``program.py`` leaves it alone if that is another by now.
+Another Python passes the bytecode over and compiles the sources, as zipimport does.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import marshal
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from ..errors import HoldfastError
+from ..storage.whole_file import write_bytes
+from .package import FIXED_DATE, PACKAGE
+
+MADE_OF = f"{PACKAGE}/made_of.json"
+UNCHECKED_HASH = (1).to_bytes(4, "little")
+"""The flags of bytecode that is valid whatever its source is (PEP 552)."""
+
+
+def compile_library(library: Path) -> bool:
+    """Make the compiled form of *library* beside it; return whether it was missing or another's.
+
+    Raises ``HoldfastError`` for a library that cannot be read, or a folder that cannot be written.
+    """
+    try:
+        seen = library.stat()
+        content = library.read_bytes()
+        note = note_of(seen)
+        if made_of(compiled_path(library)) == note:
+            return False
+        write_bytes(compiled_path(library), compiled(content, note), 0o644)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise HoldfastError(f"Library {library} cannot be compiled: {error}.") from error
+    return True
+
+
+def compiled_path(library: Path) -> Path:
+    """Return where the compiled form of a library is."""
+    return library.with_name(f"{library.name}c")
+
+
+def note_of(seen: os.stat_result) -> dict[str, Any]:
+    """Return by what a library, and the Python that it is compiled for, are known again."""
+    python = importlib.util.MAGIC_NUMBER.hex()
+    return {"size": seen.st_size, "mtime": seen.st_mtime_ns, "inode": seen.st_ino, "python": python}
+
+
+def made_of(path: Path) -> dict[str, Any] | None:
+    """Return the note in a compiled library; None if it has none that can be read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = json.loads(archive.read(MADE_OF))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def compiled(content: bytes, note: dict[str, Any]) -> bytes:
+    """Return the library *content* with the bytecode of each of its files, and a note."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as sources, zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(MADE_OF, FIXED_DATE), json.dumps(note))
+        for name in sources.namelist():
+            source = sources.read(name)
+            code = compile(source, name, "exec", dont_inherit=True)
+            mark = importlib.util.MAGIC_NUMBER + UNCHECKED_HASH
+            bytecode = mark + importlib.util.source_hash(source) + marshal.dumps(code)
+            archive.writestr(zipfile.ZipInfo(f"{name}c", FIXED_DATE), bytecode)
+            archive.writestr(zipfile.ZipInfo(name, FIXED_DATE), source)
+    return buffer.getvalue()

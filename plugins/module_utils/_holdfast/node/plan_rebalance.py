@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Planning how the load of the services would be evened out, for the module ``rebalance_info``.
+
+The manager's own moves are played one after the other, each on the cluster that the one before
+leaves, until none is worth it.  The manager itself makes at most one while nothing else moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..manager.rebalance import next_move
+from ..manager.round import Round
+from ..manager.seen import Seen, Timing
+from ..manager.state import ClusterState
+from ..result import Result
+from .configuration import load
+from .evacuate import checked_nodes
+from .plan_moves import look
+
+
+@dataclass(frozen=True)
+class Step:
+    """Services that move together, as they are kept together, and the imbalance that is left."""
+
+    services: tuple[str, ...]
+    source: str
+    target: str
+    imbalance: float
+
+
+def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
+    """Return the steps that would even the load out, as the module was asked.
+
+    Raises ``InputError`` for a node that is none, or a threshold below 0.
+    """
+    configuration = load(Path(options["config"]))
+    nodes = checked_nodes(options["nodes"] or sorted(configuration.members), configuration)
+    state, seen = look(configuration)
+    threshold = options["threshold"]
+    if threshold is None:
+        threshold = seen.wanted.policy.rebalance_threshold
+    if threshold < 0:
+        raise InputError("threshold", threshold, "an imbalance of 0 or more")
+    before, steps = plan_rebalance(state, seen, nodes, threshold, options["most"])
+    values = {
+        "nodes": nodes,
+        "steps": [{**asdict(one), "services": list(one.services)} for one in steps],
+        "imbalance_before": before,
+        "imbalance_after": steps[-1].imbalance if steps else before,
+    }
+    return Result(values=values)
+
+
+def plan_rebalance(
+    state: ClusterState, seen: Seen, nodes: Sequence[str], threshold: float, most: int
+) -> tuple[float, list[Step]]:
+    """Return the imbalance of *nodes* and at most *most* steps among them; below 0: no limit."""
+    only = {name: one for name, one in seen.nodes.items() if name in set(nodes)}
+    seen = replace(seen, nodes=only)
+    first: float | None = None
+    steps: list[Step] = []
+    while most < 0 or len(steps) < most:
+        before, move = next_move(Round(state, seen, Timing()), threshold)
+        first = before if first is None else first
+        if move is None:
+            break
+        for service_id in move.services:
+            status = replace(state.services[service_id], node=move.target, target="")
+            state = state.with_service(service_id, status)
+        steps.append(Step(move.services, move.source, move.target, move.imbalance))
+    if first is None:
+        first = next_move(Round(state, seen, Timing()), threshold)[0]
+    return first, steps

@@ -1,0 +1,47 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The holdfast command: what ``python3 -m holdfast`` runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def library_instead(loader: object) -> str:
+    """Return the library that this compiled form of it is no longer made of; mostly nothing.
+
+    The form is an archive beside the library, which *loader* knows, with a note of what it was
+    made of (``node/bytecode.py``).  A note or a library that cannot be read is another one.
+    """
+    archive: str = getattr(loader, "archive", "")
+    if not archive.endswith("c"):
+        return ""
+    library = archive[:-1]
+    try:
+        note: bytes = loader.get_data(f"{archive}/holdfast/made_of.json")  # type: ignore[attr-defined]
+        # Not by pathlib, which would be half of the start.
+        seen = os.stat(library)  # noqa: PTH116
+    except OSError:
+        return library
+    made_of = f'"size": {seen.st_size}, "mtime": {seen.st_mtime_ns}, "inode": {seen.st_ino},'
+    return "" if made_of.encode() in note else library
+
+
+if __name__ == "__main__":
+    other = library_instead(globals().get("__loader__"))
+    if other:
+        os.environ["PYTHONPATH"] = other
+        os.execv(sys.executable, [sys.executable, "-m", "holdfast", *sys.argv[1:]])
+    if sys.argv[1:2] == ["iallocator"]:
+        # A process for each question: nothing is imported that an answer does not need.
+        from .node.iallocator_command import main_and_exit
+
+        main_and_exit(sys.argv[2:])
+    if sys.argv[1:2] == ["balance"]:
+        from .node.balance_command import main_and_exit
+
+        main_and_exit(sys.argv[2:])
+    from .node.command import main
+
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,12 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which version of the library this is.
+
+PRIVATE to the collection: the modules of ``holdfast.ha`` import the library, and the same tree
+is what a node gets as the Python package ``holdfast``.  Standard library only, relative imports
+only.  No ``__init__.py`` holds anything: a module pays for every line that it imports.
+"""
+
+from __future__ import annotations
+
+VERSION = "0.1.0"

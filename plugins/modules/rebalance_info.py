@@ -1,0 +1,113 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rebalance_info
+short_description: How the load of the services would be evened out, step by step
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Plans the moves that the manager itself would make if it evened the load out, one after the
+    other, until none is worth it. Rules and room are kept to; services that are kept together move
+    together.
+  - What the load is, and how much a move has to gain, says M(holdfast.ha.cluster_policy).
+  - Nothing is moved. M(holdfast.ha.service_move) makes a move.
+extends_documentation_fragment:
+  - holdfast.ha.attributes.info_module
+  - holdfast.ha.node
+options:
+  nodes:
+    description:
+      - The nodes among which services may move; all of the cluster if not given.
+    type: list
+    elements: str
+  threshold:
+    description:
+      - The imbalance above which a move is planned, as a coefficient of variation.
+      - By default that of the policy, O(holdfast.ha.cluster_policy#module:rebalance_threshold).
+    type: float
+  most:
+    description:
+      - Plan at most so many steps. V(-1) is no limit.
+    type: int
+    default: -1
+seealso:
+  - module: holdfast.ha.cluster_policy
+  - module: holdfast.ha.service_move
+  - module: holdfast.ha.balance
+"""
+
+EXAMPLES = r"""
+- name: What would be moved?
+  holdfast.ha.rebalance_info:
+    threshold: 0.1
+  register: plan
+"""
+
+RETURN = r"""
+nodes:
+  description: The nodes that were looked at.
+  returned: success
+  type: list
+  elements: str
+  sample: [n1, n2, n3]
+steps:
+  description: The steps in their order.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    services:
+      description: The services that move, several if they are kept together.
+      type: list
+      elements: str
+    source:
+      description: The node that they leave.
+      type: str
+    target:
+      description: The node that they go to.
+      type: str
+    imbalance:
+      description: The imbalance that is left after the step.
+      type: float
+  sample:
+    - {services: [web], source: n1, target: n3, imbalance: 0.0}
+imbalance_before:
+  description: The imbalance as it is.
+  returned: success
+  type: float
+  sample: 0.82
+imbalance_after:
+  description: The imbalance after all steps.
+  returned: success
+  type: float
+  sample: 0.0
+"""
+
+from ..module_utils._holdfast.node.plan_rebalance import rebalance_info
+from ..module_utils._module import NODE_OPTIONS, Options, run
+
+OPTIONS = NODE_OPTIONS.merge(
+    Options(
+        argument_spec={
+            "nodes": {"type": "list", "elements": "str"},
+            "threshold": {"type": "float"},
+            "most": {"type": "int", "default": -1},
+        }
+    )
+)
+
+
+def main() -> None:
+    """Run the module."""
+    run(OPTIONS, rebalance_info)
+
+
+if __name__ == "__main__":
+    main()
