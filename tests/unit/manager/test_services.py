@@ -436,3 +436,25 @@ def test_a_service_that_failed_wherever_it_may_be_is_tried_once_more_without_goi
     taken = step(state({"web": failed, "mail": there}), seen(asked))
     assert kinds(taken.state).count("start") == 1
     assert taken.state.services["web"].state is ServiceState.REQUEST_START
+
+
+def migrating_from_a_dead_node(**changes):
+    return replace(
+        started("n1", state=ServiceState.RECOVERY, target="n2", uid="", reason="n1 is dead"),
+        **changes,
+    )
+
+
+@pytest.mark.parametrize("wanted_", [wanted(replace(WEB, state="stopped")), wanted()])
+def test_what_may_have_gone_over_before_its_node_died_is_stopped_on_its_target(wanted_) -> None:
+    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1")}
+    taken = run(migrating_from_a_dead_node(), statuses=off, wanted_=wanted_)
+    status = taken.state.services["web"]
+    assert (status.state, status.node) == (ServiceState.REQUEST_STOP, "n2")
+
+
+def test_what_may_have_gone_over_waits_for_others_without_forgetting_where_it_went() -> None:
+    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1")}
+    asked = wanted(replace(WEB, after=("db",)), replace(service("db"), state="stopped"))
+    taken = run(migrating_from_a_dead_node(), statuses=off, wanted_=asked)
+    assert taken.state.services["web"].target == "n2"

@@ -160,6 +160,8 @@ def unusable(node: str, state: ClusterState, seen: Seen) -> str:
         return "it has lost its host lease"
     if report.mode is Mode.SHUTDOWN:
         return "it is being shut down"
+    if report.mode is Mode.RESTART:
+        return "it, or its LRM, is being started anew"
     return ""
 
 

@@ -79,6 +79,9 @@ def look_at_stopped(
     round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None
 ) -> None:
     """A service that surely runs nowhere: start it where it is best, if it is wanted."""
+    if _came_to_its_target(round_, status) and (wanted is None or wanted.state != STARTED):
+        _stop_on_its_target(round_, service_id, status)
+        return
     if wanted is None:
         forget(round_, service_id)
         return
@@ -93,6 +96,9 @@ def look_at_stopped(
         _wait(round_, service_id, status, reason)
         return
     reason = _wait_for(round_, status, wanted)
+    if reason and _came_to_its_target(round_, status):
+        _wait(round_, service_id, status, reason)
+        return
     if reason:
         # It is known to run nowhere, so that its node's failover need not wait for it.
         last = status.node or status.last_node
@@ -114,6 +120,7 @@ def look_at_stopped(
     if recovering and status.target and chosen.node:
         # It was migrating: what runs on its target already must be found there.
         chosen = choice.Choice(status.target, "it was on its way there", chosen.rejected)
+        status = replace(status, from_node=status.node)
     if not chosen.node:
         reason = chosen.reason
         if status.reason.startswith(choice.SHOULD_LEAVE):
@@ -207,6 +214,24 @@ def _wait_for(round_: Round, status: ServiceStatus, wanted: Service) -> str:
     if 0.0 < status.not_before - round_.seen.wall <= wanted.backoff_max:
         return f"failed {status.crashes} times in a row: waits before the next start"
     return ""
+
+
+def _came_to_its_target(round_: Round, status: ServiceStatus) -> bool:
+    """Return whether a service whose node died in a live migration may run on its target."""
+    recovering = status.state is ServiceState.RECOVERY
+    return recovering and bool(status.target) and status.target in round_.seen.nodes
+
+
+def _stop_on_its_target(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """It is not wanted any more; what may have gone over to its target is stopped there."""
+    reason = _may_run_on_its_target(round_, status)
+    if reason:
+        _wait(round_, service_id, status, reason)
+        return
+    reason = "may have come there when its node died, and is not wanted: stopped, to be sure"
+    there = replace(status, node=status.target, target="", last_node=status.target, reason=reason)
+    round_.command(service_id, there, ServiceState.REQUEST_STOP)
+    round_.say("stop", reason, service=service_id, node=there.node)
 
 
 def _may_run_on_its_target(round_: Round, status: ServiceStatus) -> str:

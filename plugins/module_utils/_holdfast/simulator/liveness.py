@@ -141,9 +141,11 @@ def _wait_until_well(fleet: Fleet) -> list[str]:
     until = timeline.now + WELL_WITHIN
     problems: list[str] = []
     while timeline.now < until:
-        for machine in fleet.world.machines.values():
-            if machine.cut:
-                # It was shut down by its operator, who switches it on again.
+        machines = list(fleet.world.machines.values())
+        nobody = not any(one.on for one in machines)
+        for machine in machines:
+            if (machine.cut and machine.left) or nobody:
+                # Its operator shut it down, or nobody is left to switch it on.
                 fleet.world.power_on(machine)
         timeline.run_until(timeline.now + 5.0)
         problems = what_is_not_well(fleet)

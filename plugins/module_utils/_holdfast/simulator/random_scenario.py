@@ -285,6 +285,16 @@ def _source_dies(
     ]
 
 
+def _manager_follows(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
+) -> list[Made]:
+    """A node hangs, and soon after it the manager dies that has to do with it, or its CRM."""
+    after: Made = ("kill", ("crm", "manager"), {"for": chance.uniform(1.0, 8.0)})
+    if chance.random() < 0.3:
+        after = ("power-off", ("manager",), {})
+    return [("freeze", (chance.choice(nodes),), {"for": 30.0}), after, after, after]
+
+
 def _many_die(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
     """All nodes but one or two die within moments, and fencing them takes a while."""
     dying = chance.sample(list(nodes), len(nodes) - chance.choice((1, 1, 2)))
@@ -369,7 +379,9 @@ KINDS: tuple[Maker, ...] = (
     _liar,
     _blind,
     _source_dies,
+    _source_dies,
     _many_die,
+    _manager_follows,
     _clone,
     _hold,
     _drain,
