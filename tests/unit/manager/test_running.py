@@ -308,3 +308,14 @@ def test_a_manager_does_not_fence_its_own_node_for_a_service() -> None:
     assert (web(taken).state, web(taken).node) == (ServiceState.ERROR, "n3")
     other = step(replace(taken.state, manager="n1"), look)
     assert other.state.nodes["n3"].state is NodeState.FENCE
+
+
+def test_what_cannot_be_stopped_is_in_error_when_its_fence_is_called_off() -> None:
+    # The start that it owes its uid to went well, which is no word on its stop.
+    blocked = says("n1", Outcome.OK, LocalState.BLOCKED)
+    look = seen(wanted(CLINGING), {"n1": blocked})
+    demanded = step(state({"web": started("n1", CLINGING)}), look)
+    assert demanded.state.nodes["n1"].state is NodeState.FENCE
+    own = step(replace(demanded.state, manager="n1"), look, rounds=3)
+    assert own.state.nodes["n1"].state is NodeState.ONLINE
+    assert (web(own).state, web(own).node) == (ServiceState.ERROR, "n1")

@@ -410,6 +410,14 @@ def test_to_forget_a_service_makes_an_older_record_count_as_older() -> None:
     assert taken.state.commands > before.commands, "a node refuses a record with fewer commands"
 
 
+def test_the_end_of_a_command_makes_an_older_record_count_as_older() -> None:
+    before = state({"web": started("n1", state=ServiceState.REQUEST_STOP)})
+    look = seen(wanted(replace(WEB, state="stopped")), {"n1": says("n1", Outcome.OK)})
+    taken = step(before, look)
+    assert (web(taken).state, web(taken).uid) == (ServiceState.STOPPED, "")
+    assert taken.state.commands > before.commands, "a node refuses a record with fewer commands"
+
+
 def test_what_migrated_to_a_node_is_stopped_there_before_it_starts_anew_elsewhere() -> None:
     coming = replace(STARTING, from_node="n2")
     taken = run(coming, says("n1", Outcome.REFUSED), wanted(NEW_WEB))

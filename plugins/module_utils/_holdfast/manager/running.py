@@ -204,12 +204,14 @@ def _demand_fence(round_: Round, service_id: str, status: ServiceStatus, text: s
     round_.state = round_.state.with_failover(failover)
     round_.set_node(status.node, fenced)
     round_.say("fence", reason, node=status.node)
+    # If the fence is called off it is in error: the result of its last command may be a good one.
     blocked = replace(
         status,
         state=ServiceState.FENCE,
-        before=ServiceState.REQUEST_STOP.value,
+        before=ServiceState.ERROR.value,
         target="",
-        reason=reason,
+        last_node=status.node,
+        reason=text,
     )
     round_.set_service(service_id, blocked)
 
