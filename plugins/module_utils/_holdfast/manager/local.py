@@ -289,12 +289,14 @@ def _not_here(round_: LocalRound, service_id: str, status: ServiceStatus) -> Non
 
 def _prune(round_: LocalRound, state: ClusterState) -> None:
     """Forget the uids that the manager's record no longer names; it moved on from them."""
-    named = {*round_.report.results, *round_.report.accepted}
-    current = {status.uid for status in state.services.values() if status.uid in named}
-    results = {uid: one for uid, one in round_.report.results.items() if uid in current}
-    accepted = {uid: one for uid, one in round_.report.accepted.items() if uid in current}
-    found = {key: one for key, one in round_.report.found.items() if key in state.probes}
-    round_.set(results=results, accepted=accepted, found=found)
+    report = round_.report
+    if report.results or report.accepted or report.found:
+        named = {*report.results, *report.accepted}
+        current = {status.uid for status in state.services.values() if status.uid in named}
+        results = {uid: one for uid, one in report.results.items() if uid in current}
+        accepted = {uid: one for uid, one in report.accepted.items() if uid in current}
+        found = {key: one for key, one in report.found.items() if key in state.probes}
+        round_.set(results=results, accepted=accepted, found=found)
     for service_id, local in round_.report.services.items():
         gone = local.state in (LocalState.STOPPED, LocalState.FAILED)
         if gone and service_id not in state.services and service_id not in round_.busy:

@@ -64,6 +64,8 @@ def _power_off(fleet: Fleet, words: Sequence[str], options: Options) -> None:
 
 
 def _cut(fleet: Fleet, machine: Machine, options: Options) -> None:
+    if not fleet.strikes:
+        return
     machine.cut = True
     fleet.world.power_off(machine, "its power is cut")
     if "for" in options:
