@@ -466,3 +466,11 @@ def test_what_may_have_gone_over_waits_for_others_without_forgetting_where_it_we
     asked = wanted(replace(WEB, after=("db",)), replace(service("db"), state="stopped"))
     taken = run(migrating_from_a_dead_node(), statuses=off, wanted_=asked)
     assert taken.state.services["web"].target == "n2"
+
+
+def test_what_may_have_gone_over_is_looked_for_there_though_no_node_can_take_it() -> None:
+    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1")}
+    asked = wanted(WEB, node_rules={"home": NodeRule("home", ("web",), {"n1": 0}, strict=True)})
+    status = run(migrating_from_a_dead_node(), statuses=off, wanted_=asked).state.services["web"]
+    assert (status.state, status.node) == (ServiceState.REQUEST_START, "n2")
+    assert status.from_node == "n1"

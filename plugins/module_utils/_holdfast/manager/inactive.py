@@ -117,15 +117,15 @@ def look_at_stopped(
     chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, stay=stay)
     if not chosen.node and status.failed_nodes:
         chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, again=True)
-    if recovering and status.target and chosen.node:
-        # It was migrating: what runs on its target already must be found there.
+    if _came_to_its_target(round_, status):
+        # It was migrating: what runs on its target already must be found there, wherever
+        # else it could be, or could not.
         chosen = choice.Choice(status.target, "it was on its way there", chosen.rejected)
         status = replace(status, from_node=status.node)
     if not chosen.node:
         reason = chosen.reason
-        if status.reason.startswith(choice.SHOULD_LEAVE):
-            # Not to be given back there again: this is what says so.
-            reason = f"{status.reason.partition(', but ')[0]}, but {reason}"
+        if status.leave:
+            reason = choice.cannot_leave(status.last_node, status.leave, reason)
         _wait(round_, service_id, status, reason)
         return
     reason = chosen.reason
@@ -163,7 +163,7 @@ def _starts_where_it_was(round_: Round, status: ServiceStatus) -> bool:
     node = status.last_node
     if round_.seen.wanted.policy.rebalance_on_start or node in status.failed_nodes:
         return False
-    if status.reason.startswith(choice.SHOULD_LEAVE) or not node:
+    if status.leave or not node:
         return False
     return not choice.unusable(node, round_.state, round_.seen)
 

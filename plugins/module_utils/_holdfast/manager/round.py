@@ -118,7 +118,7 @@ class Round:
         self.state = replace(self.state, commands=number)
         uid = f"{self.state.epoch}.{number}"
         self.fresh.add(uid)
-        self.set_service(service_id, replace(status, state=state, uid=uid))
+        self.set_service(service_id, replace(status, state=state, uid=uid, leave=""))
 
     def say(
         self,

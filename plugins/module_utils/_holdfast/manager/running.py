@@ -110,7 +110,7 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
     """
     wanted = round_.seen.wanted.services.get(service_id)
     failed = (*status.failed_nodes, status.node)
-    status = replace(status, failed_nodes=failed)
+    status = replace(status, failed_nodes=failed, leave="")
     if wanted is None or len(failed) > wanted.max_relocate:
         where = ", ".join(dict.fromkeys(failed))
         reason = f"{text}; tried on {where}: mend it, then declare it stopped and started again"
@@ -272,6 +272,7 @@ def _found_stopped(
         uid="",
         last_node=status.node,
         reason=reason,
+        leave="",
     )
     round_.set_service(service_id, stopped)
 
@@ -294,8 +295,9 @@ def _keep_well(
     better = choice.better_place(service_id, round_.state, round_.seen, round_.load)
     if better is None:
         well = status
-        if status.reason.startswith(choice.SHOULD_LEAVE):
-            well = replace(well, reason=f"{status.node} is the right node for it again")
+        if status.leave:
+            right = f"{status.node} is the right node for it again"
+            well = replace(well, reason=right, leave="")
         if status.maintenance_node == status.node:
             well = replace(well, maintenance_node="")
         if well is not status:
@@ -303,7 +305,8 @@ def _keep_well(
         return
     if not better.node:
         if better.reason != status.reason:
-            round_.set_service(service_id, replace(status, reason=better.reason))
+            blocked = replace(status, reason=better.reason, leave=better.leave)
+            round_.set_service(service_id, blocked)
             round_.say("blocked", better.reason, service=service_id, node=status.node)
         return
     move(round_, service_id, status, wanted, better)
@@ -317,7 +320,7 @@ def _may_move(round_: Round, service_id: str, status: ServiceStatus) -> bool:
         return False
     return bool(
         status.maintenance_node
-        or status.reason.startswith(choice.SHOULD_LEAVE)
+        or status.leave
         or wanted.node_rule_for(service_id) is not None
         or wanted.partners(service_id, "apart")
         or wanted.partners(service_id, "together")
