@@ -86,6 +86,11 @@ def drained(*nodes):
             "n1",
         ),
         (
+            {"db": started("n1", state=ServiceState.RECOVERY, target="n2")},
+            {"service_rules": pair("apart"), "node_rules": where({"n2": 9})},
+            "n1",
+        ),
+        (
             {"db": started("n1")},
             {"service_rules": pair("together"), "maintenance": drained("n1")},
             "n2",
