@@ -27,13 +27,13 @@ class Fencing:
         self._world = world
         self.sent: dict[str, int] = {}
 
-    def off(self, machine: Machine, by: str, done: Answer) -> None:
+    def off(self, machine: Machine, by: str, begun: float, done: Answer) -> None:
         """Let a machine's device switch it off, as well as it does at the moment.
 
-        *done* hears whether it is proved to be off, later; never if it takes too long.
+        It was decided in a round that was *begun* then.  *done* hears whether it is proved to be off, later; never if it takes too long.
         """
         world, device = self._world, machine.device
-        world.rules.fences(by, machine.name)
+        world.rules.fences(by, machine.name, begun)
         self.sent[machine.name] = self.sent.get(machine.name, 0) + 1
         mode = device.mode
         if device.with_node and not machine.on:

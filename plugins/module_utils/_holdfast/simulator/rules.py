@@ -121,8 +121,8 @@ class Rules:
         if self._world.storage.holder != name:
             self.broken("S6", f"{name} {what} without the manager lease")
 
-    def fences(self, by: str, node: str) -> None:
-        """S10, S12 and S13: a fence is sent."""
+    def fences(self, by: str, node: str, begun: float) -> None:
+        """S10, S12 and S13: a fence is sent that was decided in a round *begun* then."""
         world = self._world
         state, intent = world.storage.states[by].value, world.storage.intents.get(by)
         status = state.nodes.get(node) if state is not None else None
@@ -130,7 +130,9 @@ class Rules:
         intended = intent is not None and intent.node == node and intent.reason
         if not decided and not intended:
             self.broken("S13", f"{by} fences {node} without a recorded reason")
-        if world.storage.held:
+        if self._is_held(begun) or (
+            decided and state is not None and self._in_maintenance(state, begun)
+        ):
             self.broken("S10", f"{by} fences {node} in global maintenance")
         if decided and state is not None and state.disarm == DISARMED:
             self.broken("S10", f"{by} fences {node} while the cluster is disarmed")
@@ -157,19 +159,23 @@ class Rules:
             self.broken("S5", f"{by} takes {node} for dead, but it is up and runs {what}")
 
     def _in_maintenance(self, state: ClusterState, begun: float) -> bool:
-        """Return whether the cluster is held: on the whiteboard, or declared and not ended.
-
-        What is written on the whiteboard after a round has read it holds the next one.
-        """
+        """Return whether the cluster is held: on the whiteboard, or declared and not ended."""
         wanted = self._world.storage.wanted
         declared = wanted.global_maintenance
         if state.config_version != wanted.version:
             # What its reader did not see yet holds nobody back.
             return False
         if declared is None or declared.identity == state.ended.get(""):
-            storage = self._world.storage
-            return bool(storage.held) and storage.held_since <= begun
+            return self._is_held(begun)
         return True
+
+    def _is_held(self, begun: float) -> bool:
+        """Return whether the whiteboard holds a round that was *begun* then.
+
+        What is written there after a round has read it holds the next one.
+        """
+        storage = self._world.storage
+        return bool(storage.held) and storage.held_since <= begun
 
     def _placed_by_the_rules(self, machine: Machine, service_id: str) -> None:
         """S11: strict node rules and services to be kept apart hold for each start.
