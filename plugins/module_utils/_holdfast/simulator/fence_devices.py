@@ -30,7 +30,8 @@ class Fencing:
     def off(self, machine: Machine, by: str, begun: float, done: Answer) -> None:
         """Let a machine's device switch it off, as well as it does at the moment.
 
-        It was decided in a round that was *begun* then.  *done* hears whether it is proved to be off, later; never if it takes too long.
+        It was decided in a round that was *begun* then.  *done* hears whether it is proved to
+        be off, later; never if it takes too long.
         """
         world, device = self._world, machine.device
         world.rules.fences(by, machine.name, begun)
