@@ -20,6 +20,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requ
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
     LeaseSight,
+    NodeSeen,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     NodeState,
@@ -150,10 +151,16 @@ def test_a_service_that_was_moved_by_hand_while_disarmed_is_found() -> None:
     before = state({"web": frozen}, disarm="disarmed", disarm_mode="ignore")
     armed = step(before, seen(wanted(WEB)))
     assert web(armed).state is ServiceState.PROBE
-    found = {
-        node: node_seen(node, report=report(node, found={"web": node == "n3"})) for node in NODES
-    }
-    taken = step(armed.state, seen(wanted(WEB), found))
+
+    def answers(probe: str, there: str) -> dict[str, NodeSeen]:
+        return {
+            node: node_seen(node, report=report(node, found={probe: node == there}))
+            for node in NODES
+        }
+
+    earlier = step(armed.state, seen(wanted(WEB), answers("web", "n1")))
+    assert web(earlier).state is ServiceState.PROBE, "what was said before it was moved is old"
+    taken = step(armed.state, seen(wanted(WEB), answers(web(armed).uid, "n3")))
     assert (web(taken).state, web(taken).node) == (ServiceState.STARTED, "n3")
 
 

@@ -179,7 +179,12 @@ def _freeze_all(round_: Round) -> None:
 
 
 def _all_disarmed(round_: Round) -> bool:
-    """Return whether every LRM that can be heard says so, and has seen this state at all."""
+    """Return whether every LRM that can be heard says so, and has seen this state at all.
+
+    A manager that does not hear its own node hears nobody.
+    """
+    if not online(round_, round_.state.manager):
+        return False
     for name, seen in round_.seen.nodes.items():
         if round_.node(name).state is NodeState.ONLINE:
             report = seen.report
@@ -189,15 +194,14 @@ def _all_disarmed(round_: Round) -> bool:
 
 
 def _look_for_all(round_: Round) -> None:
+    """Look on all nodes for what may have been moved by hand, whatever was known of it before."""
     for service_id, status in sorted(round_.state.services.items()):
-        if status.state in HELD:
+        if status.state in HELD or status.state is ServiceState.PROBE:
             probing = replace(
                 status,
-                state=ServiceState.PROBE,
                 reason="asking where it runs after the cluster was disarmed",
                 node="",
                 target="",
-                uid="",
                 last_node=status.node or status.last_node,
             )
-            round_.set_service(service_id, probing)
+            round_.command(service_id, probing, ServiceState.PROBE)

@@ -18,12 +18,13 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
     if wanted is None:
         forget(round_, service_id)
         return
+    probe = status.probe(service_id)
     found: list[str] = []
     missing: list[str] = []
     for name, seen in sorted(round_.seen.nodes.items()):
         if _is_out_of_reach(round_, name, seen):
             continue
-        answer = seen.report.found.get(service_id) if seen.report is not None else None
+        answer = seen.report.found.get(probe) if seen.report is not None else None
         if answer is None:
             missing.append(name)
         elif answer:
@@ -52,7 +53,7 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
         round_.command(service_id, stopping, ServiceState.REQUEST_STOP)
     else:
         reason = "declared; it runs nowhere"
-        stopped = replace(status, state=ServiceState.STOPPED, reason=reason, before="")
+        stopped = replace(status, state=ServiceState.STOPPED, reason=reason, before="", uid="")
         round_.set_service(service_id, stopped)
 
 

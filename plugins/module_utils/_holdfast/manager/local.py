@@ -295,7 +295,8 @@ def _prune(round_: LocalRound, state: ClusterState) -> None:
         current = {status.uid for status in state.services.values() if status.uid in named}
         results = {uid: one for uid, one in report.results.items() if uid in current}
         accepted = {uid: one for uid, one in report.accepted.items() if uid in current}
-        found = {key: one for key, one in report.found.items() if key in state.probes}
+        probes = {state.services[one].probe(one) for one in state.probes if one in state.services}
+        found = {key: one for key, one in report.found.items() if key in probes}
         round_.set(results=results, accepted=accepted, found=found)
     for service_id, local in round_.report.services.items():
         gone = local.state in (LocalState.STOPPED, LocalState.FAILED)
@@ -312,16 +313,19 @@ def _answer_probes(
     the operator stops one of them.
     """
     for service_id in state.probes:
-        definition = services.get(service_id)
-        if definition is None or service_id in round_.memory.doubtful | round_.busy:
+        definition, status = services.get(service_id), state.services.get(service_id)
+        if definition is None or status is None:
             continue
+        if service_id in round_.memory.doubtful | round_.busy:
+            continue
+        probe = status.probe(service_id)
         local = round_.report.services.get(service_id)
         if local is not None and local.state is LocalState.RUNNING:
-            round_.set(found={**round_.report.found, service_id: True})
+            round_.set(found={**round_.report.found, probe: True})
             continue
-        found = round_.report.found.get(service_id)
+        found = round_.report.found.get(probe)
         if found is None or (found and round_.now >= round_.memory.probe_due.get(service_id, 0.0)):
-            round_.begin_probe(Job(JobKind.PROBE, definition))
+            round_.begin_probe(Job(JobKind.PROBE, definition, status.uid))
 
 
 def _monitor(round_: LocalRound) -> None:

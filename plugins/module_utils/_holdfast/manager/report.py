@@ -109,8 +109,9 @@ class Report:
     *mode* and *phase* are the LRM's own; *boot* changes when the node was started
     anew; *epoch* and *commands* are the highest that were seen in the manager's
     record, older ones are refused; *accepted* maps each command uid that was begun
-    to its service; *found* answers the manager's probes with whether the service
-    runs here.  *room* is what the node has of CPUs and MiB of memory, if it is known.
+    to its service; *found* answers the manager's probes, each under its ``probe``, with
+    whether the service runs here.  *room* is what the node has of CPUs and MiB of memory,
+    if it is known.
     """
 
     node: str = ""

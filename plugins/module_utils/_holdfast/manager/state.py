@@ -132,6 +132,13 @@ class ServiceStatus:
     no_live: bool = False
     leave: str = ""
 
+    def probe(self, service_id: str) -> str:
+        """Return under what a node answers whether the service runs there.
+
+        One that is looked for again has a number, so that no earlier answer is taken for it.
+        """
+        return self.uid or service_id
+
     @property
     def underlying(self) -> ServiceState:
         """The state itself, or the one that ``fence`` or ``freeze`` lies over."""

@@ -24,6 +24,7 @@ from ..manager.state import (
 )
 from .actions import thaw
 from .fleet import Fleet
+from .local_daemon import LocalDaemon
 from .machine import Device
 from .play import Outcome, Play
 from .rules import Violation
@@ -111,6 +112,9 @@ def what_is_not_well(fleet: Fleet) -> list[str]:
         node = state.nodes.get(name, NodeStatus())
         if node.power in LEFT_ALONE:
             continue
+        daemon = fleet.daemon("lrm", name)
+        if isinstance(daemon, LocalDaemon) and daemon.alive and daemon.shutdown:
+            problems.append(f"{name} is being shut down")
         if not machine.on:
             problems.append(f"{name} is not up (L5)")
         elif node.state is not NodeState.ONLINE:
@@ -180,4 +184,7 @@ def _look_for_unrest(fleet: Fleet) -> list[str]:
             kept = (set(report.accepted) | set(report.results)) - current
             if kept:
                 problems.append(f"the report of {name} keeps {', '.join(sorted(kept))}")
+            left = set(report.services) - set(state.services_named(name))
+            if left:
+                problems.append(f"{name} still has {', '.join(sorted(left))} (L2)")
     return problems

@@ -324,6 +324,15 @@ def _disarm(chance: random.Random, nodes: Sequence[str], services: Sequence[str]
     return "disarm", (chance.choice(DISARM_MODES),), {"for": chance.uniform(1.0, 15.0)}
 
 
+def _by_hand(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """A disarmed cluster leaves its services to its operator, who moves them."""
+    moves: list[Made] = [
+        ("move-by-hand", (chance.choice(list(services)), chance.choice(nodes)), {})
+        for _turn in range(3)
+    ]
+    return [("disarm", ("ignore",), {"for": chance.uniform(6.0, 12.0)}), *moves]
+
+
 def _shutdown(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
     what = chance.choice(("reboot", "reboot", "poweroff", "restart"))
     return "shutdown", (chance.choice(nodes), what), {}
@@ -348,6 +357,7 @@ KINDS: tuple[Maker, ...] = (
     _ask,
     _ask,
     _disarm,
+    _by_hand,
     _shutdown,
     _kill,
     _kill,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..manager.held import DISARMED
 from ..manager.jobs import Job, JobKind
+from ..manager.report import Mode
 from ..manager.state import ClusterState, Event, NodeState, ServiceState
 from .machine import Machine
 
@@ -76,6 +77,15 @@ class Rules:
         if job.kind is JobKind.START:
             self._placed_by_the_rules(machine, service_id)
 
+    def goes_on(self, machine: Machine, services: Iterable[str]) -> None:
+        """S3: what a node runs, *services*, is being stopped once its host lease is lost."""
+        age = machine.lease_age(self._world.now)
+        if age <= self._world.settings.lease_fails / machine.clock.rate + LEASE_SLACK:
+            return
+        for service_id in services:
+            if service_id in machine.active:
+                self.broken("S3", f"{machine.name} runs {service_id} on without its host lease")
+
     def begins(self, machine: Machine, job: Job) -> None:
         """S7: a command is carried out once; S13: with its reason on storage before."""
         if not job.uid:
@@ -104,6 +114,8 @@ class Rules:
                 self.broken("S10", f"{name} gives a command in global maintenance")
             if before.disarm == state.disarm == DISARMED:
                 self.broken("S10", f"{name} gives a command while the cluster is disarmed")
+        if before.disarm != state.disarm == DISARMED:
+            self._all_are_disarmed(name, before, state)
         if before.nodes is not state.nodes:
             for node, status in state.nodes.items():
                 last = before.nodes.get(node)
@@ -157,6 +169,19 @@ class Rules:
         if machine.on and (not boot or boot == machine.boot_id) and machine.active:
             what = ", ".join(sorted(machine.active))
             self.broken("S5", f"{by} takes {node} for dead, but it is up and runs {what}")
+
+    def _all_are_disarmed(self, by: str, before: ClusterState, state: ClusterState) -> None:
+        """S10: the cluster counts as disarmed once no node that can be heard does anything.
+
+        A node that is back in the same round has nothing yet that it could do.
+        """
+        for node, status in state.nodes.items():
+            report, last = self._world.storage.report(node), before.nodes.get(node)
+            was = last.state if last is not None else NodeState.UNKNOWN
+            if report is None or {was, status.state} != {NodeState.ONLINE}:
+                continue
+            if report.mode not in (Mode.DISARM, Mode.MAINTENANCE):
+                self.broken("S10", f"{by} takes the cluster for disarmed, but {node} is not")
 
     def _in_maintenance(self, state: ClusterState, begun: float) -> bool:
         """Return whether the cluster is held: on the whiteboard, or declared and not ended."""
