@@ -181,7 +181,7 @@ def _follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> N
         if service_id in round_.busy or service_id in round_.memory.doubtful:
             continue
         if status is None:
-            _untracked(round_, service_id, services.get(service_id))
+            _untracked(round_, service_id, services.get(service_id), up_to_date)
         elif status.node == node and status.state in HERE:
             if status.state is ServiceState.FREEZE and state.disarm_mode == IGNORE:
                 round_.drop(service_id)
@@ -253,11 +253,21 @@ def _obey_leave(
     round_.begin(Job(JobKind.STOP, definition, status.uid, timeout=status.stop_timeout))
 
 
-def _untracked(round_: LocalRound, service_id: str, wanted: Service | None) -> None:
-    """The manager does not speak of it: one that is to be ignored is left as it is."""
-    if wanted is not None and wanted.ignored:
-        round_.drop(service_id)
-        round_.runs_no_more(service_id)
+def _untracked(
+    round_: LocalRound, service_id: str, wanted: Service | None, up_to_date: bool
+) -> None:
+    """The manager does not speak of it: one that is to be ignored is left as it is.
+
+    One that was taken out of the configuration while nobody could stop it is stopped now.
+    """
+    if wanted is not None:
+        if wanted.ignored:
+            round_.drop(service_id)
+            round_.runs_no_more(service_id)
+    elif up_to_date and service_id in round_.report.running():
+        local = round_.report.services[service_id]
+        if local.state is not LocalState.BLOCKED:
+            round_.stop(local, Purpose.AWAY, "it is no longer declared")
 
 
 def _adopt(

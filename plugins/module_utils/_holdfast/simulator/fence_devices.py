@@ -60,7 +60,7 @@ class Fencing:
         """Switch a machine on; False if its device cannot."""
         device: Device = machine.device
         works = device.mode not in ("fails", "hangs", "lies", "wrong")
-        if device.with_node and machine.cut:
+        if device.stays_off or (device.with_node and machine.cut):
             works = False
         most = self._world.settings.power_on_works
         if works and most < 1.0:
