@@ -173,8 +173,11 @@ class Rules:
     def _all_are_disarmed(self, by: str, before: ClusterState, state: ClusterState) -> None:
         """S10: the cluster counts as disarmed once no node that can be heard does anything.
 
-        A node that is back in the same round has nothing yet that it could do.
+        A node that is back in the same round has nothing yet that it could do.  Whoever reads
+        what the storage had a while ago can only go by what all of them said then.
         """
+        if by in self._world.stale:
+            return
         for node, status in state.nodes.items():
             report, last = self._world.storage.report(node), before.nodes.get(node)
             was = last.state if last is not None else NodeState.UNKNOWN
