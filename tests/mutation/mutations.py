@@ -386,7 +386,6 @@ MUTATIONS = (
     Mutation("arm-without-looking", _changed(held, "_look_for_all", _nothing)),
     Mutation("disarm-at-once", _changed(held, "look_at_disarm", _disarms_at_once)),
     Mutation("place-services-on-any-node", _changed(choice, "unusable", _returns(""))),
-    Mutation("never-see-a-reboot", _changed(nodes, "_was_started_anew", _returns(False))),
     Mutation("go-on-when-shut-down", _changed(local_phase, "stops_all", _returns(False))),
 )
 """Each of them is to be found within a thousand runs."""

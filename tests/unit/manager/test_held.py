@@ -240,3 +240,11 @@ def test_a_service_that_blocks_its_nodes_shutdown_is_an_error_and_not_left_froze
     taken = step(state({"web": frozen}), seen(wanted(WEB), look))
     assert taken.state.services["web"].state is ServiceState.ERROR
     assert taken.state.services["web"].reason == "local reason"
+
+
+def test_a_fence_that_a_new_manager_begins_with_is_ended_before_all_is_disarmed() -> None:
+    fenced = {"n1": NodeStatus(NodeState.FENCE, boot="n1-boot1", fence_sent=999.0)}
+    silent = {"n1": node_seen("n1", heartbeat_age=9.0, answer=Answer.NO)}
+    asked = seen(wanted(WEB, disarm="ignore"), silent, fencing=frozenset({"n1"}))
+    taken = step(state({"web": started("n1")}, fenced), asked)
+    assert (taken.state.disarm, web(taken).state) == ("disarming", ServiceState.FENCE)

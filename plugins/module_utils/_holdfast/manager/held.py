@@ -34,6 +34,9 @@ FROZEN_FROM = frozenset(
         ServiceState.REQUEST_STOP,
     }
 )
+LOOKED_FOR = HELD | {ServiceState.PROBE, ServiceState.RECOVERY}
+"""States in which a service may run anywhere once it was left to its operator."""
+
 AWAY = (Mode.RESTART, Mode.SHUTDOWN, Mode.DISARM)
 
 
@@ -168,6 +171,7 @@ def _under_way(round_: Round) -> bool:
         status.state in MOVING
         or status.state in (ServiceState.FENCE, ServiceState.RECOVERY)
         or status.state is ServiceState.REQUEST_START
+        or _becomes_fenced(round_, status)
         for status in round_.state.services.values()
     )
 
@@ -196,7 +200,7 @@ def _all_disarmed(round_: Round) -> bool:
 def _look_for_all(round_: Round) -> None:
     """Look on all nodes for what may have been moved by hand, whatever was known of it before."""
     for service_id, status in sorted(round_.state.services.items()):
-        if status.state in HELD or status.state is ServiceState.PROBE:
+        if status.state in LOOKED_FOR:
             probing = replace(
                 status,
                 reason="asking where it runs after the cluster was disarmed",

@@ -138,6 +138,11 @@ class Report:
         return sorted(key for key, one in self.services.items() if one.state not in gone)
 
 
+def stays_up(report: Report) -> bool:
+    """Return whether a node that is shut down stays up, as a service there cannot be stopped."""
+    return any(one.state is LocalState.BLOCKED for one in report.services.values())
+
+
 @dataclass(frozen=True)
 class Sight:
     """What is shown of an LRM's record: far less than is in it, and read in less time."""

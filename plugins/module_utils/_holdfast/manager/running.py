@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from . import choice
 from .death import begin_failover
-from .report import LocalState, Mode, Report
+from .report import LocalState, Mode, Report, stays_up
 from .requests import MOVE, Request
 from .round import Round
 from .service import STARTED, Service
@@ -253,9 +253,10 @@ def _found_stopped(
 ) -> None:
     """It does not run any more though nobody stopped it: start it again, there if it may be.
 
-    On a node that is being shut down that is left until the node is gone, or back.
+    On a node that is being shut down that is left until the node is gone, or back, unless
+    something there keeps it from going down.
     """
-    if report.mode in (Mode.SHUTDOWN, Mode.RESTART):
+    if report.mode is Mode.RESTART or (report.mode is Mode.SHUTDOWN and not stays_up(report)):
         return
     reason = f"no longer runs on {status.node}: {text}"
     round_.say("lost", reason, service=service_id, node=status.node)

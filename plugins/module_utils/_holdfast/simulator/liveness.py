@@ -148,6 +148,10 @@ def _waits(state: ClusterState, service_id: str) -> bool:
     status = state.services.get(service_id)
     if status is None:
         return False
+    if status.state is ServiceState.FREEZE:
+        # Its node went away to come back, and says that it is waited for.
+        node = state.nodes.get(status.node or status.last_node, NodeStatus())
+        return node.state is NodeState.OFFLINE and bool(node.reason)
     if status.state is ServiceState.RECOVERY:
         # Its reason is its node's death at first; what it waits for is told in the history.
         waits = ("waiting", service_id, status.reason)
