@@ -380,3 +380,12 @@ def test_a_report_comes_back_from_its_record_whatever_a_newer_version_adds(local
     report = has(local_state, resolved=True, restarts=2, settled=True)
     document = {**report_document(report), "from the future": 1}
     assert report_from_document(document) == report
+
+
+def test_what_was_taken_out_of_the_configuration_unheard_is_stopped() -> None:
+    nothing = wanted()
+    taken = step(has(LocalState.RUNNING), NOTHING, look(wanted_=nothing))
+    assert jobs(taken) == [(JobKind.STOP, "web")]
+    # A configuration older than the manager's says nothing of that.
+    old = look(wanted_=replace(nothing, version=0))
+    assert not [kind for kind, _one in jobs(step(has(LocalState.RUNNING), NOTHING, old))]
