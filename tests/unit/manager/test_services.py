@@ -19,7 +19,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rule
     NodeRule,
     ServiceRule,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import LeaseSight
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    Answer,
+    FenceReport,
+    LeaseSight,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     Failover,
     NodeState,
@@ -474,3 +478,13 @@ def test_what_may_have_gone_over_is_looked_for_there_though_no_node_can_take_it(
     status = run(migrating_from_a_dead_node(), statuses=off, wanted_=asked).state.services["web"]
     assert (status.state, status.node) == (ServiceState.REQUEST_START, "n2")
     assert status.from_node == "n1"
+
+
+def test_a_dead_target_is_proved_dead_anew_for_what_may_have_come_there_since() -> None:
+    off = {node: NodeStatus(NodeState.OFF, boot=f"{node}-boot1") for node in ("n1", "n2")}
+    silent = node_seen("n2", heartbeat_age=60.0, answer=Answer.NO)
+    taken = run(migrating_from_a_dead_node(), statuses=off, nodes={"n2": silent})
+    assert taken.state.nodes["n2"].state is NodeState.FENCE
+    ended = FenceReport("n2", True, "off", sent=999.0, ended=1000.0)
+    proved = step(taken.state, seen(wanted(WEB), {"n2": silent}, fences=(ended,)))
+    assert (web(proved).state, web(proved).node) == (ServiceState.REQUEST_START, "n3")
