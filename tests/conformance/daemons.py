@@ -216,9 +216,11 @@ class ClusterDaemon:
             if not self.world.member(name):
                 continue
             machine = self.world.machines[name]
-            missing = [one for one in self.shared.state.probes if one not in report.found]
+            services = self.shared.state.services
+            asked = {services[one].probe(one): one for one in self.shared.state.probes}
+            missing = [probe for probe in asked if probe not in report.found]
             if missing:
-                found = {one: one in machine.running for one in missing}
+                found = {probe: asked[probe] in machine.running for probe in missing}
                 self.shared.reports[name] = replace(report, found={**report.found, **found})
                 answered = True
         return answered

@@ -22,16 +22,19 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     death,
     election,
     fencing,
+    held,
     hold,
     inactive,
     job_ends,
     local,
+    local_phase,
     nodes,
     running,
     services,
     verdict,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import Sight
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
     LocalRound,
     Memory,
@@ -45,11 +48,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     MOVING,
     NodeState,
+    ServiceState,
+    ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.verdict import (
     Judgement,
     Verdict,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,
 )
@@ -249,6 +255,61 @@ def _same_uid_again(original: Any, round_: Any, *more: Any) -> None:
     original(round_, *more)
 
 
+def _skips_the_probe(original: Any, round_: Any, service_id: str) -> None:
+    """What is newly declared is taken to run nowhere."""
+    wanted = round_.seen.wanted.services.get(service_id)
+    known = service_id in round_.state.services
+    if known or wanted is None or wanted.ignored or round_.state.disarm:
+        original(round_, service_id)
+        return
+    stopped = ServiceStatus(ServiceState.STOPPED, reason="declared", last_node=wanted.node)
+    round_.set_service(service_id, stopped)
+
+
+def _blocked_is_stopped(
+    original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
+) -> None:
+    result = report.results.get(status.uid)
+    if result is not None and result.outcome is Outcome.BLOCKED:
+        services._stop_ended(round_, service_id, status)
+        return
+    original(round_, service_id, status, wanted, report)
+
+
+def _starts_while_it_migrates(
+    original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
+) -> None:
+    if status.state is ServiceState.MIGRATE and status.uid not in round_.fresh:
+        services._left(round_, service_id, status, wanted)
+        return
+    original(round_, service_id, status, wanted, report)
+
+
+def _any_heartbeat_clears(original: Any, round_: Any, name: str, seen: Any, status: Any) -> None:
+    """A fence is called off by a heartbeat though it was sent, or asked for by a service."""
+    whole, round_.seen = round_.seen, replace(round_.seen, fencing=frozenset())
+    original(round_, name, seen, replace(status, demanded=False))
+    round_.seen = replace(round_.seen, fencing=whole.fencing)
+
+
+def _fences_its_own(original: Any, round_: Any, node: str, wanted: Any) -> bool:
+    return bool(wanted and wanted.fence_on_stop_failure and node in round_.seen.nodes)
+
+
+def _disarms_at_once(original: Any, round_: Any) -> None:
+    """Nobody is waited for."""
+    original(round_)
+    if round_.state.disarm == held.DISARMING:
+        round_.state = replace(round_.state, disarm=held.DISARMED)
+
+
+def _doubt_ends_as(sight: Sight) -> Callable[..., None]:
+    def change(original: Any, round_: Any, local_: Any, end: Any) -> None:
+        original(round_, local_, replace(end, sight=sight))
+
+    return change
+
+
 MUTATIONS = (
     Mutation("skip-the-proof", _changed(fencing, "order_fences", _dead_without_proof)),
     Mutation("count-every-fence-as-proof", _changed(fencing, "_fence_ended", _every_end_is_proof)),
@@ -298,5 +359,33 @@ MUTATIONS = (
     ),
     Mutation("never-switch-on-again", _changed(fencing, "switch_on_again", _nothing)),
     Mutation("leave-failed-services", _changed(running, "_failed", _nothing)),
+    Mutation("skip-the-probe", _changed(services, "_look_at", _skips_the_probe)),
+    Mutation("take-a-blocked-stop-for-one", _changed(services, "_active", _blocked_is_stopped)),
+    Mutation(
+        "start-the-target-while-the-source-runs",
+        _changed(services, "_active", _starts_while_it_migrates),
+    ),
+    Mutation(
+        "clear-a-fence-on-any-heartbeat", _changed(nodes, "_is_healthy", _any_heartbeat_clears)
+    ),
+    Mutation("fence-its-own-node", _changed(running, "may_demand_fence", _fences_its_own)),
+    Mutation(
+        "take-what-is-in-doubt-for-running",
+        _changed(job_ends, "_doubt_resolved", _doubt_ends_as(Sight.RUNNING)),
+    ),
+    Mutation(
+        "take-what-is-in-doubt-for-stopped",
+        _changed(job_ends, "_doubt_resolved", _doubt_ends_as(Sight.STOPPED)),
+    ),
+    Mutation("ignore-strict-rules", _changed(Wanted, "node_rule_for", _returns(None))),
+    Mutation("ignore-demands-for-a-fence", _changed(running, "_demand_fence", _nothing)),
+    Mutation("ignore-what-is-asked-for", _changed(running, "answer_request", _nothing)),
+    Mutation("leave-services-on-the-dead", _changed(death, "_lost_its_node", _nothing)),
+    Mutation("run-on-without-a-host-lease", _changed(local, "_stop_everything", _nothing)),
+    Mutation("leave-what-is-elsewhere", _changed(local, "_not_here", _nothing)),
+    Mutation("arm-without-looking", _changed(held, "_look_for_all", _nothing)),
+    Mutation("disarm-at-once", _changed(held, "look_at_disarm", _disarms_at_once)),
+    Mutation("place-services-on-any-node", _changed(choice, "unusable", _returns(""))),
+    Mutation("go-on-when-shut-down", _changed(local_phase, "stops_all", _returns(False))),
 )
 """Each of them is to be found within a thousand runs."""

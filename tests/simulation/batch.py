@@ -6,9 +6,9 @@ Use: tests/simulation/batch [--first-seed N] [--count N] [--seconds N] [--worker
 
 A run is decided by its seed alone, so that a batch is repeated by its first seed and count.
 Without --first-seed a fresh one is taken and printed.  With --seconds the batch ends after
-that time; the count that was reached is printed.  A run that breaks a rule is shrunk to a
-short scenario, which is printed with its trace and can be kept among tests/scenarios.
-Exit status 1 if a rule was broken.
+that time.  The command that repeats the batch, or a run that failed, is printed.  A run that
+breaks a rule is shrunk to a short scenario, which is printed with its trace and can be kept
+among tests/scenarios.  Exit status 1 if a rule was broken.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.ba
     Batch,
     run_batch,
 )
+
+REPEAT = "tests/simulation/batch --first-seed {} --count {}"
 
 PART = 250
 """Runs that a worker takes at a time."""
@@ -77,7 +79,8 @@ def main() -> int:
             for failure in done.failures:
                 failed += 1
                 trace = "\n".join(failure.trace[-150:])
-                sys.stdout.write(f"\nseed {failure.seed}: {failure.problem}\n\n")
+                sys.stdout.write(f"\nseed {failure.seed}: {failure.problem}\n")
+                sys.stdout.write(f"repeat it with {REPEAT.format(failure.seed, 1)}\n\n")
                 sys.stdout.write(f"{failure.scenario}\n{trace}\n")
                 sys.stdout.flush()
             if failed >= 5:
@@ -87,6 +90,7 @@ def main() -> int:
         f"{runs} runs from seed {first}, {failed} broke a rule; {simulated:.0f} simulated seconds"
         f" in {wall:.0f} s, {took / max(runs, 1) * 1000:.1f} ms of CPU a run,"
         f" {simulated / max(took, 1e-9):.0f} simulated seconds a CPU second\n"
+        f"repeat them with {REPEAT.format(first, runs)}\n"
     )
     return 1 if failed else 0
 

@@ -9,6 +9,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.choi
     better_place,
     choose,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
     NodeRule,
     ServiceRule,
@@ -82,6 +83,11 @@ def drained(*nodes):
         (
             {"db": started("n1", state=ServiceState.RECOVERY)},
             {"service_rules": pair("apart"), "node_rules": where({"n1": 9})},
+            "n1",
+        ),
+        (
+            {"db": started("n1", state=ServiceState.RECOVERY, target="n2")},
+            {"service_rules": pair("apart"), "node_rules": where({"n2": 9})},
             "n1",
         ),
         (
@@ -217,3 +223,10 @@ def test_what_is_kept_together_returns_from_a_maintenance_if_all_of_it_would(
     look = seen(wanted(WEB, DB, service_rules=pair("together")))
     found = better_place("web", state(services), look)
     assert (found.node if found is not None else None) == node
+
+
+def test_nothing_is_started_on_a_node_whose_lrm_is_about_to_be_started_anew() -> None:
+    away = node_seen("n1", report=report("n1", mode=Mode.RESTART))
+    chosen = choose("web", state({"web": STOPPED}), seen(wanted(WEB), {"n1": away}))
+    assert chosen.node == "n2"
+    assert "started anew" in chosen.rejected["n1"]

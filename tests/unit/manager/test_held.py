@@ -20,6 +20,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requ
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
     LeaseSight,
+    NodeSeen,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     NodeState,
@@ -140,7 +141,7 @@ def test_a_node_that_dies_while_all_is_disarmed_has_its_services_back_once_it_is
     before = state({"web": frozen}, fenced, disarm="disarmed", disarm_mode="freeze")
     dead = step(before, seen(wanted(WEB, disarm="freeze"), {"n1": DEAD}), rounds=3)
     assert web(dead).state is ServiceState.RECOVERY
-    assert dead.state.commands == before.commands
+    assert web(dead).uid == ""
     armed = step(dead.state, seen(wanted(WEB), {"n1": DEAD}))
     assert (web(armed).state, web(armed).node) == (ServiceState.REQUEST_START, "n2")
 
@@ -150,10 +151,16 @@ def test_a_service_that_was_moved_by_hand_while_disarmed_is_found() -> None:
     before = state({"web": frozen}, disarm="disarmed", disarm_mode="ignore")
     armed = step(before, seen(wanted(WEB)))
     assert web(armed).state is ServiceState.PROBE
-    found = {
-        node: node_seen(node, report=report(node, found={"web": node == "n3"})) for node in NODES
-    }
-    taken = step(armed.state, seen(wanted(WEB), found))
+
+    def answers(probe: str, there: str) -> dict[str, NodeSeen]:
+        return {
+            node: node_seen(node, report=report(node, found={probe: node == there}))
+            for node in NODES
+        }
+
+    earlier = step(armed.state, seen(wanted(WEB), answers("web", "n1")))
+    assert web(earlier).state is ServiceState.PROBE, "what was said before it was moved is old"
+    taken = step(armed.state, seen(wanted(WEB), answers(web(armed).uid, "n3")))
     assert (web(taken).state, web(taken).node) == (ServiceState.STARTED, "n3")
 
 
@@ -233,3 +240,11 @@ def test_a_service_that_blocks_its_nodes_shutdown_is_an_error_and_not_left_froze
     taken = step(state({"web": frozen}), seen(wanted(WEB), look))
     assert taken.state.services["web"].state is ServiceState.ERROR
     assert taken.state.services["web"].reason == "local reason"
+
+
+def test_a_fence_that_a_new_manager_begins_with_is_ended_before_all_is_disarmed() -> None:
+    fenced = {"n1": NodeStatus(NodeState.FENCE, boot="n1-boot1", fence_sent=999.0)}
+    silent = {"n1": node_seen("n1", heartbeat_age=9.0, answer=Answer.NO)}
+    asked = seen(wanted(WEB, disarm="ignore"), silent, fencing=frozenset({"n1"}))
+    taken = step(state({"web": started("n1")}, fenced), asked)
+    assert (taken.state.disarm, web(taken).state) == ("disarming", ServiceState.FENCE)

@@ -340,14 +340,18 @@ def test_what_the_manager_takes_to_run_here_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize(("sight", "found"), [(Sight.STOPPED, False), (Sight.PARTLY, True)])
-def test_a_probe_is_answered_and_what_runs_is_looked_at_again_later(sight, found) -> None:
-    asked = ServiceStatus(ServiceState.PROBE)
+@pytest.mark.parametrize(("uid", "probe"), [("", "web"), ("7.3", "7.3")])
+def test_a_probe_is_answered_and_what_runs_is_looked_at_again_later(
+    sight, found, uid, probe
+) -> None:
+    asked = ServiceStatus(ServiceState.PROBE, uid=uid)
     record = {"record": {"probes": ("web",)}}
     first = step(Report("n1", "n1-boot1"), NOTHING, look(asked, **record))
     assert jobs(first) == [(JobKind.PROBE, "web")]
-    ended = look(asked, ends=[end(JobKind.PROBE, sight=sight)], record={"probes": ("web",)})
+    ends = [JobEnd(first.jobs[0], sight=sight)]
+    ended = look(asked, ends=ends, record={"probes": ("web",)})
     taken = step(first.report, first.memory, ended)
-    assert taken.report.found == {"web": found}
+    assert taken.report.found == {probe: found}
     assert not taken.jobs
     later = look(asked, now=60.0, record={"probes": ("web",)})
     assert bool(step(taken.report, taken.memory, later).jobs) == found
@@ -376,3 +380,12 @@ def test_a_report_comes_back_from_its_record_whatever_a_newer_version_adds(local
     report = has(local_state, resolved=True, restarts=2, settled=True)
     document = {**report_document(report), "from the future": 1}
     assert report_from_document(document) == report
+
+
+def test_what_was_taken_out_of_the_configuration_unheard_is_stopped() -> None:
+    nothing = wanted()
+    taken = step(has(LocalState.RUNNING), NOTHING, look(wanted_=nothing))
+    assert jobs(taken) == [(JobKind.STOP, "web")]
+    # A configuration older than the manager's says nothing of that.
+    old = look(wanted_=replace(nothing, version=0))
+    assert not [kind for kind, _one in jobs(step(has(LocalState.RUNNING), NOTHING, old))]

@@ -12,6 +12,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.main
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    LocalService,
     LocalState,
     Mode,
     Outcome,
@@ -318,3 +319,33 @@ def test_a_manager_does_not_fence_its_own_node_for_a_service() -> None:
     assert (web(taken).state, web(taken).node) == (ServiceState.ERROR, "n3")
     other = step(replace(taken.state, manager="n1"), look)
     assert other.state.nodes["n3"].state is NodeState.FENCE
+
+
+def test_what_cannot_be_stopped_is_in_error_when_its_fence_is_called_off() -> None:
+    # The start that it owes its uid to went well, which is no word on its stop.
+    blocked = says("n1", Outcome.OK, LocalState.BLOCKED)
+    look = seen(wanted(CLINGING), {"n1": blocked})
+    demanded = step(state({"web": started("n1", CLINGING)}), look)
+    assert demanded.state.nodes["n1"].state is NodeState.FENCE
+    own = step(replace(demanded.state, manager="n1"), look, rounds=3)
+    assert own.state.nodes["n1"].state is NodeState.ONLINE
+    assert (web(own).state, web(own).node) == (ServiceState.ERROR, "n1")
+
+
+@pytest.mark.parametrize(
+    ("mode", "blocked", "expected"),
+    [
+        (Mode.SHUTDOWN, False, (ServiceState.STARTED, "n1")),
+        (Mode.SHUTDOWN, True, (ServiceState.REQUEST_START, "n2")),
+        (Mode.RESTART, True, (ServiceState.FREEZE, "n1")),
+    ],
+)
+def test_what_was_stopped_for_a_shutdown_goes_elsewhere_if_another_blocks_that(
+    mode, blocked, expected
+) -> None:
+    services = {"web": LocalService(WEB, LocalState.STOPPED, "7.1")}
+    if blocked:
+        services["db"] = LocalService(DB, LocalState.BLOCKED, "7.2")
+    there = node_seen("n1", report=report("n1", mode=mode, services=services))
+    taken = step(state({"web": started("n1", WEB)}), seen(wanted(WEB), {"n1": there}))
+    assert (web(taken).state, web(taken).node) == expected

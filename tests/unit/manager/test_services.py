@@ -19,7 +19,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rule
     NodeRule,
     ServiceRule,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import LeaseSight
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    Answer,
+    FenceReport,
+    LeaseSight,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     Failover,
     NodeState,
@@ -410,6 +414,14 @@ def test_to_forget_a_service_makes_an_older_record_count_as_older() -> None:
     assert taken.state.commands > before.commands, "a node refuses a record with fewer commands"
 
 
+def test_the_end_of_a_command_makes_an_older_record_count_as_older() -> None:
+    before = state({"web": started("n1", state=ServiceState.REQUEST_STOP)})
+    look = seen(wanted(replace(WEB, state="stopped")), {"n1": says("n1", Outcome.OK)})
+    taken = step(before, look)
+    assert (web(taken).state, web(taken).uid) == (ServiceState.STOPPED, "")
+    assert taken.state.commands > before.commands, "a node refuses a record with fewer commands"
+
+
 def test_what_migrated_to_a_node_is_stopped_there_before_it_starts_anew_elsewhere() -> None:
     coming = replace(STARTING, from_node="n2")
     taken = run(coming, says("n1", Outcome.REFUSED), wanted(NEW_WEB))
@@ -436,3 +448,43 @@ def test_a_service_that_failed_wherever_it_may_be_is_tried_once_more_without_goi
     taken = step(state({"web": failed, "mail": there}), seen(asked))
     assert kinds(taken.state).count("start") == 1
     assert taken.state.services["web"].state is ServiceState.REQUEST_START
+
+
+def migrating_from_a_dead_node(**changes):
+    return replace(
+        started("n1", state=ServiceState.RECOVERY, target="n2", uid="", reason="n1 is dead"),
+        **changes,
+    )
+
+
+@pytest.mark.parametrize("wanted_", [wanted(replace(WEB, state="stopped")), wanted()])
+def test_what_may_have_gone_over_before_its_node_died_is_stopped_on_its_target(wanted_) -> None:
+    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1")}
+    taken = run(migrating_from_a_dead_node(), statuses=off, wanted_=wanted_)
+    status = taken.state.services["web"]
+    assert (status.state, status.node) == (ServiceState.REQUEST_STOP, "n2")
+
+
+def test_what_may_have_gone_over_waits_for_others_without_forgetting_where_it_went() -> None:
+    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1")}
+    asked = wanted(replace(WEB, after=("db",)), replace(service("db"), state="stopped"))
+    taken = run(migrating_from_a_dead_node(), statuses=off, wanted_=asked)
+    assert taken.state.services["web"].target == "n2"
+
+
+def test_what_may_have_gone_over_is_looked_for_there_though_no_node_can_take_it() -> None:
+    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1")}
+    asked = wanted(WEB, node_rules={"home": NodeRule("home", ("web",), {"n1": 0}, strict=True)})
+    status = run(migrating_from_a_dead_node(), statuses=off, wanted_=asked).state.services["web"]
+    assert (status.state, status.node) == (ServiceState.REQUEST_START, "n2")
+    assert status.from_node == "n1"
+
+
+def test_a_dead_target_is_proved_dead_anew_for_what_may_have_come_there_since() -> None:
+    off = {node: NodeStatus(NodeState.OFF, boot=f"{node}-boot1") for node in ("n1", "n2")}
+    silent = node_seen("n2", heartbeat_age=60.0, answer=Answer.NO)
+    taken = run(migrating_from_a_dead_node(), statuses=off, nodes={"n2": silent})
+    assert taken.state.nodes["n2"].state is NodeState.FENCE
+    ended = FenceReport("n2", True, "off", sent=999.0, ended=1000.0)
+    proved = step(taken.state, seen(wanted(WEB), {"n2": silent}, fences=(ended,)))
+    assert (web(proved).state, web(proved).node) == (ServiceState.REQUEST_START, "n3")

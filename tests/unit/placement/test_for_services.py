@@ -41,6 +41,23 @@ def test_a_node_without_the_memory_is_refused_with_what_is_short():
     assert found.refused == {"c": "free memory: it needs 8193, there is 4096"}
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcd"), st.sampled_from([Needs(1024, 1), Needs(3000, 2)])),
+        max_size=12,
+    ),
+    st.sampled_from([Needs(1024, 1), Needs(2000, 9)]),
+)
+def test_a_node_is_ranked_the_same_whether_another_is_just_like_it_or_not(placed, needs):
+    nodes = dict.fromkeys("abcd", Room(8192, 4))
+    rows = {f"s{number}": row for number, row in enumerate(placed)}
+    together = rank_nodes(nodes, rows, "new", needs, "abcd")
+    for name in "abcd":
+        alone = rank_nodes(nodes, rows, "new", needs, name)
+        assert together.scores.get(name) == alone.scores.get(name)
+        assert together.refused.get(name) == alone.refused.get(name)
+
+
 def test_memory_in_use_counts_and_not_the_number_of_services_alone():
     placed = {"large": ("a", Needs(60000, 8)), "new": ("b", Needs(60000, 8))}
     found = rank_nodes(SIZED, placed, "new", Needs(2000, 1), "ab")

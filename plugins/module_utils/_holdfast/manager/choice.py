@@ -19,10 +19,6 @@ from .seen import Seen
 from .service import STARTED
 from .state import ACTIVE, ClusterState, NodeState, ServiceState, ServiceStatus
 
-SHOULD_LEAVE = "should leave "
-"""How the reason begins when a service cannot move although its place is wrong."""
-
-
 SHOWN = 8
 """A reason names at most so many nodes."""
 
@@ -31,11 +27,15 @@ FAILED_THERE = "its start failed there"
 
 @dataclass(frozen=True)
 class Choice:
-    """The node chosen, empty if none fits; *rejected* gives each other node's reason."""
+    """The node chosen, empty if none fits; *rejected* gives each other node's reason.
+
+    *leave* is why the service may not stay where it is, if no node can take it.
+    """
 
     node: str
     reason: str
     rejected: Mapping[str, str] = field(default_factory=dict)
+    leave: str = ""
 
 
 def choose(
@@ -100,7 +100,7 @@ def better_place(
         if choice.node == current:
             return None
         if not choice.node:
-            return Choice("", f"{SHOULD_LEAVE}{current} ({why}), but {choice.reason}")
+            return Choice("", cannot_leave(current, why, choice.reason), leave=why)
         return Choice(choice.node, f"{why}; {choice.reason}", choice.rejected)
     service = seen.wanted.services.get(service_id)
     if service is None or not service.failback:
@@ -120,6 +120,11 @@ def better_place(
     if rule is not None and _priority(rule, choice.node) > _priority(rule, current):
         return Choice(choice.node, f"rule {rule.name!r} prefers it", choice.rejected)
     return None
+
+
+def cannot_leave(node: str, why: str, reason: str) -> str:
+    """Return the reason of a service that may not stay on *node* and has nowhere to go."""
+    return f"should leave {node} ({why}), but {reason}"
 
 
 def refusal(service_id: str, node: str, state: ClusterState, seen: Seen) -> str:
@@ -160,6 +165,8 @@ def unusable(node: str, state: ClusterState, seen: Seen) -> str:
         return "it has lost its host lease"
     if report.mode is Mode.SHUTDOWN:
         return "it is being shut down"
+    if report.mode is Mode.RESTART:
+        return "it, or its LRM, is being started anew"
     return ""
 
 
@@ -264,9 +271,14 @@ def _partners_nodes(service_id: str, state: ClusterState, seen: Seen) -> dict[st
 
 
 def _will_be(status: ServiceStatus | None) -> str:
-    """Return the node on which a service is active, or to which it goes; empty if none."""
-    if status is None or status.state not in ACTIVE or status.state is ServiceState.RECOVERY:
+    """Return the node on which a service is active, or to which it goes; empty if none.
+
+    One whose node died in its live migration may be on its target already.
+    """
+    if status is None or status.state not in ACTIVE:
         return ""
+    if status.state is ServiceState.RECOVERY:
+        return status.target
     return status.target or status.node
 
 
@@ -283,7 +295,7 @@ def _apart_nodes(
         goes_to = _will_be(status)
         if status is not None and goes_to:
             nodes[goes_to] = partner
-            if leaving and status.node:
+            if leaving and status.node and status.state is not ServiceState.RECOVERY:
                 nodes[status.node] = partner
     return nodes
 

@@ -124,6 +124,7 @@ def _lost_its_node(round_: Round, service_id: str, name: str, proof: str) -> Non
             from_node="",
             stop_timeout=None,
             failed_nodes=(),
+            leave="",
             reason=f"its node {name} is dead: {proof}",
         ),
     )

@@ -34,6 +34,9 @@ FROZEN_FROM = frozenset(
         ServiceState.REQUEST_STOP,
     }
 )
+LOOKED_FOR = HELD | {ServiceState.PROBE, ServiceState.RECOVERY}
+"""States in which a service may run anywhere once it was left to its operator."""
+
 AWAY = (Mode.RESTART, Mode.SHUTDOWN, Mode.DISARM)
 
 
@@ -168,6 +171,7 @@ def _under_way(round_: Round) -> bool:
         status.state in MOVING
         or status.state in (ServiceState.FENCE, ServiceState.RECOVERY)
         or status.state is ServiceState.REQUEST_START
+        or _becomes_fenced(round_, status)
         for status in round_.state.services.values()
     )
 
@@ -179,7 +183,12 @@ def _freeze_all(round_: Round) -> None:
 
 
 def _all_disarmed(round_: Round) -> bool:
-    """Return whether every LRM that can be heard says so, and has seen this state at all."""
+    """Return whether every LRM that can be heard says so, and has seen this state at all.
+
+    A manager that does not hear its own node hears nobody.
+    """
+    if not online(round_, round_.state.manager):
+        return False
     for name, seen in round_.seen.nodes.items():
         if round_.node(name).state is NodeState.ONLINE:
             report = seen.report
@@ -189,15 +198,14 @@ def _all_disarmed(round_: Round) -> bool:
 
 
 def _look_for_all(round_: Round) -> None:
+    """Look on all nodes for what may have been moved by hand, whatever was known of it before."""
     for service_id, status in sorted(round_.state.services.items()):
-        if status.state in HELD:
+        if status.state in LOOKED_FOR:
             probing = replace(
                 status,
-                state=ServiceState.PROBE,
                 reason="asking where it runs after the cluster was disarmed",
                 node="",
                 target="",
-                uid="",
                 last_node=status.node or status.last_node,
             )
-            round_.set_service(service_id, probing)
+            round_.command(service_id, probing, ServiceState.PROBE)

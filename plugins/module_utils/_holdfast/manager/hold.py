@@ -91,7 +91,9 @@ def look_at_maintenance(round_: Round) -> None:
         round_.say("maintenance", f"global maintenance begins: {told(hold)}")
     elif before is not None and hold is None:
         round_.say("maintenance_ended", f"global maintenance ends, {why}; it was {told(before)}")
-    round_.seen = replace(round_.seen, wanted=wanted, held=_why_held(round_, hold))
+    held = _why_held(round_, hold)
+    if wanted is not round_.seen.wanted or held != round_.seen.held:
+        round_.seen = replace(round_.seen, wanted=wanted, held=held)
 
 
 def _compare_with_board(round_: Round, hold: Maintenance | None) -> bool | None:

@@ -18,12 +18,13 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
     if wanted is None:
         forget(round_, service_id)
         return
+    probe = status.probe(service_id)
     found: list[str] = []
     missing: list[str] = []
     for name, seen in sorted(round_.seen.nodes.items()):
         if _is_out_of_reach(round_, name, seen):
             continue
-        answer = seen.report.found.get(service_id) if seen.report is not None else None
+        answer = seen.report.found.get(probe) if seen.report is not None else None
         if answer is None:
             missing.append(name)
         elif answer:
@@ -52,7 +53,7 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
         round_.command(service_id, stopping, ServiceState.REQUEST_STOP)
     else:
         reason = "declared; it runs nowhere"
-        stopped = replace(status, state=ServiceState.STOPPED, reason=reason, before="")
+        stopped = replace(status, state=ServiceState.STOPPED, reason=reason, before="", uid="")
         round_.set_service(service_id, stopped)
 
 
@@ -79,6 +80,9 @@ def look_at_stopped(
     round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None
 ) -> None:
     """A service that surely runs nowhere: start it where it is best, if it is wanted."""
+    if _came_to_its_target(round_, status) and (wanted is None or wanted.state != STARTED):
+        _stop_on_its_target(round_, service_id, status)
+        return
     if wanted is None:
         forget(round_, service_id)
         return
@@ -93,6 +97,9 @@ def look_at_stopped(
         _wait(round_, service_id, status, reason)
         return
     reason = _wait_for(round_, status, wanted)
+    if reason and _came_to_its_target(round_, status):
+        _wait(round_, service_id, status, reason)
+        return
     if reason:
         # It is known to run nowhere, so that its node's failover need not wait for it.
         last = status.node or status.last_node
@@ -114,14 +121,15 @@ def look_at_stopped(
     chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, stay=stay)
     if not chosen.node and status.failed_nodes:
         chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, again=True)
-    if recovering and status.target and chosen.node:
-        # It was migrating: what runs on its target already must be found there.
+    if _came_to_its_target(round_, status):
+        # It was migrating: what runs on its target already must be found there, wherever
+        # else it could be, or could not.
         chosen = choice.Choice(status.target, "it was on its way there", chosen.rejected)
+        status = replace(status, from_node=status.node)
     if not chosen.node:
         reason = chosen.reason
-        if status.reason.startswith(choice.SHOULD_LEAVE):
-            # Not to be given back there again: this is what says so.
-            reason = f"{status.reason.partition(', but ')[0]}, but {reason}"
+        if status.leave:
+            reason = choice.cannot_leave(status.last_node, status.leave, reason)
         _wait(round_, service_id, status, reason)
         return
     reason = chosen.reason
@@ -159,7 +167,7 @@ def _starts_where_it_was(round_: Round, status: ServiceStatus) -> bool:
     node = status.last_node
     if round_.seen.wanted.policy.rebalance_on_start or node in status.failed_nodes:
         return False
-    if status.reason.startswith(choice.SHOULD_LEAVE) or not node:
+    if status.leave or not node:
         return False
     return not choice.unusable(node, round_.state, round_.seen)
 
@@ -210,6 +218,24 @@ def _wait_for(round_: Round, status: ServiceStatus, wanted: Service) -> str:
     if 0.0 < status.not_before - round_.seen.wall <= wanted.backoff_max:
         return f"failed {status.crashes} times in a row: waits before the next start"
     return ""
+
+
+def _came_to_its_target(round_: Round, status: ServiceStatus) -> bool:
+    """Return whether a service whose node died in a live migration may run on its target."""
+    recovering = status.state is ServiceState.RECOVERY
+    return recovering and bool(status.target) and status.target in round_.seen.nodes
+
+
+def _stop_on_its_target(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """It is not wanted any more; what may have gone over to its target is stopped there."""
+    reason = _may_run_on_its_target(round_, status)
+    if reason:
+        _wait(round_, service_id, status, reason)
+        return
+    reason = "may have come there when its node died, and is not wanted: stopped, to be sure"
+    there = replace(status, node=status.target, target="", last_node=status.target, reason=reason)
+    round_.command(service_id, there, ServiceState.REQUEST_STOP)
+    round_.say("stop", reason, service=service_id, node=there.node)
 
 
 def _may_run_on_its_target(round_: Round, status: ServiceStatus) -> str:

@@ -17,7 +17,8 @@ def note_end(round_: LocalRound, end: JobEnd) -> None:
     round_.busy.discard(service_id)
     local = round_.report.services.get(service_id)
     if end.job.kind is JobKind.PROBE and service_id not in round_.memory.doubtful:
-        found = {**round_.report.found, service_id: end.sight is not Sight.STOPPED}
+        probe = end.job.uid or service_id
+        found = {**round_.report.found, probe: end.sight is not Sight.STOPPED}
         round_.set(found=found)
     elif local is None:
         return

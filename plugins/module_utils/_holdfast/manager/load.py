@@ -21,7 +21,7 @@ from .seen import Figures, Seen
 from .state import ACTIVE, MOVING, ServiceState, ServiceStatus
 
 if TYPE_CHECKING:
-    from ..placement.for_services import Needs, Places
+    from ..placement.for_services import Needs, Places, Ranking
 
 NOTHING = (0.0, 0.0)
 
@@ -40,6 +40,7 @@ class Load:
     where: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _places: Places | None = None
     _most: tuple[float, float] | None = None
+    _last: tuple[tuple[str, frozenset[str]], frozenset[str], Ranking] | None = None
 
     @classmethod
     def of(cls, services: Mapping[str, ServiceStatus], seen: Seen) -> Load:
@@ -57,6 +58,7 @@ class Load:
         self, service_id: str, before: ServiceStatus | None, after: ServiceStatus | None
     ) -> None:
         """Take a service's change into account."""
+        self._last = None
         for status, sign in ((before, -1), (after, 1)):
             for node in places(status):
                 self.counts[node] = self.counts.get(node, 0) + sign
@@ -86,8 +88,8 @@ class Load:
         if self.figures is None:
             return sorted(count, key=lambda node: (count[node], node))
         if self.scored:
-            needs = self._needs(service_id)
-            best = self._model().rank(count, service_id, needs, here).nodes
+            ranking = self._rank(count, service_id, here)
+            best = [node for node in ranking.nodes if node in count]
             return [*best, *sorted(count.keys() - set(best))]
         own = self.figures.services.get(service_id, NOTHING)
         without = {node: self._shares(node, own, -1.0 if node in here else 0.0) for node in count}
@@ -114,12 +116,11 @@ class Load:
         if not self.scored:
             return {}
         names = list(candidates)
-        needs, here = self._needs(service_id), places(status)
-        refused = self._model().rank(names, service_id, needs, here).refused
+        refused = self._rank(names, service_id, places(status)).refused
         known = self.figures.nodes if self.figures is not None else {}
         return {
             **{name: "it does not say what it has" for name in names if name not in known},
-            **refused,
+            **{name: refused[name] for name in names if name in refused},
         }
 
     def weight(self, service_id: str) -> float:
@@ -135,6 +136,18 @@ class Load:
     def count(self, node: str, status: ServiceStatus | None) -> int:
         """Return how many services the node has beside the one with *status*."""
         return self.counts.get(node, 0) - (node in places(status))
+
+    def _rank(self, names: Iterable[str], service_id: str, here: Iterable[str]) -> Ranking:
+        """Return the ranking of at least *names*.
+
+        The last one is kept: who is refused is asked for first, then who of the rest is best.
+        """
+        wanted, who = frozenset(names), (service_id, frozenset(here))
+        if self._last is not None and self._last[0] == who and wanted <= self._last[1]:
+            return self._last[2]
+        ranking = self._model().rank(wanted, service_id, self._needs(service_id), here)
+        self._last = (who, wanted, ranking)
+        return ranking
 
     def _model(self) -> Places:
         """Return the allocator's model of all this, made when it is first asked for."""

@@ -181,7 +181,7 @@ def _follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> N
         if service_id in round_.busy or service_id in round_.memory.doubtful:
             continue
         if status is None:
-            _untracked(round_, service_id, services.get(service_id))
+            _untracked(round_, service_id, services.get(service_id), up_to_date)
         elif status.node == node and status.state in HERE:
             if status.state is ServiceState.FREEZE and state.disarm_mode == IGNORE:
                 round_.drop(service_id)
@@ -253,11 +253,21 @@ def _obey_leave(
     round_.begin(Job(JobKind.STOP, definition, status.uid, timeout=status.stop_timeout))
 
 
-def _untracked(round_: LocalRound, service_id: str, wanted: Service | None) -> None:
-    """The manager does not speak of it: one that is to be ignored is left as it is."""
-    if wanted is not None and wanted.ignored:
-        round_.drop(service_id)
-        round_.runs_no_more(service_id)
+def _untracked(
+    round_: LocalRound, service_id: str, wanted: Service | None, up_to_date: bool
+) -> None:
+    """The manager does not speak of it: one that is to be ignored is left as it is.
+
+    One that was taken out of the configuration while nobody could stop it is stopped now.
+    """
+    if wanted is not None:
+        if wanted.ignored:
+            round_.drop(service_id)
+            round_.runs_no_more(service_id)
+    elif up_to_date and service_id in round_.report.running():
+        local = round_.report.services[service_id]
+        if local.state is not LocalState.BLOCKED:
+            round_.stop(local, Purpose.AWAY, "it is no longer declared")
 
 
 def _adopt(
@@ -289,12 +299,15 @@ def _not_here(round_: LocalRound, service_id: str, status: ServiceStatus) -> Non
 
 def _prune(round_: LocalRound, state: ClusterState) -> None:
     """Forget the uids that the manager's record no longer names; it moved on from them."""
-    named = {*round_.report.results, *round_.report.accepted}
-    current = {status.uid for status in state.services.values() if status.uid in named}
-    results = {uid: one for uid, one in round_.report.results.items() if uid in current}
-    accepted = {uid: one for uid, one in round_.report.accepted.items() if uid in current}
-    found = {key: one for key, one in round_.report.found.items() if key in state.probes}
-    round_.set(results=results, accepted=accepted, found=found)
+    report = round_.report
+    if report.results or report.accepted or report.found:
+        named = {*report.results, *report.accepted}
+        current = {status.uid for status in state.services.values() if status.uid in named}
+        results = {uid: one for uid, one in report.results.items() if uid in current}
+        accepted = {uid: one for uid, one in report.accepted.items() if uid in current}
+        probes = {state.services[one].probe(one) for one in state.probes if one in state.services}
+        found = {key: one for key, one in report.found.items() if key in probes}
+        round_.set(results=results, accepted=accepted, found=found)
     for service_id, local in round_.report.services.items():
         gone = local.state in (LocalState.STOPPED, LocalState.FAILED)
         if gone and service_id not in state.services and service_id not in round_.busy:
@@ -310,16 +323,19 @@ def _answer_probes(
     the operator stops one of them.
     """
     for service_id in state.probes:
-        definition = services.get(service_id)
-        if definition is None or service_id in round_.memory.doubtful | round_.busy:
+        definition, status = services.get(service_id), state.services.get(service_id)
+        if definition is None or status is None:
             continue
+        if service_id in round_.memory.doubtful | round_.busy:
+            continue
+        probe = status.probe(service_id)
         local = round_.report.services.get(service_id)
         if local is not None and local.state is LocalState.RUNNING:
-            round_.set(found={**round_.report.found, service_id: True})
+            round_.set(found={**round_.report.found, probe: True})
             continue
-        found = round_.report.found.get(service_id)
+        found = round_.report.found.get(probe)
         if found is None or (found and round_.now >= round_.memory.probe_due.get(service_id, 0.0)):
-            round_.begin_probe(Job(JobKind.PROBE, definition))
+            round_.begin_probe(Job(JobKind.PROBE, definition, status.uid))
 
 
 def _monitor(round_: LocalRound) -> None:

@@ -49,11 +49,13 @@ def look_at_phase(
     round_.set(mode=mode)
     bound = _bound(round_, state)
     now = round_.now
-    if bound:
-        round_.memory = replace(round_.memory, idle_since=None)
-    elif round_.memory.idle_since is None:
-        round_.memory = replace(round_.memory, idle_since=now)
     since = round_.memory.idle_since
+    if bound:
+        since = None
+    elif since is None:
+        since = now
+    if since is not round_.memory.idle_since:
+        round_.memory = replace(round_.memory, idle_since=since)
     idle = since is not None and now - since >= round_.idle_after
     # What the manager is told first is done next, so that it has heard of it by then.
     phase = _next_phase(round_, state, said, bound, idle)

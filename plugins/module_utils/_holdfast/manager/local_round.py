@@ -46,8 +46,11 @@ class LocalRound:
 
     def set(self, **values: Any) -> None:
         """Change fields of the report, and leave it the same object if none differs."""
-        if any(getattr(self.report, key) != value for key, value in values.items()):
-            self.report = replace(self.report, **values)
+        report = self.report
+        for key, value in values.items():
+            if getattr(report, key) != value:
+                self.report = replace(report, **values)
+                return
 
     def put(self, local: LocalService) -> None:
         """Write a service's local state."""

@@ -84,6 +84,7 @@ def _look_at_dead(
     watchdog by then.  It is back once it has a host lease again and says that nothing runs.
     """
     if judgement.verdict is not Verdict.HEALTHY or seen.report is None:
+        _prove_anew(round_, name, status, judgement)
         return
     back = "back after a new start"
     if seen.report.boot == status.boot and status.power != SHUT_DOWN:
@@ -106,6 +107,26 @@ def _look_at_dead(
         ),
     )
     round_.say("online", back, node=name)
+
+
+def _prove_anew(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
+    """Prove a dead node dead once more for what may have come there since.
+
+    It may have been switched on, and a service have gone over before its source died.
+    """
+    services = round_.state.services_on(name)
+    if not services or _hands_off(round_, status):
+        return
+    if judgement.verdict is Verdict.LEFT:
+        declare_dead(round_, name, judgement.reason, power=SHUT_DOWN)
+    elif judgement.verdict is Verdict.DEAD:
+        declare_dead(round_, name, judgement.reason)
+        round_.set_node(name, replace(round_.node(name), expired=True))
+    elif judgement.verdict is Verdict.FENCE:
+        reason = f"{', '.join(services)} may have come there since it was proved dead"
+        again = replace(status, state=NodeState.FENCE, reason=reason, attempt=0, retry_after=0.0)
+        round_.set_node(name, again)
+        round_.say("fence", f"{reason}; to be fenced to be sure", node=name)
 
 
 def _contradicts(round_: Round, name: str, status: NodeStatus) -> None:

@@ -109,8 +109,9 @@ class Report:
     *mode* and *phase* are the LRM's own; *boot* changes when the node was started
     anew; *epoch* and *commands* are the highest that were seen in the manager's
     record, older ones are refused; *accepted* maps each command uid that was begun
-    to its service; *found* answers the manager's probes with whether the service
-    runs here.  *room* is what the node has of CPUs and MiB of memory, if it is known.
+    to its service; *found* answers the manager's probes, each under its ``probe``, with
+    whether the service runs here.  *room* is what the node has of CPUs and MiB of memory,
+    if it is known.
     """
 
     node: str = ""
@@ -135,6 +136,11 @@ class Report:
         """Return the ids of the services that run here, or may."""
         gone = (LocalState.STOPPED, LocalState.FAILED)
         return sorted(key for key, one in self.services.items() if one.state not in gone)
+
+
+def stays_up(report: Report) -> bool:
+    """Return whether a node that is shut down stays up, as a service there cannot be stopped."""
+    return any(one.state is LocalState.BLOCKED for one in report.services.values())
 
 
 @dataclass(frozen=True)

@@ -93,19 +93,21 @@ class Round:
         self.state = self.state.with_node(name, status)
 
     def set_service(self, service_id: str, status: ServiceStatus) -> None:
-        """Write a service's status, with a new ``since`` if its state changed."""
+        """Write a service's status, with a new ``since`` if its state changed.
+
+        That a command is over counts as one: a node forgets it then, and must not take up an
+        older record, read late, in which it was still to be done.
+        """
         before = self.state.services.get(service_id)
         if before is None or status.state is not before.state:
             status = replace(status, since=self.seen.wall)
+        if before is not None and before.uid and not status.uid:
+            self.state = replace(self.state, commands=self.state.commands + 1)
         self._own_services()[service_id] = status
         self._note(service_id, before, status)
 
     def forget_service(self, service_id: str) -> None:
-        """Drop a service from the record.
-
-        It counts as a command: a node forgets what it did with the service, and must not take
-        up an older record, read late, in which that was still to be done.
-        """
+        """Drop a service from the record, which counts as a command in the same way."""
         self.state = replace(self.state, commands=self.state.commands + 1)
         before = self._own_services().pop(service_id)
         self._note(service_id, before, None)
@@ -116,7 +118,7 @@ class Round:
         self.state = replace(self.state, commands=number)
         uid = f"{self.state.epoch}.{number}"
         self.fresh.add(uid)
-        self.set_service(service_id, replace(status, state=state, uid=uid))
+        self.set_service(service_id, replace(status, state=state, uid=uid, leave=""))
 
     def say(
         self,

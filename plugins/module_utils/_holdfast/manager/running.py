@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from . import choice
 from .death import begin_failover
-from .report import LocalState, Mode, Report
+from .report import LocalState, Mode, Report, stays_up
 from .requests import MOVE, Request
 from .round import Round
 from .service import STARTED, Service
@@ -110,7 +110,7 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
     """
     wanted = round_.seen.wanted.services.get(service_id)
     failed = (*status.failed_nodes, status.node)
-    status = replace(status, failed_nodes=failed)
+    status = replace(status, failed_nodes=failed, leave="")
     if wanted is None or len(failed) > wanted.max_relocate:
         where = ", ".join(dict.fromkeys(failed))
         reason = f"{text}; tried on {where}: mend it, then declare it stopped and started again"
@@ -204,12 +204,14 @@ def _demand_fence(round_: Round, service_id: str, status: ServiceStatus, text: s
     round_.state = round_.state.with_failover(failover)
     round_.set_node(status.node, fenced)
     round_.say("fence", reason, node=status.node)
+    # If the fence is called off it is in error: the result of its last command may be a good one.
     blocked = replace(
         status,
         state=ServiceState.FENCE,
-        before=ServiceState.REQUEST_STOP.value,
+        before=ServiceState.ERROR.value,
         target="",
-        reason=reason,
+        last_node=status.node,
+        reason=text,
     )
     round_.set_service(service_id, blocked)
 
@@ -251,9 +253,10 @@ def _found_stopped(
 ) -> None:
     """It does not run any more though nobody stopped it: start it again, there if it may be.
 
-    On a node that is being shut down that is left until the node is gone, or back.
+    On a node that is being shut down that is left until the node is gone, or back, unless
+    something there keeps it from going down.
     """
-    if report.mode in (Mode.SHUTDOWN, Mode.RESTART):
+    if report.mode is Mode.RESTART or (report.mode is Mode.SHUTDOWN and not stays_up(report)):
         return
     reason = f"no longer runs on {status.node}: {text}"
     round_.say("lost", reason, service=service_id, node=status.node)
@@ -270,6 +273,7 @@ def _found_stopped(
         uid="",
         last_node=status.node,
         reason=reason,
+        leave="",
     )
     round_.set_service(service_id, stopped)
 
@@ -292,8 +296,9 @@ def _keep_well(
     better = choice.better_place(service_id, round_.state, round_.seen, round_.load)
     if better is None:
         well = status
-        if status.reason.startswith(choice.SHOULD_LEAVE):
-            well = replace(well, reason=f"{status.node} is the right node for it again")
+        if status.leave:
+            right = f"{status.node} is the right node for it again"
+            well = replace(well, reason=right, leave="")
         if status.maintenance_node == status.node:
             well = replace(well, maintenance_node="")
         if well is not status:
@@ -301,7 +306,8 @@ def _keep_well(
         return
     if not better.node:
         if better.reason != status.reason:
-            round_.set_service(service_id, replace(status, reason=better.reason))
+            blocked = replace(status, reason=better.reason, leave=better.leave)
+            round_.set_service(service_id, blocked)
             round_.say("blocked", better.reason, service=service_id, node=status.node)
         return
     move(round_, service_id, status, wanted, better)
@@ -315,7 +321,7 @@ def _may_move(round_: Round, service_id: str, status: ServiceStatus) -> bool:
         return False
     return bool(
         status.maintenance_node
-        or status.reason.startswith(choice.SHOULD_LEAVE)
+        or status.leave
         or wanted.node_rule_for(service_id) is not None
         or wanted.partners(service_id, "apart")
         or wanted.partners(service_id, "together")

@@ -108,7 +108,8 @@ class ServiceStatus:
     *from_node* the node from which it is migrating in.  *crashes* counts failures while it
     ran that followed each other closely, and it is not started before *not_before*
     (seconds since 1970).  *no_live*: its last live migration failed, so that the
-    next move stops it.
+    next move stops it.  *leave* is why it may not be where it is, or was, though no other
+    node can take it.
     """
 
     state: ServiceState
@@ -129,6 +130,14 @@ class ServiceStatus:
     crashes: int = 0
     not_before: float = 0.0
     no_live: bool = False
+    leave: str = ""
+
+    def probe(self, service_id: str) -> str:
+        """Return under what a node answers whether the service runs there.
+
+        One that is looked for again has a number, so that no earlier answer is taken for it.
+        """
+        return self.uid or service_id
 
     @property
     def underlying(self) -> ServiceState:

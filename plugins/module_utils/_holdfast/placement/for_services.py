@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 from .admission import primary_failure, with_primary, without_primary
 from .assembly import Assembly, new_node
@@ -23,6 +23,8 @@ PLENTY = 1 << 40
 """MiB, or cores, of a node whose size counts nowhere."""
 
 TEMPLATE = "sharedfile"
+
+Shape = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -118,15 +120,25 @@ class Places:
         score = self._current_score()
         scores: dict[str, float] = {}
         refused: dict[str, str] = {}
+        alike: dict[Shape, Union[float, str]] = {}
         for name in sorted(set(candidates) & self._nodes.keys()):
-            changes = [change for other, change in leaving.items() if other != name]
             node = self._nodes[name]
-            if name not in left:
+            if name in left:
+                changes = [change for other, change in leaving.items() if other != name]
+                scores[name] = score.value_with(changes)
+                continue
+            shape = _shape(node)
+            if shape not in alike:
                 if primary_failure(node, instance, False) is not None:
-                    refused[name] = _shortage(primary_limits(node, instance, False))
-                    continue
-                changes.append((node, with_primary(node, instance)))
-            scores[name] = score.value_with(changes)
+                    alike[shape] = _shortage(primary_limits(node, instance, False))
+                else:
+                    comes = (node, with_primary(node, instance))
+                    alike[shape] = score.value_with([*leaving.values(), comes])
+            worth = alike[shape]
+            if isinstance(worth, str):
+                refused[name] = worth
+            else:
+                scores[name] = worth
         best = sorted(scores, key=lambda name: (round(scores[name], 9), name))
         return Ranking(tuple(best), scores, refused)
 
@@ -158,6 +170,20 @@ class Places:
         if self._score is None:
             self._score = Score(self._nodes.values())
         return self._score
+
+
+def _shape(node: Node) -> Shape:
+    """Return all that makes a difference between two nodes of ``Places``, but for their names."""
+    return (
+        node.total_memory,
+        node.unallocated,
+        node.free_memory_forth,
+        node.total_cpus,
+        node.used_cpus,
+        node.used_cpus_forth,
+        len(node.primaries),
+        node.short,
+    )
 
 
 def _node(name: str, memory: int, free: int, cpus: int) -> Any:

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import InputError
+from ..manager.held import DISARMED
 from ..manager.maintenance import Maintenance
 from ..manager.requests import MOVE, STOP, Request
 from ..manager.service import STARTED, STOPPED
-from ..manager.wanted import Wanted
+from ..manager.state import NodeState
+from ..manager.wanted import IGNORE, Wanted
 from .agents import ANY, AgentFault
 from .daemon import ACTING, AFTER, BEFORE, PAUSED, TORN
 from .fleet import Blow, Fleet
@@ -64,6 +66,8 @@ def _power_off(fleet: Fleet, words: Sequence[str], options: Options) -> None:
 
 
 def _cut(fleet: Fleet, machine: Machine, options: Options) -> None:
+    if not fleet.strikes:
+        return
     machine.cut = True
     fleet.world.power_off(machine, "its power is cut")
     if "for" in options:
@@ -488,6 +492,30 @@ def _run_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     fleet.world.rules.activated(words[0])
 
 
+def _move_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """Somebody moves a service while the cluster is disarmed and leaves services to them.
+
+    It goes to a node that the status shows as online.
+    """
+    world, service_id = fleet.world, words[0]
+    target = _machines(fleet, words[1])[0]
+    record, there = world.storage.manager_record(), world.where(service_id)
+    if record is None or (record.disarm, record.disarm_mode) != (DISARMED, IGNORE):
+        return
+    status = record.nodes.get(target.name)
+    if status is None or status.state is not NodeState.ONLINE:
+        return
+    if not all(one.awake for one in (target, *there)):
+        return
+    for machine in there:
+        with world.changing(machine):
+            del machine.active[service_id]
+    with world.changing(target):
+        target.active[service_id] = "running"
+    world.say(f"{service_id} is moved to {target.name} by hand")
+    world.rules.activated(service_id)
+
+
 ACTIONS: Mapping[str, Verb] = {
     "power-off": Verb(_power_off, (1, 1), ("for", "after")),
     "power-on": Verb(_power_on, (1, 1)),
@@ -531,5 +559,6 @@ ACTIONS: Mapping[str, Verb] = {
     "stop-within": Verb(_stop_within, (2, 2)),
     "shutdown": Verb(_shutdown, (2, 2)),
     "run-by-hand": Verb(_run_by_hand, (2, 2)),
+    "move-by-hand": Verb(_move_by_hand, (2, 2)),
 }
 """All actions but ``service``, ``rule`` and ``policy``, which declare: see ``play.py``."""

@@ -58,6 +58,7 @@ class Agents:
         self._world = world
         self.faults: list[AgentFault] = []
         self.usual: dict[str, float] = {}
+        self._migrating: set[str] = set()
 
     def wrong(self, machine: Machine, service_id: str, action: str) -> AgentFault | None:
         """Return what goes wrong with this call, if anything does; a chance is drawn."""
@@ -87,6 +88,7 @@ class Agents:
             world.say(f"{machine.name} {job.kind.value}s {service_id}{where} {job.uid}".rstrip())
             if job.kind is JobKind.MIGRATE:
                 world.rules.begins(machine, job)
+                self._migrating.add(job.uid)
         fault = self._fault_of(machine, job)
         took = self._takes(machine, job, fault)
         if job.kind in (JobKind.START, JobKind.RESTART) and not job.other:
@@ -143,6 +145,8 @@ class Agents:
     def _go_over(self, machine: Machine, job: Job) -> None:
         """Let a service go over to another machine in an instant, if both let it."""
         service_id, target = job.service.id, self._world.machines[job.other]
+        if job.uid not in self._migrating:
+            return
         if machine.active.get(service_id) != "running" or not target.awake:
             return
         if not (machine.network and target.network):
@@ -154,6 +158,7 @@ class Agents:
         self, machine: Machine, job: Job, fault: AgentFault | None, took: float, done: Done
     ) -> None:
         machine.starting.discard(job.service.id)
+        self._migrating.discard(job.uid)
         done(self._carry_out(machine, job, fault, took))
 
     def _carry_out(

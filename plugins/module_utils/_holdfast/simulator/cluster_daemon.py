@@ -347,7 +347,7 @@ class ClusterDaemon(Daemon):
             self._ended.append((report, sent, now))
             self.wake()
 
-        self.fleet.devices.off(self.world.machines[node], self.machine.name, done)
+        self.fleet.devices.off(self.world.machines[node], self.machine.name, self._begun, done)
 
     def _free_lease(self, fence: FenceReport) -> None:
         """Set the host lease of a node that is proved off free; never that of one that is on."""

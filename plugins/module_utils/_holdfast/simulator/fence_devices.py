@@ -27,13 +27,14 @@ class Fencing:
         self._world = world
         self.sent: dict[str, int] = {}
 
-    def off(self, machine: Machine, by: str, done: Answer) -> None:
+    def off(self, machine: Machine, by: str, begun: float, done: Answer) -> None:
         """Let a machine's device switch it off, as well as it does at the moment.
 
-        *done* hears whether it is proved to be off, later; never if it takes too long.
+        It was decided in a round that was *begun* then.  *done* hears whether it is proved to
+        be off, later; never if it takes too long.
         """
         world, device = self._world, machine.device
-        world.rules.fences(by, machine.name)
+        world.rules.fences(by, machine.name, begun)
         self.sent[machine.name] = self.sent.get(machine.name, 0) + 1
         mode = device.mode
         if device.with_node and not machine.on:
@@ -59,7 +60,7 @@ class Fencing:
         """Switch a machine on; False if its device cannot."""
         device: Device = machine.device
         works = device.mode not in ("fails", "hangs", "lies", "wrong")
-        if device.with_node and machine.cut:
+        if device.stays_off or (device.with_node and machine.cut):
             works = False
         most = self._world.settings.power_on_works
         if works and most < 1.0:

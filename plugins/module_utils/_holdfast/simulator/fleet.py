@@ -61,6 +61,7 @@ class Fleet:
         self.crms: dict[str, ClusterDaemon] = {}
         self.stale: dict[str, StaleView] = {}
         self._blows: dict[tuple[str, str], list[Blow]] = {}
+        self.strikes = True
         self.world.before_change = self._before_change
         self.world.after_change = self._after_change
         self.world.on_machine_gone = self._machine_gone
@@ -113,8 +114,9 @@ class Fleet:
         self._blows.setdefault((kind, name), []).append(blow)
 
     def strike_no_more(self) -> None:
-        """Take back what was to strike daemons."""
+        """Take back what was to strike daemons and machines."""
         self._blows.clear()
+        self.strikes = False
 
     def blow(self, kind: str, name: str, stage: str = "") -> Blow | None:
         """Return what strikes a daemon at this write; with *stage* ``acting`` at its acts."""

@@ -18,12 +18,12 @@ from ..manager.state import (
     NodeState,
     NodeStatus,
     ServiceState,
-    ServiceStatus,
     state_document,
     state_from_document,
 )
 from .actions import thaw
 from .fleet import Fleet
+from .local_daemon import LocalDaemon
 from .machine import Device
 from .play import Outcome, Play
 from .rules import Violation
@@ -33,6 +33,9 @@ WELL_WITHIN = 240.0
 """Seconds within which all must be well again: a fence given up for a while is tried after 60 s."""
 
 SETTLES = 180.0
+BROKEN_EACH = 12
+"""Of so many seeds one has a machine that lost its power for good."""
+
 QUIET = 15.0
 """Once all is well and settled for so long, so long nothing may be written or done."""
 
@@ -48,7 +51,7 @@ def play_and_get_well(scenario: Scenario, *, every_round: bool = False) -> Outco
         return outcome
     fleet = game.fleet
     try:
-        mend(fleet)
+        mend(fleet, with_all=scenario.seed % BROKEN_EACH != 0)
         problems = _wait_until_well(fleet)
         if not problems:
             problems = _look_for_unrest(fleet)
@@ -57,9 +60,15 @@ def play_and_get_well(scenario: Scenario, *, every_round: bool = False) -> Outco
     return game.outcome("; ".join(problems), "liveness" if problems else "")
 
 
-def mend(fleet: Fleet) -> None:
-    """End all faults; machines whose power was cut get it back, what was asked for remains."""
+def mend(fleet: Fleet, *, with_all: bool = True) -> None:
+    """End all faults; machines whose power was cut get it back, what was asked for remains.
+
+    Unless it is to go on *with_all*, one of them stays off, and what ran there has to run
+    elsewhere.
+    """
     world = fleet.world
+    cut = [one.name for one in world.machines.values() if one.cut and not one.left]
+    broken = "" if with_all or not cut else cut[0]
     world.say("all faults end")
     world.write_fails.clear()
     world.killed_between = 0.0
@@ -72,9 +81,9 @@ def mend(fleet: Fleet) -> None:
             machine.reads = machine.writes = machine.network = True
             machine.slow = machine.watchdog_late = machine.clock.offset = 0.0
             machine.cut_from.clear()
-            machine.device = Device()
+            machine.device = Device(stays_off=machine.name == broken)
             thaw(fleet, machine, machine.boot)
-            if machine.cut:
+            if machine.cut and machine.name != broken:
                 world.power_on(machine)
     fleet.set_board("")
     wanted = world.storage.wanted
@@ -100,8 +109,8 @@ def what_is_not_well(fleet: Fleet) -> list[str]:
         return ["there is no manager (L1)"]
     state, wanted = manager.state, fleet.world.storage.wanted
     problems = []
-    for service_id, service in sorted(wanted.services.items()):
-        why = _service_trouble(fleet, service, state.services.get(service_id))
+    for _service_id, service in sorted(wanted.services.items()):
+        why = _service_trouble(fleet, state, service)
         if why:
             problems.append(why)
     for service_id in sorted(set(state.services) - set(wanted.services)):
@@ -109,25 +118,55 @@ def what_is_not_well(fleet: Fleet) -> list[str]:
             problems.append(f"{service_id} is not forgotten (L2)")
     for name, machine in fleet.world.machines.items():
         node = state.nodes.get(name, NodeStatus())
-        if node.power in LEFT_ALONE:
+        if node.power in LEFT_ALONE or (machine.device.stays_off and not machine.on):
             continue
+        if _goes_down(fleet, name, state):
+            problems.append(f"{name} is being shut down (L7)")
         if not machine.on:
             problems.append(f"{name} is not up (L5)")
         elif node.state is not NodeState.ONLINE:
             problems.append(f"{name} is {node.state.value}: {node.reason} (L5)")
     problems += [
-        f"the failover of {one.node} is open" for one in state.failovers if not one.finished
+        f"the failover of {one.node} is open"
+        for one in state.failovers
+        if not one.finished and not any(_waits(state, key) for key in one.services)
     ]
     return problems
 
 
-def _service_trouble(fleet: Fleet, service: Service, status: ServiceStatus | None) -> str:
+def _goes_down(fleet: Fleet, name: str, state: ClusterState) -> bool:
+    """Return whether a node is being shut down, with nothing there that keeps it from it."""
+    daemon = fleet.daemon("lrm", name)
+    if not isinstance(daemon, LocalDaemon) or not daemon.alive or not daemon.shutdown:
+        return False
+    here = (state.services[one] for one in state.services_named(name))
+    return all(one.state is not ServiceState.ERROR for one in here)
+
+
+def _waits(state: ClusterState, service_id: str) -> bool:
+    """Return whether it is stated why a service does not run."""
+    status = state.services.get(service_id)
+    if status is None:
+        return False
+    if status.state is ServiceState.FREEZE:
+        # Its node went away to come back, and says that it is waited for.
+        node = state.nodes.get(status.node or status.last_node, NodeStatus())
+        return node.state is NodeState.OFFLINE and bool(node.reason)
+    if status.state is ServiceState.RECOVERY:
+        # Its reason is its node's death at first; what it waits for is told in the history.
+        waits = ("waiting", service_id, status.reason)
+        return any((one.kind, one.service, one.text) == waits for one in state.events)
+    return status.state in (ServiceState.ERROR, ServiceState.STOPPED) and bool(status.reason)
+
+
+def _service_trouble(fleet: Fleet, state: ClusterState, service: Service) -> str:
+    status = state.services.get(service.id)
     where = [one.name for one in fleet.world.where(service.id)]
     if status is None:
         return f"{service.id} is not known to the manager (L2)"
     started = service.state == STARTED
     if status.state is ServiceState.ERROR or (started and not where):
-        waits = status.state in (ServiceState.ERROR, ServiceState.STOPPED) and status.reason
+        waits = _waits(state, service.id)
         return "" if waits else f"{service.id} does not run: {status} (L2)"
     if started and (status.state is not ServiceState.STARTED or where != [status.node]):
         return f"{service.id} runs on {where}, but: {status} (L2)"
@@ -141,9 +180,11 @@ def _wait_until_well(fleet: Fleet) -> list[str]:
     until = timeline.now + WELL_WITHIN
     problems: list[str] = []
     while timeline.now < until:
-        for machine in fleet.world.machines.values():
-            if machine.cut:
-                # It was shut down by its operator, who switches it on again.
+        machines = list(fleet.world.machines.values())
+        nobody = not any(one.on for one in machines)
+        for machine in machines:
+            if nobody or (machine.cut and machine.left and not machine.device.stays_off):
+                # Its operator shut it down, or nobody is left to switch it on.
                 fleet.world.power_on(machine)
         timeline.run_until(timeline.now + 5.0)
         problems = what_is_not_well(fleet)
@@ -178,4 +219,7 @@ def _look_for_unrest(fleet: Fleet) -> list[str]:
             kept = (set(report.accepted) | set(report.results)) - current
             if kept:
                 problems.append(f"the report of {name} keeps {', '.join(sorted(kept))}")
+            left = set(report.services) - set(state.services_named(name))
+            if left:
+                problems.append(f"{name} still has {', '.join(sorted(left))} (L2)")
     return problems

@@ -206,7 +206,10 @@ class LocalDaemon(Daemon):
         With that the watchdog is disarmed; a cluster without watchdogs has nothing to disarm.
         """
         machine = self.machine
-        if not trouble or machine.given_up or not self.world.settings.watchdogs:
+        if not trouble:
+            return
+        self.world.rules.goes_on(machine, self._runs_on())
+        if machine.given_up or not self.world.settings.watchdogs:
             return
         if machine.freed or self.report.running() or self.busy or not self.alive:
             return
@@ -214,6 +217,15 @@ class LocalDaemon(Daemon):
             machine.given_up = True
         self.world.say(f"{machine.name} lost its host lease and runs nothing: watchdog disarmed")
         self.world.later(JOIN_AGAIN, self._join, machine.boot)
+
+    def _runs_on(self) -> list[str]:
+        """Return the services that are taken to run well, and of which no stop is under way."""
+        services = self.report.services.items()
+        return [
+            service_id
+            for service_id, one in services
+            if one.state is LocalState.RUNNING and service_id not in self.busy
+        ]
 
     def _join(self, boot: int) -> None:
         machine = self.machine

@@ -39,12 +39,14 @@ class Device:
     a failure); ``hangs`` (no answer until its timeout); ``lies`` (does nothing and says
     off); ``wrong`` (switches *other* off and says off); ``back`` (does it, and the machine
     comes back by itself).  *with_node*: it has no power when its node has none.
+    *stays_off*: its node never comes up again, whatever is asked of it.
     """
 
     mode: str = "works"
     seconds: float = 0.0
     other: str = ""
     with_node: bool = False
+    stays_off: bool = False
 
 
 @dataclass(eq=False)

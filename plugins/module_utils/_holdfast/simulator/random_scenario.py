@@ -285,6 +285,16 @@ def _source_dies(
     ]
 
 
+def _manager_follows(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
+) -> list[Made]:
+    """A node hangs, and soon after it the manager dies that has to do with it, or its CRM."""
+    after: Made = ("kill", ("crm", "manager"), {"for": chance.uniform(1.0, 8.0)})
+    if chance.random() < 0.3:
+        after = ("power-off", ("manager",), {})
+    return [("freeze", (chance.choice(nodes),), {"for": 30.0}), after, after, after]
+
+
 def _many_die(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
     """All nodes but one or two die within moments, and fencing them takes a while."""
     dying = chance.sample(list(nodes), len(nodes) - chance.choice((1, 1, 2)))
@@ -314,6 +324,15 @@ def _disarm(chance: random.Random, nodes: Sequence[str], services: Sequence[str]
     return "disarm", (chance.choice(DISARM_MODES),), {"for": chance.uniform(1.0, 15.0)}
 
 
+def _by_hand(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """A disarmed cluster leaves its services to its operator, who moves them."""
+    moves: list[Made] = [
+        ("move-by-hand", (chance.choice(list(services)), chance.choice(nodes)), {})
+        for _turn in range(3)
+    ]
+    return [("disarm", ("ignore",), {"for": chance.uniform(6.0, 12.0)}), *moves]
+
+
 def _shutdown(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
     what = chance.choice(("reboot", "reboot", "poweroff", "restart"))
     return "shutdown", (chance.choice(nodes), what), {}
@@ -338,6 +357,7 @@ KINDS: tuple[Maker, ...] = (
     _ask,
     _ask,
     _disarm,
+    _by_hand,
     _shutdown,
     _kill,
     _kill,
@@ -369,7 +389,9 @@ KINDS: tuple[Maker, ...] = (
     _liar,
     _blind,
     _source_dies,
+    _source_dies,
     _many_die,
+    _manager_follows,
     _clone,
     _hold,
     _drain,

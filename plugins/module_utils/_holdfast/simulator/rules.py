@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..manager.held import DISARMED
 from ..manager.jobs import Job, JobKind
+from ..manager.report import Mode
 from ..manager.state import ClusterState, Event, NodeState, ServiceState
 from .machine import Machine
 
@@ -76,6 +77,15 @@ class Rules:
         if job.kind is JobKind.START:
             self._placed_by_the_rules(machine, service_id)
 
+    def goes_on(self, machine: Machine, services: Iterable[str]) -> None:
+        """S3: what a node runs, *services*, is being stopped once its host lease is lost."""
+        age = machine.lease_age(self._world.now)
+        if age <= self._world.settings.lease_fails / machine.clock.rate + LEASE_SLACK:
+            return
+        for service_id in services:
+            if service_id in machine.active:
+                self.broken("S3", f"{machine.name} runs {service_id} on without its host lease")
+
     def begins(self, machine: Machine, job: Job) -> None:
         """S7: a command is carried out once; S13: with its reason on storage before."""
         if not job.uid:
@@ -104,6 +114,8 @@ class Rules:
                 self.broken("S10", f"{name} gives a command in global maintenance")
             if before.disarm == state.disarm == DISARMED:
                 self.broken("S10", f"{name} gives a command while the cluster is disarmed")
+        if before.disarm != state.disarm == DISARMED:
+            self._all_are_disarmed(name, before, state)
         if before.nodes is not state.nodes:
             for node, status in state.nodes.items():
                 last = before.nodes.get(node)
@@ -121,8 +133,8 @@ class Rules:
         if self._world.storage.holder != name:
             self.broken("S6", f"{name} {what} without the manager lease")
 
-    def fences(self, by: str, node: str) -> None:
-        """S10, S12 and S13: a fence is sent."""
+    def fences(self, by: str, node: str, begun: float) -> None:
+        """S10, S12 and S13: a fence is sent that was decided in a round *begun* then."""
         world = self._world
         state, intent = world.storage.states[by].value, world.storage.intents.get(by)
         status = state.nodes.get(node) if state is not None else None
@@ -130,7 +142,9 @@ class Rules:
         intended = intent is not None and intent.node == node and intent.reason
         if not decided and not intended:
             self.broken("S13", f"{by} fences {node} without a recorded reason")
-        if world.storage.held:
+        if self._is_held(begun) or (
+            decided and state is not None and self._in_maintenance(state, begun)
+        ):
             self.broken("S10", f"{by} fences {node} in global maintenance")
         if decided and state is not None and state.disarm == DISARMED:
             self.broken("S10", f"{by} fences {node} while the cluster is disarmed")
@@ -156,20 +170,40 @@ class Rules:
             what = ", ".join(sorted(machine.active))
             self.broken("S5", f"{by} takes {node} for dead, but it is up and runs {what}")
 
-    def _in_maintenance(self, state: ClusterState, begun: float) -> bool:
-        """Return whether the cluster is held: on the whiteboard, or declared and not ended.
+    def _all_are_disarmed(self, by: str, before: ClusterState, state: ClusterState) -> None:
+        """S10: the cluster counts as disarmed once no node that can be heard does anything.
 
-        What is written on the whiteboard after a round has read it holds the next one.
+        A node that is back in the same round has nothing yet that it could do.  Whoever reads
+        what the storage had a while ago can only go by what all of them said then.
         """
+        if by in self._world.stale:
+            return
+        for node, status in state.nodes.items():
+            report, last = self._world.storage.report(node), before.nodes.get(node)
+            was = last.state if last is not None else NodeState.UNKNOWN
+            if report is None or {was, status.state} != {NodeState.ONLINE}:
+                continue
+            if report.mode not in (Mode.DISARM, Mode.MAINTENANCE):
+                self.broken("S10", f"{by} takes the cluster for disarmed, but {node} is not")
+
+    def _in_maintenance(self, state: ClusterState, begun: float) -> bool:
+        """Return whether the cluster is held: on the whiteboard, or declared and not ended."""
         wanted = self._world.storage.wanted
         declared = wanted.global_maintenance
         if state.config_version != wanted.version:
             # What its reader did not see yet holds nobody back.
             return False
         if declared is None or declared.identity == state.ended.get(""):
-            storage = self._world.storage
-            return bool(storage.held) and storage.held_since <= begun
+            return self._is_held(begun)
         return True
+
+    def _is_held(self, begun: float) -> bool:
+        """Return whether the whiteboard holds a round that was *begun* then.
+
+        What is written there after a round has read it holds the next one.
+        """
+        storage = self._world.storage
+        return bool(storage.held) and storage.held_since <= begun
 
     def _placed_by_the_rules(self, machine: Machine, service_id: str) -> None:
         """S11: strict node rules and services to be kept apart hold for each start.
