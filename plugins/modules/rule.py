@@ -57,6 +57,13 @@ options:
     choices:
       - apart
       - together
+  expected:
+    description:
+      - Ids of services that are to be declared before the rule is. In check mode they count as
+        declared; otherwise this has no effect.
+    type: list
+    elements: str
+    default: []
 seealso:
   - module: holdfast.ha.service
 """
@@ -105,6 +112,7 @@ OPTIONS = NODE_OPTIONS.merge(
             "nodes": {"type": "dict"},
             "strict": {"type": "bool", "default": False},
             "affinity": {"type": "str", "choices": ["apart", "together"]},
+            "expected": {"type": "list", "elements": "str", "default": []},
         },
         required_if=[
             ("state", "present", ["services"]),

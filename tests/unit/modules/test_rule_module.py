@@ -59,3 +59,12 @@ def test_rules_that_contradict_each_other_are_refused(options):
     run_ok("rule", {**options, "affinity": "apart"})
     message = run_failing("rule", {**options, "name": "pair", "affinity": "together"})
     assert "rule 'sides' does not already keep apart" in message
+
+
+def test_a_service_that_is_to_be_declared_before_counts_in_check_mode_alone(options):
+    given = {**options, "services": ["web", "ftp"], "affinity": "apart", "expected": ["ftp", "web"]}
+    told = run_ok("rule", given, check=True)
+    assert (told["changed"], told["rule"]["services"]) == (True, ["web", "ftp"])
+    assert "services: 'ftp' is not accepted" in run_failing("rule", given)
+    other = {**given, "services": ["web", "dns"]}
+    assert "services: 'dns' is not accepted" in run_failing("rule", other, check=True)

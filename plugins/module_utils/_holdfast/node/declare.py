@@ -23,6 +23,7 @@ from ..manager.rules import (
     rule_document,
     service_rule_from_options,
 )
+from ..manager.service import Service
 from ..manager.wanted import Wanted
 from ..result import Result
 from ..storage.whole_file import write_text
@@ -31,14 +32,22 @@ from .wanted_change import change_wanted
 
 
 def declare_rule(options: Mapping[str, Any], check: bool) -> Result:
-    """Declare a rule as the module ``rule`` was told to, or remove it."""
+    """Declare a rule as the module ``rule`` was told to, or remove it.
+
+    In check mode services count as declared that are to be declared before it.
+    """
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])
+    expected = {names.service_id(one) for one in options.get("expected") or ()} if check else set()
 
     def plan(wanted: Wanted) -> Wanted:
         if options["state"] == "absent":
             return wanted.without_rule(name)
-        return wanted.with_rule(_rule_from_options(options, configuration))
+        rule = _rule_from_options(options, configuration)
+        for service_id in rule.services:
+            if service_id in expected and service_id not in wanted.services:
+                wanted = wanted.with_service(Service(service_id, ()))
+        return wanted.with_rule(rule)
 
     change = change_wanted(configuration, plan, check=check)
     before, after = _rule(change.before, name), _rule(change.after, name)
