@@ -53,9 +53,9 @@ def in_mode(mode: Mode, node: str = "n1", local: LocalState | None = None) -> di
     return {node: replace(look, report=replace(look.report, mode=mode))}
 
 
-def all_in(mode: Mode) -> dict:
+def all_in(mode: Mode, commands: int = 99) -> dict:
     return {
-        node: replace(node_seen(node), report=replace(report(node), mode=mode)) for node in NODES
+        node: node_seen(node, report=report(node, mode=mode, commands=commands)) for node in NODES
     }
 
 
@@ -106,6 +106,8 @@ def test_disarming_freezes_first_and_ends_with_the_last_lrm() -> None:
     looks = all_in(Mode.DISARM)
     one_is_missing = {**looks, "n2": node_seen("n2")}
     assert step(first.state, seen(asked, one_is_missing)).state.disarm == "disarming"
+    earlier = all_in(Mode.DISARM, first.state.commands - 1)
+    assert step(first.state, seen(asked, earlier)).state.disarm == "disarming"
     last = step(first.state, seen(asked, looks))
     assert last.state.disarm == "disarmed"
     assert "disarmed" in kinds(last.state)

@@ -432,3 +432,10 @@ def test_a_start_asked_of_a_node_that_was_started_anew_is_left_to_it() -> None:
     taken = step(state({"web": held}, {"n1": IN_FENCE}), seen(WANTED, {"n1": NEW_BOOT}), rounds=3)
     status = taken.state.services["web"]
     assert (status.state, status.node, status.uid) == (ServiceState.REQUEST_START, "n1", "7.1")
+
+
+def test_the_lease_of_a_node_that_was_disarmed_is_no_proof_once_it_ran_out() -> None:
+    disarmed = {"n1": NodeStatus(NodeState.ONLINE, boot="n1-boot1", mode="disarm")}
+    dead = node_seen("n1", heartbeat_age=60.0, answer=Answer.NO, lease=LeaseSight.DEAD)
+    taken = step(state({"web": started("n1")}, disarmed), seen(wanted(service()), {"n1": dead}))
+    assert taken.state.nodes["n1"].state is NodeState.FENCE

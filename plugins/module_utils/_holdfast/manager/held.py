@@ -44,7 +44,10 @@ def look_at_disarm(round_: Round) -> None:
     """Disarm the cluster step by step, or arm it again, as the configuration asks."""
     state, asked = round_.state, round_.seen.wanted.disarm
     if asked and not state.disarm:
-        round_.state = replace(state, disarm=DISARMING, disarm_mode=asked)
+        number = state.commands + 1
+        round_.state = replace(
+            state, commands=number, disarm=DISARMING, disarm_mode=asked, disarm_number=number
+        )
         round_.say("disarming", f"the cluster is being disarmed; services: {asked}")
     elif not asked and state.disarm:
         round_.state = replace(state, disarm="", disarm_mode="")
@@ -185,7 +188,8 @@ def _freeze_all(round_: Round) -> None:
 def _all_disarmed(round_: Round) -> bool:
     """Return whether every LRM that can be heard says so, and has seen this state at all.
 
-    A manager that does not hear its own node hears nobody.
+    What it said of an earlier disarm does not count.  A manager that does not hear its own
+    node hears nobody.
     """
     if not online(round_, round_.state.manager):
         return False
@@ -193,6 +197,8 @@ def _all_disarmed(round_: Round) -> bool:
         if round_.node(name).state is NodeState.ONLINE:
             report = seen.report
             if report is None or report.mode not in (Mode.DISARM, Mode.MAINTENANCE):
+                return False
+            if report.commands < round_.state.disarm_number:
                 return False
     return True
 

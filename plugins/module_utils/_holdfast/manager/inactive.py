@@ -22,7 +22,7 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
     found: list[str] = []
     missing: list[str] = []
     for name, seen in sorted(round_.seen.nodes.items()):
-        if _is_out_of_reach(round_, name, seen):
+        if _is_out_of_reach(round_, name, seen, again=bool(status.uid)):
             continue
         answer = seen.report.found.get(probe) if seen.report is not None else None
         if answer is None:
@@ -62,12 +62,15 @@ def _answers(round_: Round, name: str) -> bool:
     return round_.node(name).state in (NodeState.ONLINE, NodeState.OFF)
 
 
-def _is_out_of_reach(round_: Round, name: str, seen: NodeSeen) -> bool:
-    """Return whether a probe does without this node: it is dead, left, or silent for long."""
+def _is_out_of_reach(round_: Round, name: str, seen: NodeSeen, *, again: bool) -> bool:
+    """Return whether a probe does without this node: it is dead, left, or silent for long.
+
+    What is looked for *again* may have been moved there by hand: then only its death counts.
+    """
     state = round_.node(name).state
     if state is NodeState.OFF:
         return True
-    if state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
+    if again or state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
         return False
     timing = round_.timing
     if seen.heartbeat_age < timing.suspect_after:

@@ -66,13 +66,21 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _look_at_dead(round_, name, seen, status, judgement)
     elif judgement.verdict is Verdict.HEALTHY:
         _is_healthy(round_, name, seen, status)
-    elif judgement.verdict is Verdict.DEAD and not _hands_off(round_, status):
+    elif _lease_is_proof(status, judgement) and not _hands_off(round_, status):
         declare_dead(round_, name, judgement.reason)
         round_.set_node(name, replace(round_.node(name), expired=True))
     elif judgement.verdict is Verdict.LEFT and _may_be_released(round_, name, status):
         declare_dead(round_, name, judgement.reason, power=SHUT_DOWN)
     elif status.state is not NodeState.FENCE:
         _is_silent(round_, name, status, judgement)
+
+
+def _lease_is_proof(status: NodeStatus, judgement: Judgement) -> bool:
+    """Return whether a host lease that ran out proves the node dead.
+
+    That of one which was disarmed when it was last heard does not: it has let go of its watchdog.
+    """
+    return judgement.verdict is Verdict.DEAD and status.mode != Mode.DISARM.value
 
 
 def _look_at_dead(
@@ -234,13 +242,17 @@ def _may_be_released(round_: Round, name: str, status: NodeStatus) -> bool:
 
 
 def _at_stake(round_: Round, name: str) -> list[str]:
-    """Return the services for which a silent node is fenced; frozen ones can wait for it."""
+    """Return the services for which a silent node is fenced; frozen ones can wait for it.
+
+    One that is looked for again, as it may have been moved by hand, can be on any node.
+    """
     services = round_.state.services
-    return [
+    here = [
         one
         for one in round_.state.services_on(name)
         if services[one].state is not ServiceState.FREEZE
     ]
+    return [*here, *(one for one in round_.state.probes if one in services and services[one].uid)]
 
 
 def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:

@@ -232,8 +232,9 @@ class ClusterState:
     node, "" for the cluster, with their beginning and expiry.
 
     *disarm* is empty, ``disarming`` or ``disarmed``; *disarm_mode* what happens to the
-    services meanwhile, see ``held.py``.  *uneven* is since when the load is
-    uneven, 0 if it is not, see ``rebalance.py``.
+    services meanwhile, and *disarm_number* the command as which it counts, see
+    ``held.py``.  *uneven* is since when the load is uneven, 0 if it is not, see
+    ``rebalance.py``.
     """
 
     epoch: int = 0
@@ -253,6 +254,7 @@ class ClusterState:
     ended: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     disarm: str = ""
     disarm_mode: str = ""
+    disarm_number: int = 0
     uneven: float = 0.0
 
     def with_service(self, service_id: str, status: ServiceStatus) -> ClusterState:

@@ -495,7 +495,7 @@ def _run_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
 def _move_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     """Somebody moves a service while the cluster is disarmed and leaves services to them.
 
-    It goes to a node that the status shows as online.
+    It goes to a node that is well, and nobody does so once they asked to arm it again.
     """
     world, service_id = fleet.world, words[0]
     target = _machines(fleet, words[1])[0]
@@ -503,7 +503,9 @@ def _move_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     if record is None or (record.disarm, record.disarm_mode) != (DISARMED, IGNORE):
         return
     status = record.nodes.get(target.name)
-    if status is None or status.state is not NodeState.ONLINE:
+    if status is None or status.state is not NodeState.ONLINE or not target.storage:
+        return
+    if world.storage.wanted.disarm != IGNORE:
         return
     if not all(one.awake for one in (target, *there)):
         return

@@ -206,12 +206,12 @@ class LocalDaemon(Daemon):
         With that the watchdog is disarmed; a cluster without watchdogs has nothing to disarm.
         """
         machine = self.machine
-        if not trouble:
+        if not trouble or not self.alive:
             return
         self.world.rules.goes_on(machine, self._runs_on())
         if machine.given_up or not self.world.settings.watchdogs:
             return
-        if machine.freed or self.report.running() or self.busy or not self.alive:
+        if machine.freed or self.report.running() or self.busy:
             return
         with self.world.changing(machine):
             machine.given_up = True
