@@ -389,3 +389,11 @@ def test_what_was_taken_out_of_the_configuration_unheard_is_stopped() -> None:
     # A configuration older than the manager's says nothing of that.
     old = look(wanted_=replace(nothing, version=0))
     assert not [kind for kind, _one in jobs(step(has(LocalState.RUNNING), NOTHING, old))]
+
+
+def test_what_is_looked_for_again_is_not_kept_running_by_a_node_that_heard_of_nothing() -> None:
+    record = {"record": {"probes": ("web",)}}
+    again = look(ServiceStatus(ServiceState.PROBE, uid="7.3"), **record)
+    taken = step(has(LocalState.RUNNING), NOTHING, again)
+    assert jobs(taken) == [(JobKind.PROBE, "web")]
+    assert not taken.report.services and not taken.report.found

@@ -107,14 +107,14 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     round_ = LocalRound(
         report, memory, seen.now, seen.wall, set(seen.busy), may_start, seen.idle_after
     )
+    state = seen.state
+    if state is not None and not (_is_current(report, state) and _knows_this_start(report, state)):
+        state = None
+    if state is not None:
+        _let_go(round_, state)
     for end in seen.ended:
         note_end(round_, end)
     _resolve_doubts(round_)
-    state = seen.state
-    if state is not None and not (
-        _is_current(round_.report, state) and _knows_this_start(round_.report, state)
-    ):
-        state = None
     said = round_.report.mode
     local_phase.look_at_phase(round_, state, seen.wanted, seen.shutdown, seen.shutdown_for)
     if seen.room is not None:
@@ -132,6 +132,18 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
             _monitor(round_)
     ends = local_phase.may_end(round_, state, seen.shutdown, seen.shutdown_for)
     return LocalStep(round_.report, round_.memory, tuple(round_.jobs), ends)
+
+
+def _let_go(round_: LocalRound, state: ClusterState) -> None:
+    """Drop what is looked for again: it was left to its operator, unheard by this node perhaps.
+
+    This comes before the ends of jobs: one that failed meanwhile is not restarted here.
+    """
+    for service_id in sorted(round_.report.services.keys() & set(state.probes)):
+        status = state.services.get(service_id)
+        if status is not None and status.uid:
+            round_.drop(service_id)
+            round_.runs_no_more(service_id)
 
 
 def _resolve_doubts(round_: LocalRound) -> None:
