@@ -182,13 +182,75 @@ def test_hail_places_alike_by_the_load_of_each_instance_under_xen(daemons, tmp_p
     assert (status, printed.out, printed.err) == (done.returncode, done.stdout, done.stderr)
 
 
+def entry(name, *reports):
+    return {"node": name, "reports": [json.loads(one) for one in reports]}
+
+
+WHOLE = [entry(name, report(load)) for name, load in LOADS.items()]
+UNDER_XEN = [entry(NAMES[0], xen_report({f"i{number}": number / 4 for number in range(12)}))]
+KEPT = {
+    "all": WHOLE,
+    "one node lacks": WHOLE[:2],
+    "one too many": [*WHOLE, entry("elsewhere", report(9.0))],
+    "one tells no load": [
+        *WHOLE[:2],
+        entry(NAMES[2], report("none")),
+    ],
+    "other collectors, and one twice": [
+        entry(NAMES[0], xen_report([1]), report(3.5), report(9.0)),
+        *WHOLE[1:],
+    ],
+    "a node twice": [entry(NAMES[0], report(9.0)), *WHOLE],
+    "of each instance too": [
+        {**one, "reports": [*one["reports"], *other["reports"]]}
+        for one, other in zip(WHOLE, [*UNDER_XEN, *(entry(n, xen_report({})) for n in NAMES[1:])])
+    ],
+    "nothing": [],
+    "no list": {},
+    "no object in it": [3],
+    "no node": [{"reports": []}],
+    "a node that is a number": [{"node": 3, "reports": []}],
+    "no reports": [{"node": NAMES[0]}],
+    "reports that are a word": [{"node": NAMES[0], "reports": "x"}],
+    "a report that is a word": [{"node": NAMES[0], "reports": ["x"]}],
+}
+
+
+@needs_hbal
+@pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
+@pytest.mark.parametrize("xen", [[], ["--mond-xen"]], ids=["nodes", "instances"])
+def test_hbal_balances_alike_by_what_a_file_keeps_of_the_daemons(tmp_path, capsys, kept, xen):
+    (tmp_path / "cluster.data").write_text(balanced_text())
+    (tmp_path / "kept.json").write_text(json.dumps(kept))
+    options = ["-t", str(tmp_path / "cluster.data"), "--mond=yes", "-p", "--print-instances", *xen]
+    options += [f"--mond-data={tmp_path / 'kept.json'}", "--exit-on-missing-mond-data"]
+    done = subprocess.run(
+        ["hbal", *options], capture_output=True, text=True, timeout=60, check=False
+    )
+    status = balance_command.main(["--like-hbal", *options])
+    printed = capsys.readouterr()
+    assert (status, printed.out, printed.err) == (done.returncode, done.stdout, done.stderr)
+
+
+@needs_hbal
+def test_what_a_file_keeps_is_not_looked_at_unless_the_daemons_are_wanted(tmp_path, capsys):
+    (tmp_path / "cluster.data").write_text(balanced_text())
+    options = ["-t", str(tmp_path / "cluster.data"), "--mond-data=/nonexistent", "-p"]
+    done = subprocess.run(
+        ["hbal", *options], capture_output=True, text=True, timeout=60, check=False
+    )
+    status = balance_command.main(["--like-hbal", *options])
+    printed = capsys.readouterr()
+    assert (status, printed.out, printed.err) == (done.returncode, done.stdout, done.stderr)
+
+
 def test_a_daemon_that_hangs_does_not_hold_up_the_answer(daemons):
     port = free_port()
     daemons("127.0.0.2", report(1.0), port)
     daemons("127.0.0.3", report(1.0), port, delay=20.0)
     said = []
     began = time.monotonic()
-    loads = monitoring.processor_loads(["127.0.0.2", "127.0.0.3"], said.append, port, 1.0)
+    loads = monitoring.processor_loads(["127.0.0.2", "127.0.0.3"], said.append, None, port, 1.0)
     assert loads is None
     assert time.monotonic() - began < 10
     assert "127.0.0.3" in said[0]
@@ -198,7 +260,7 @@ def test_many_nodes_are_asked_each_once(daemons):
     port = free_port()
     names = [f"127.0.0.{number}" for number in range(2, 60)]
     running = [daemons(name, report(number), port) for number, name in enumerate(names)]
-    loads = monitoring.processor_loads(names, pytest.fail, port)
+    loads = monitoring.processor_loads(names, pytest.fail, None, port)
     page = "/1/report/default/cpu-avg-load"
     assert loads == {name: float(number) for number, name in enumerate(names)}
     assert all(daemon.asked == [page] for daemon in running)
@@ -208,7 +270,7 @@ def test_a_refusal_is_a_node_that_cannot_be_reached(daemons):
     port = free_port()
     daemons("127.0.0.2", report(1.0), port, status=404)
     said = []
-    assert monitoring.processor_loads(["127.0.0.2"], said.append, port) is None
+    assert monitoring.processor_loads(["127.0.0.2"], said.append, None, port) is None
     assert said[0].startswith("Failed to contact node's 127.0.0.2 MonD")
 
 

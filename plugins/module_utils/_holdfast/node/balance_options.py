@@ -43,9 +43,9 @@ OPTIONS = (
     ("U", "dynu-file", NEEDED, "FILE", "take instances' loads from FILE"),
     ("", "ignore-dynu", NONE, "", "count no loads"),
     ("", "mond", MAYBE, "CHOICE", "ask the nodes' monitoring daemons for their load: yes or no"),
-    ("", "mond-data", NEEDED, "FILE", "refused: monitoring daemons' data is not read"),
+    ("", "mond-data", NEEDED, "FILE", "with --mond: take what they said from FILE"),
     ("", "exit-on-missing-mond-data", NONE, "", "fail unless all of them answer"),
-    ("", "mond-xen", NONE, "", "refused with --mond: Xen's own loads are not read"),
+    ("", "mond-xen", NONE, "", "with --mond: ask for the load of each instance under Xen"),
     ("", "exclusion-tags", NEEDED, "TAG,...", "instances with equal tags of these keep apart"),
     ("", "exclude-instances", NEEDED, "INSTS", "do not move these"),
     ("S", "save", NEEDED, "FILE", "save the cluster to FILE.original and FILE.balanced"),
@@ -64,7 +64,6 @@ REFUSED = {
     "master": "-m: a cluster is not asked over the network; save it to a file and give it with -t",
     "luxi": "-L: Ganeti's daemon is not asked; save the cluster to a file and give it with -t",
     "exec": "-X: nothing is executed; write the commands with -C FILE and run that file",
-    "mond-data": "--mond-data: reports in a file are not read; give loads with -U FILE",
 }
 PRIORITIES = ("low", "normal", "high")
 
@@ -117,8 +116,6 @@ class Asked:
         if self._settings.files:
             raise ClusterDataError("This program doesn't take any arguments.")
         self.monitored = choice == "yes"
-        if self.monitored and self.has("mond-xen"):
-            raise ClusterDataError("--mond-xen: Xen's own loads are not read; leave it out")
         for name, text in REFUSED.items():
             if self.has(name):
                 raise ClusterDataError(text)

@@ -39,26 +39,28 @@ def read_source(name: str) -> str:
         raise ClusterDataError(f"{name} is not UTF-8 text: {error.reason}") from None
 
 
-def ask_loads(cluster: Cluster, of_instances: bool = False) -> bool:
+def ask_loads(cluster: Cluster, of_instances: bool = False, source: str | None = None) -> bool:
     """Let *cluster* have the processor loads that its nodes tell; return whether all told one.
 
     With *of_instances* they are asked for the load of each instance (under Xen), else for
-    their own, in which instances share.  What is wrong is said on standard error.
+    their own, in which instances share.  With *source* their answers are in a file.  What
+    is wrong is said on standard error; `ClusterDataError` if the file is no such one.
     """
-    from .monitoring import instance_loads, processor_loads
+    from .monitoring import instance_loads, processor_loads, read_kept
 
     def say(text: str) -> None:
         sys.stderr.write(f"{text}\n")
 
+    kept = None if source is None else read_kept(read_source(source))
     names = [node.name for node in cluster.nodes]
     if of_instances:
-        loads = instance_loads(names, cluster.names, say)
+        loads = instance_loads(names, cluster.names, say, kept)
         if loads is not None:
             set_instance_loads(cluster, loads)
     else:
         from ..placement.balance.setup import set_processor_loads
 
-        loads = processor_loads(names, say)
+        loads = processor_loads(names, say, kept)
         if loads is not None:
             set_processor_loads(cluster, loads)
     return loads is not None

@@ -2,21 +2,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Ask the monitoring daemons of Ganeti's nodes how busy their processors are.
 
-Each is asked over HTTP, all side by side, and none for longer than `LONGEST` in all.  As in
-htools 3.0.2 the answers count only if every node has given one; address, report and words
-were measured there.
+Each is asked over HTTP, all side by side, and none for longer than `LONGEST` in all; or what
+they said is in a file.  As in htools 3.0.2 the answers count only if every node has given one;
+address, report, file and words were measured there.
 """
 
 from __future__ import annotations
 
 from ..errors import ClusterDataError
-from ..placement.fields import quoted_list
+from ..placement.fields import items, quoted_list, record, required
+from ..placement.fields import text as word
 from ..placement.json_text import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, Optional
+
+    Kept = Optional[dict[str, dict[str, Any]]]
 
 PORT = 1815
 OF_NODES, OF_INSTANCES = "cpu-avg-load", "xen-cpu-avg-load"
@@ -31,14 +34,17 @@ MOST_BYTES = 1 << 20
 def processor_loads(
     names: Sequence[str],
     say: Callable[[str], object],
+    kept: Kept = None,
     port: int = PORT,
     longest: float = LONGEST,
 ) -> dict[str, float] | None:
     """Return the load of the processors of the nodes *names*, None if not all of them tell it.
 
-    *say* is told which nodes cannot be reached, and that the others' answers are of no use.
+    They are asked unless their answers are *kept*.  *say* is told which nodes cannot be
+    reached, and that the others' answers are of no use.
     """
-    reports = _reports(names, OF_NODES, _total, say, port, longest)
+    data = _data(names, OF_NODES, say, kept, port, longest)
+    reports = _reports(names, OF_NODES, _total, say, data)
     return None if reports is None else dict(zip(names, reports))
 
 
@@ -46,6 +52,7 @@ def instance_loads(
     names: Sequence[str],
     instances: Sequence[str],
     say: Callable[[str], object],
+    kept: Kept = None,
     port: int = PORT,
     longest: float = LONGEST,
 ) -> dict[str, float] | None:
@@ -54,7 +61,8 @@ def instance_loads(
     What the first of several nodes tells of an instance counts.  *say* is told as in
     `processor_loads`, and for which instances there is no load.
     """
-    reports = _reports(names, OF_INSTANCES, _of_each, say, port, longest)
+    data = _data(names, OF_INSTANCES, say, kept, port, longest)
+    reports = _reports(names, OF_INSTANCES, _of_each, say, data)
     if reports is None:
         return None
     loads: dict[str, float] = {}
@@ -67,25 +75,73 @@ def instance_loads(
     return loads
 
 
+def read_kept(text: str) -> dict[str, dict[str, Any]]:
+    """Return what a file for hbal's option ``--mond-data`` keeps: data by node and collector.
+
+    *text* is a list of objects with a ``node`` and its ``reports``.  Of a node that is there
+    twice the last counts, of its reports by one collector the first.  Raises
+    `ClusterDataError`, with hbal's words where it has some.
+    """
+    try:
+        entries: Any = parse(text, "the kept reports of monitoring daemons")
+    except RecursionError:
+        raise ClusterDataError("can't parse MonD data: it is nested too deeply") from None
+    kept: dict[str, dict[str, Any]] = {}
+    try:
+        for entry in _named("Parsing MonD's answer", _records, entries):
+            name = required("Parsing node's name", entry, "node", word)
+            kept[name] = required("Parsing node's reports", entry, "reports", _by_collector)
+    except ClusterDataError as error:
+        raise ClusterDataError(f"can't parse MonD data: {error}") from None
+    return kept
+
+
+def _named(what: str, read: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return read(value)
+    except ClusterDataError as error:
+        raise ClusterDataError(f"{what}: {error}") from None
+
+
+def _records(value: Any) -> list[dict[str, Any]]:
+    return [record(one) for one in items(value)]
+
+
+def _by_collector(reports: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for report in _records(reports):
+        found.setdefault(required("", report, "name", word), report.get("data"))
+    return found
+
+
+def _data(
+    names: Sequence[str],
+    collector: str,
+    say: Callable[[str], object],
+    kept: Kept,
+    port: int,
+    longest: float,
+) -> dict[str, Any]:
+    """Return what each node tells by one collector, of those that tell something."""
+    if kept is not None:
+        return {name: kept[name][collector] for name in names if collector in kept.get(name, ())}
+    answers = _ask_all(names, REPORT.format(collector=collector), port, longest)
+    for name in names:
+        if name not in answers:
+            say(f"Failed to contact node's {name} MonD for DC {collector}")
+    return {name: _data_in(text) for name, text in answers.items()}
+
+
 def _reports(
     names: Sequence[str],
     collector: str,
     read: Callable[[Any], Any],
     say: Callable[[str], object],
-    port: int,
-    longest: float,
+    data: dict[str, Any],
 ) -> list[Any] | None:
-    """Return what *read* makes of each node's report, None if it makes nothing of one."""
-    answers = _ask_all(names, REPORT.format(collector=collector), port, longest)
-    reports = []
-    for name in names:
-        text = answers.get(name)
-        if text is None:
-            say(f"Failed to contact node's {name} MonD for DC {collector}")
-            continue
-        report = read(_data_in(text))
-        if report is not None:
-            reports.append(report)
+    """Return what *read* makes of each node's *data*, None if it makes nothing of one."""
+    found = [read(data[name]) for name in names if name in data]
+    reports = [report for report in found if report is not None]
     if len(reports) < len(names):
         say(f"Didn't receive an answer by all MonDs, {collector}'s data will be ignored.")
         return None
