@@ -343,11 +343,11 @@ def testbed(run: Run) -> None:
 STAGES: tuple[Callable[[Run], None], ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
     *(unit, conformance, simulation, lint, docs, site, build),
-    *(importer, sanity, units, integration, leases, agents, system, playbooks, awx),
+    *(importer, sanity, units, integration, leases, agents, system, playbooks),
 )
 """In the order in which they run: the quick ones first."""
 
-BY_NAME: tuple[Callable[[Run], None], ...] = (cores, testbed)
+BY_NAME: tuple[Callable[[Run], None], ...] = (awx, cores, testbed)
 """Those that run only where they are asked for: they take long, or need much of a machine."""
 
 
