@@ -19,6 +19,7 @@ from pathlib import Path
 from ..errors import HoldfastError
 from ..version import VERSION
 from . import board_command, completion, look_command, metrics_command
+from .board_command import Commands
 from .configuration import DEFAULT_PATH, NodeConfiguration, load
 
 WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
@@ -56,7 +57,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"holdfast {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="SUBCOMMAND")
+    _add_questions(commands)
+    _add_machine(commands)
+    board_command.register(commands)
+    look_command.register(commands, _add_config)
+    metrics_command.register(commands, _add_config)
+    completion.register(commands, _parser)
+    commands.add_parser(
+        "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"
+    )
+    commands.add_parser("balance", add_help=False, help="balance a cluster as hbal does, or better")
+    _add_parts_of_a_node(commands)
+    return parser
 
+
+def _add_questions(commands: Commands) -> None:
+    """Add what an operator asks of a cluster."""
     status = commands.add_parser("status", help="show the cluster: nodes, services, failovers")
     _add_config(status)
     status.add_argument("--json", action="store_true", help="print plain data for programs")
@@ -94,6 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     what_if.add_argument("--json", action="store_true", help="print plain data for programs")
     what_if.set_defaults(act=_what_if)
 
+
+def _add_machine(commands: Commands) -> None:
+    """Add the switch of a machine of a cluster on one computer."""
     machine = commands.add_parser(
         "machine",
         help="of a cluster on one computer: run, restart (daemons), shut down, reboot, cut, freeze"
@@ -104,15 +123,9 @@ def _parser() -> argparse.ArgumentParser:
     machine.add_argument("config", help="the node's configuration file")
     machine.set_defaults(act=_machine)
 
-    board_command.register(commands)
-    look_command.register(commands, _add_config)
-    metrics_command.register(commands, _add_config)
-    completion.register(commands, _parser)
-    commands.add_parser(
-        "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"
-    )
-    commands.add_parser("balance", add_help=False, help="balance a cluster as hbal does, or better")
 
+def _add_parts_of_a_node(commands: Commands) -> None:
+    """Add what a role or a unit runs on a node, and not an operator."""
     bytecode = commands.add_parser(
         "bytecode",
         help="compile the installed library for this node's Python, so that it starts soon",
@@ -131,7 +144,6 @@ def _parser() -> argparse.ArgumentParser:
         daemon = commands.add_parser(name, help=f"run the {name.upper()} daemon in the foreground")
         daemon.add_argument("config", help="the node's configuration file")
         daemon.set_defaults(act=act)
-    return parser
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
