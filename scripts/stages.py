@@ -366,8 +366,10 @@ def main() -> int:
     """Run the stages asked for and return the exit status."""
     options = _options()
     if options.list:
-        for stage in (*STAGES, *BY_NAME):
+        for stage in STAGES:
             print(f"{stage.__name__:12} {stage.__doc__}")
+        for stage in BY_NAME:
+            print(f"{stage.__name__:12} {stage.__doc__} Only by its name.")
         return 0
     run = Run(options.scratch, workplace.prepare(options.scratch))
     wanted = [stage for stage in (*STAGES, *BY_NAME) if stage.__name__ in options.stages]
