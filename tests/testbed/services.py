@@ -10,14 +10,14 @@ process tables of all nodes.  Neither knows anything of the cluster.
 from __future__ import annotations
 
 import http.client
-import threading
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from testbed import network
+from testbed.background import Background
 from testbed.deployment import FOLDER, Deployment
 from testbed.ledger import PORT
 from testbed.whole import Testbed
@@ -86,47 +86,39 @@ def answers(service: str, timeout: float = 0.5, entry: str | None = None) -> boo
         connection.close()
 
 
-class Client:
+class Client(Background):
     """Writes numbers into a service's ledger, one after the other.
 
     ``acknowledged`` are those whose writing was confirmed; ``longest`` is the longest time
     without a confirmation.
     """
 
+    pause = POLL
+
     def __init__(self, service: str) -> None:
+        super().__init__()
         self._service = service
         self._name = uuid.uuid4().hex[:8]
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._number = 0
+        self._last = time.monotonic()
         self.longest = 0.0
         self.acknowledged: list[str] = []
-
-    def __enter__(self) -> Client:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_nothing: object) -> None:
-        self._stop.set()
-        self._thread.join(10.0)
 
     def lost(self, testbed: Testbed) -> list[str]:
         """Return what was acknowledged and does not stand in the ledger."""
         present = {line[3] for line in ledger(testbed, self._service)}
         return [entry for entry in self.acknowledged if entry not in present]
 
-    def _run(self) -> None:
-        last = time.monotonic()
-        number = 0
-        while not self._stop.is_set():
-            number += 1
-            entry = f"{self._name}-{number}"
-            confirmed = answers(self._service, 2.0, entry)
-            now = time.monotonic()
-            self.longest = max(self.longest, now - last)
-            if confirmed:
-                self.acknowledged.append(entry)
-                last = now
-            self._stop.wait(POLL)
+    def step(self) -> None:
+        """Write one number."""
+        self._number += 1
+        entry = f"{self._name}-{self._number}"
+        confirmed = answers(self._service, 2.0, entry)
+        now = time.monotonic()
+        self.longest = max(self.longest, now - self._last)
+        if confirmed:
+            self.acknowledged.append(entry)
+            self._last = now
 
 
 @dataclass
@@ -138,53 +130,36 @@ class Sighting:
     nodes: tuple[str, ...]
 
 
-@dataclass
-class Observer:
+class Observer(Background):
     """Looks at the processes of every node from outside, all the time.
 
     ``twice`` are the sightings of a service that was active on more than one node at one
-    instant: its processes of both were alive before and after the look.  An observer that
-    could not look to the end says so when it is left.
+    instant: its processes of both were alive before and after the look.
     """
 
-    testbed: Testbed
-    twice: list[Sighting] = field(default_factory=list)
-    looks: int = 0
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-    _failure: Exception | None = None
+    pause = POLL
 
-    def __enter__(self) -> Observer:
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_nothing: object) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(10.0)
-        if self._failure is not None:
-            raise self._failure
+    def __init__(self, testbed: Testbed) -> None:
+        super().__init__()
+        self._testbed = testbed
+        self.twice: list[Sighting] = []
+        self.looks = 0
 
     def where(self, service: str) -> dict[str, list[int]]:
         """Return the processes of a service by node, as they are now."""
         found = {}
-        for node in self.testbed.nodes.values():
+        for node in self._testbed.nodes.values():
             lines = node.command_lines()
             pids = [pid for pid, words in lines.items() if _is_of(service, words)]
             if pids:
                 found[node.name] = pids
         return found
 
-    def _run(self) -> None:
-        try:
-            while not self._stop.is_set():
-                for service in SERVICES:
-                    self._look(service)
-                self.looks += 1
-                self._stop.wait(POLL)
-        except Exception as error:
-            self._failure = error
+    def step(self) -> None:
+        """Look once at each service."""
+        for service in SERVICES:
+            self._look(service)
+        self.looks += 1
 
     def _look(self, service: str) -> None:
         found = self.where(service)

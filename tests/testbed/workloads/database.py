@@ -9,13 +9,13 @@ committed; it knows nothing of the cluster.
 from __future__ import annotations
 
 import subprocess
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from testbed import network, power
+from testbed.background import Background
 from testbed.deployment import Deployment
 from testbed.machine import STORAGE
 from testbed.node import Node
@@ -129,67 +129,53 @@ def _has_mounted(node: Node) -> bool:
         return False
 
 
-class Watch:
+class Watch(Background):
     """Looks from outside, all the time, where the database is.
 
     ``twice`` says when, by the monotonic clock, it was on several nodes, and on which.  What
     is seen on two is looked at once more: the first may have ended during the look.
     """
 
+    pause = 0.05
+
     def __init__(self, nodes: Sequence[Node]) -> None:
+        super().__init__()
         self._nodes = nodes
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
         self.twice: list[tuple[float, list[str]]] = []
 
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_nothing: object) -> None:
-        self._stop.set()
-        self._thread.join(10.0)
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            if len(where(self._nodes)) > 1:
-                found = where(self._nodes)
-                if len(found) > 1:
-                    self.twice.append((time.monotonic(), found))
-            self._stop.wait(0.05)
+    def step(self) -> None:
+        """Look once."""
+        if len(where(self._nodes)) > 1:
+            found = where(self._nodes)
+            if len(found) > 1:
+                self.twice.append((time.monotonic(), found))
 
 
-class Writer:
+class Writer(Background):
     """Writes rows, one committed transaction after the other, and remembers which.
 
     ``committed`` are those that the database said were; ``longest`` is the longest time in
     seconds without one.
     """
 
+    pause = 0.0
+
     def __init__(self, first: int) -> None:
+        super().__init__()
         self._next = first
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._last = time.monotonic()
         self.committed: list[int] = []
         self.longest = 0.0
 
-    def __enter__(self) -> Writer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_nothing: object) -> None:
-        self._stop.set()
-        self._thread.join(20.0)
-
-    def _run(self) -> None:
-        last = time.monotonic()
-        while not self._stop.is_set():
-            self._next += 1
-            try:
-                ask(f"insert into entries values ({self._next})")
-            except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
-                self._stop.wait(0.1)
-            else:
-                self.committed.append(self._next)
-                self.longest = max(self.longest, time.monotonic() - last)
-                last = time.monotonic()
+    def step(self) -> None:
+        """Write one row, or wait a little before the next try."""
+        self._next += 1
+        try:
+            ask(f"insert into entries values ({self._next})")
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            time.sleep(0.1)
+            return
+        now = time.monotonic()
+        self.longest = max(self.longest, now - self._last)
+        self._last = now
+        self.committed.append(self._next)

@@ -11,12 +11,12 @@ anew with each start: so it tells from outside what became of it.
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testbed import network
+from testbed.background import Background
 from testbed.deployment import Deployment
 from testbed.machine import STORAGE
 from testbed.node import Node
@@ -112,26 +112,25 @@ class Count:
     number: int
 
 
-class Listener:
+class Listener(Background):
     """Hears what the guest tells, wherever it runs."""
 
+    pause = 0.0
+
     def __init__(self, nodes: Sequence[Node]) -> None:
+        super().__init__()
         self._names = {node.address: node.name for node in nodes}
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((network.address(network.CLUSTER, 0), PORT))
         self._socket.settimeout(0.2)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._said: dict[tuple[str, int], bytes] = {}
         self.counts: list[Count] = []
 
-    def __enter__(self) -> Listener:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_nothing: object) -> None:
-        self._stop.set()
-        self._thread.join(10.0)
-        self._socket.close()
+    def __exit__(self, *error: object) -> None:
+        try:
+            super().__exit__(*error)
+        finally:
+            self._socket.close()
 
     def longest_silence(self) -> float:
         """Return the longest time in seconds between two numbers."""
@@ -151,19 +150,17 @@ class Listener:
         pairs = zip(self.counts, self.counts[1:])
         return [now for before, now in pairs if now.number <= before.number and now.number > 1]
 
-    def _run(self) -> None:
-        said: dict[tuple[str, int], bytes] = {}
-        while not self._stop.is_set():
-            try:
-                data, sender = self._socket.recvfrom(4096)
-            except TimeoutError:
-                continue
-            *lines, said[sender] = (said.get(sender, b"") + data).split(b"\n")
-            for line in lines:
-                # The first line of a guest that came from elsewhere may be half of one.
-                if len(line) == 8:
-                    node = self._names[sender[0]]
-                    self.counts.append(Count(time.monotonic(), node, int(line, 16)))
+    def step(self) -> None:
+        """Hear one datagram, or nothing for a moment."""
+        try:
+            data, sender = self._socket.recvfrom(4096)
+        except TimeoutError:
+            return
+        *lines, self._said[sender] = (self._said.get(sender, b"") + data).split(b"\n")
+        for line in lines:
+            # The first line of a guest that came from elsewhere may be half of one.
+            if len(line) == 8:
+                self.counts.append(Count(time.monotonic(), self._names[sender[0]], int(line, 16)))
 
 
 def guests(nodes: Sequence[Node]) -> list[str]:
