@@ -89,6 +89,19 @@ def daemons():
         daemon.server_close()
 
 
+def told(*words):
+    """Return exit status, output and errors of one of htools' programs."""
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def told_by_us(command, words, capsys):
+    """Return the same of our *command*, called in this process."""
+    status = command.main(words)
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
 BODIES = {
     "all answer": [report(load) for load in LOADS.values()],
     "one says something else": [report(3.5), b"garbage", report(1.0)],
@@ -123,12 +136,7 @@ def test_hbal_balances_alike_by_what_the_daemons_tell(daemons, tmp_path, capsys,
     path = tmp_path / "cluster.data"
     path.write_text(balanced_text())
     options = ["-t", str(path), "--mond=yes", "-v", "-v", "-p", "--print-instances", *options]
-    done = subprocess.run(
-        ["hbal", *options], capture_output=True, text=True, timeout=60, check=False
-    )
-    status = balance_command.main(["--like-hbal", *options])
-    printed = capsys.readouterr()
-    assert (status, printed.out, printed.err) == (done.returncode, done.stdout, done.stderr)
+    assert told_by_us(balance_command, ["--like-hbal", *options], capsys) == told("hbal", *options)
 
 
 @needs_hail
@@ -141,12 +149,8 @@ def test_hail_places_alike_by_what_the_daemons_tell(daemons, tmp_path, capsys, b
     message = request(new("rbd"), {name: node() for name in NAMES}, there)
     path = tmp_path / "request.json"
     path.write_text(json.dumps(message))
-    done = subprocess.run(
-        [HAIL, "--mond=yes", "-p", path], capture_output=True, text=True, timeout=60, check=False
-    )
-    status = iallocator_command.main(["--mond=yes", "-p", str(path)])
-    printed = capsys.readouterr()
-    assert (status, printed.out, printed.err) == (done.returncode, done.stdout, done.stderr)
+    options = ["--mond=yes", "-p", str(path)]
+    assert told_by_us(iallocator_command, options, capsys) == told(HAIL, *options)
 
 
 def xen_report(loads):
@@ -165,21 +169,16 @@ XEN = {
 
 
 @needs_hail
-@pytest.mark.parametrize("told", XEN.values(), ids=XEN)
-def test_hail_places_alike_by_the_load_of_each_instance_under_xen(daemons, tmp_path, capsys, told):
-    for name, loads in zip(NAMES, told):
+@pytest.mark.parametrize("tell", XEN.values(), ids=XEN)
+def test_hail_places_alike_by_the_load_of_each_instance_under_xen(daemons, tmp_path, capsys, tell):
+    for name, loads in zip(NAMES, tell):
         if loads is not None:
             daemons(name, xen_report(loads))
     there = {f"i{number}": instance("rbd", (NAMES[number % 2],)) for number in range(4)}
     path = tmp_path / "request.json"
     path.write_text(json.dumps(request(new("rbd"), {name: node() for name in NAMES}, there)))
-    options = ["--mond=yes", "--mond-xen", "-pname,pcnt,cload"]
-    done = subprocess.run(
-        [HAIL, *options, path], capture_output=True, text=True, timeout=60, check=False
-    )
-    status = iallocator_command.main([*options, str(path)])
-    printed = capsys.readouterr()
-    assert (status, printed.out, printed.err) == (done.returncode, done.stdout, done.stderr)
+    options = ["--mond=yes", "--mond-xen", "-pname,pcnt,cload", str(path)]
+    assert told_by_us(iallocator_command, options, capsys) == told(HAIL, *options)
 
 
 def entry(name, *reports):
@@ -224,24 +223,14 @@ def test_hbal_balances_alike_by_what_a_file_keeps_of_the_daemons(tmp_path, capsy
     (tmp_path / "kept.json").write_text(json.dumps(kept))
     options = ["-t", str(tmp_path / "cluster.data"), "--mond=yes", "-p", "--print-instances", *xen]
     options += [f"--mond-data={tmp_path / 'kept.json'}", "--exit-on-missing-mond-data"]
-    done = subprocess.run(
-        ["hbal", *options], capture_output=True, text=True, timeout=60, check=False
-    )
-    status = balance_command.main(["--like-hbal", *options])
-    printed = capsys.readouterr()
-    assert (status, printed.out, printed.err) == (done.returncode, done.stdout, done.stderr)
+    assert told_by_us(balance_command, ["--like-hbal", *options], capsys) == told("hbal", *options)
 
 
 @needs_hbal
 def test_what_a_file_keeps_is_not_looked_at_unless_the_daemons_are_wanted(tmp_path, capsys):
     (tmp_path / "cluster.data").write_text(balanced_text())
     options = ["-t", str(tmp_path / "cluster.data"), "--mond-data=/nonexistent", "-p"]
-    done = subprocess.run(
-        ["hbal", *options], capture_output=True, text=True, timeout=60, check=False
-    )
-    status = balance_command.main(["--like-hbal", *options])
-    printed = capsys.readouterr()
-    assert (status, printed.out, printed.err) == (done.returncode, done.stdout, done.stderr)
+    assert told_by_us(balance_command, ["--like-hbal", *options], capsys) == told("hbal", *options)
 
 
 def test_a_daemon_that_hangs_does_not_hold_up_the_answer(daemons):
