@@ -77,6 +77,27 @@ def test_a_fenced_node_is_told_once_and_its_return_too():
     ]
 
 
+def test_a_node_that_was_fenced_and_is_back_before_the_next_look_is_told():
+    cluster = source.Cluster({})
+    cluster.look(healthy(), metrics(healthy()), {})
+    back = {**healthy(), "failovers": after_failover()["failovers"]}
+    assert kinds(cluster.look(back, metrics(back), {})) == [
+        ("node_fenced", "n2"),
+        ("node_back", "n2"),
+        ("failover_finished", "n2"),
+    ]
+    assert cluster.look(back, metrics(back), {}) == []
+
+
+def test_a_node_is_not_told_to_be_fenced_before_there_is_proof():
+    cluster = source.Cluster({})
+    cluster.look(healthy(), metrics(healthy()), {})
+    failover = after_failover()["failovers"][0]
+    seconds = {key: failover["seconds"][key] for key in ("suspected", "recorded", "fence_sent")}
+    fencing = {**healthy(), "failovers": [{**failover, "seconds": seconds, "finished": 0.0}]}
+    assert cluster.look(fencing, metrics(fencing), {}) == []
+
+
 def test_a_failover_from_before_the_first_look_is_no_news():
     cluster = source.Cluster({})
     old = {**healthy(), "failovers": after_failover()["failovers"]}

@@ -89,6 +89,7 @@ class Cluster:
         self._arguments = arguments
         self._wall = wall
         self._lasting: dict[str, Event] = {}
+        self._fenced: set[tuple[str, float]] = set()
         self._finished: set[tuple[str, float]] = set()
         self._first = True
 
@@ -108,6 +109,7 @@ class Cluster:
             now[f"{event['kind']} {about}"] = event
         new = [event for key, event in now.items() if key not in self._lasting]
         gone = [event for key, event in self._lasting.items() if key not in now]
+        new += self._fenced_and_back(name, status, now)
         new += [_over(event) for event in gone if event["kind"] in _ENDS]
         new += self._failovers(name, status)
         self._lasting, self._first = now, False
@@ -144,6 +146,25 @@ class Cluster:
                 if rehearsed.get(node, 0.0) < self._wall() - days * _DAY:
                     text = f"The fencing of {node} was not rehearsed for {days:g} days."
                     found.append(_event("rehearsal_overdue", name, text, node=node))
+        return found
+
+    def _fenced_and_back(
+        self, name: str, status: dict[str, Any], now: dict[str, Event]
+    ) -> list[Event]:
+        """Return nodes that were fenced and came back between two looks; none before the first.
+
+        The state of a node tells nothing of a reboot that is over; the record of its failover does.
+        """
+        found = []
+        for one in status["failovers"]:
+            node, key = one["node"], (one["node"], one["recorded"])
+            if "confirmed" not in one["seconds"] or key in self._fenced:
+                continue
+            self._fenced.add(key)
+            off = f"off {node}"
+            if not self._first and off not in now and off not in self._lasting:
+                event = _event("node_fenced", name, one["proof"], node=node)
+                found += [event, _over(event)]
         return found
 
     def _failovers(self, name: str, status: dict[str, Any]) -> list[Event]:
