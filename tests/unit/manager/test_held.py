@@ -113,6 +113,49 @@ def test_disarming_freezes_first_and_ends_with_the_last_lrm() -> None:
     assert "disarmed" in kinds(last.state)
 
 
+FROZEN = started("n1", state=ServiceState.FREEZE, before="started")
+
+
+def disarms(mode: str, look: NodeSeen, node: NodeState = NodeState.ONLINE):
+    """Return how far a cluster is disarmed while its node n1 looks like *look*."""
+    nodes = {"n1": NodeStatus(node, boot="n1-boot1")}
+    before = state({"web": FROZEN}, nodes, disarm="disarming", disarm_mode=mode)
+    looks = {**all_in(Mode.DISARM), "n1": look}
+    taken = step(before, seen(wanted(WEB, disarm=mode), looks))
+    return taken.state.disarm, taken.state.disarm_waits
+
+
+def disarmed_but(local: LocalState) -> NodeSeen:
+    look = says("n1", local=local)
+    return replace(look, report=replace(look.report, mode=Mode.DISARM, commands=99))
+
+
+@pytest.mark.parametrize("mode", ["freeze", "ignore"])
+def test_a_restart_that_an_lrm_began_is_waited_for(mode) -> None:
+    told = disarms(mode, disarmed_but(LocalState.STARTING))
+    assert told == ("disarming", "n1: its LRM has web in hand")
+
+
+def test_an_lrm_lets_go_of_what_is_left_to_the_operator_before_anything_is_moved() -> None:
+    look = disarmed_but(LocalState.RUNNING)
+    assert disarms("ignore", look) == ("disarming", "n1: its LRM has web in hand")
+    assert disarms("freeze", look) == ("disarmed", "")
+
+
+def test_a_silent_node_that_may_start_a_service_again_keeps_it_from_its_operator() -> None:
+    silent = replace(
+        says("n1", local=LocalState.RUNNING), heartbeat_age=9.0, answer=Answer.YES
+    )
+    told = disarms("ignore", silent, NodeState.OFFLINE)
+    assert told == ("disarming", "n1: it is offline and still has web")
+    assert disarms("freeze", silent, NodeState.OFFLINE) == ("disarmed", "")
+
+
+def test_a_dead_node_keeps_nothing_from_the_operator() -> None:
+    dead = replace(says("n1", local=LocalState.RUNNING), heartbeat_age=99.0, answer=Answer.NO)
+    assert disarms("ignore", dead, NodeState.OFF) == ("disarmed", "")
+
+
 @pytest.mark.parametrize(
     "under_way",
     [

@@ -197,7 +197,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, at=AT
         "at": at,
         "global_maintenance": hold is not None,
         "maintenance": asdict(hold) if hold is not None else None,
-        "disarm": {"state": state.disarm, "mode": state.disarm_mode} if state.disarm else None,
+        "disarm": status_room.disarm_document(state),
         "config_version": wanted.version,
         "manager": {"node": state.manager, "epoch": state.epoch, "active": True},
         "configuration_lease": {"node": "n1", "epoch": wanted.version, "active": False},

@@ -20,7 +20,7 @@ from dataclasses import replace
 from .report import LocalState, Mode, Report
 from .round import Round
 from .service import STARTED, Service
-from .state import HELD, MOVING, NodeState, ServiceState, ServiceStatus
+from .state import HELD, MOVING, ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
 from .wanted import IGNORE
 
 DISARMING = "disarming"
@@ -50,14 +50,17 @@ def look_at_disarm(round_: Round) -> None:
         )
         round_.say("disarming", f"the cluster is being disarmed; services: {asked}")
     elif not asked and state.disarm:
-        round_.state = replace(state, disarm="", disarm_mode="")
+        round_.state = replace(state, disarm="", disarm_mode="", disarm_waits="")
         round_.say("armed", "the cluster is armed again")
         if state.disarm_mode == IGNORE:
             _look_for_all(round_)
     if round_.state.disarm == DISARMING and not _under_way(round_):
         _freeze_all(round_)
-        if _all_disarmed(round_):
-            round_.state = replace(round_.state, disarm=DISARMED)
+        waits = _waits_for(round_)
+        if waits and waits != round_.state.disarm_waits:
+            round_.state = replace(round_.state, disarm_waits=waits)
+        elif not waits:
+            round_.state = replace(round_.state, disarm=DISARMED, disarm_waits="")
             round_.say("disarmed", "all nodes are disarmed: nothing is fenced or recovered")
 
 
@@ -185,22 +188,53 @@ def _freeze_all(round_: Round) -> None:
             _cover(round_, service_id, status, ServiceState.FREEZE)
 
 
-def _all_disarmed(round_: Round) -> bool:
-    """Return whether every LRM that can be heard says so, and has seen this state at all.
+def _waits_for(round_: Round) -> str:
+    """Return the first node that keeps the cluster from being disarmed, and why; or nothing.
 
-    What it said of an earlier disarm does not count.  A manager that does not hear its own
-    node hears nobody.
+    A manager that does not hear its own node hears nobody.
     """
-    if not online(round_, round_.state.manager):
-        return False
-    for name, seen in round_.seen.nodes.items():
-        if round_.node(name).state is NodeState.ONLINE:
-            report = seen.report
-            if report is None or report.mode not in (Mode.DISARM, Mode.MAINTENANCE):
-                return False
-            if report.commands < round_.state.disarm_number:
-                return False
-    return True
+    state = round_.state
+    if not online(round_, state.manager):
+        return f"{state.manager}: the manager does not hear its own node"
+    for name, seen in sorted(round_.seen.nodes.items()):
+        why = _keeps(state, name, seen.report)
+        if why:
+            return f"{name}: {why}"
+    return ""
+
+
+def _keeps(state: ClusterState, name: str, report: Report | None) -> str:
+    """Return why a node keeps a cluster from being disarmed, or nothing.
+
+    A node that can be heard has to have said so of this disarm, an earlier one does not count,
+    and must be at nothing any more: a restart that it began goes on.  A silent node is left
+    out, unless services are left to their operator and it has one of them: its LRM may still
+    start that again beside the one that is moved.
+    """
+    node = state.nodes.get(name, NodeStatus()).state
+    kept = _left_to_the_operator(state, name, report)
+    if node is NodeState.OFF:
+        return ""
+    if node is not NodeState.ONLINE:
+        return f"it is {node.value} and still has {kept[0]}" if kept else ""
+    if report is None or report.mode not in (Mode.DISARM, Mode.MAINTENANCE):
+        return "its LRM has not said so"
+    if report.commands < state.disarm_number:
+        return "its LRM has not said so again"
+    at_work = [*kept, *report.at_work()]
+    return f"its LRM has {at_work[0]} in hand" if at_work else ""
+
+
+def _left_to_the_operator(state: ClusterState, node: str, report: Report | None) -> list[str]:
+    """Return what runs on *node* of the services that may be moved by hand once disarmed."""
+    if report is None or state.disarm_mode != IGNORE:
+        return []
+    services = ((one, state.services.get(one)) for one in report.running())
+    return [
+        one
+        for one, status in services
+        if status is not None and status.state is ServiceState.FREEZE and status.node == node
+    ]
 
 
 def _look_for_all(round_: Round) -> None:

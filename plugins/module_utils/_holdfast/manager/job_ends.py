@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from .jobs import Job, JobEnd, JobKind, Purpose, Sight
 from .local_round import LocalRound
-from .report import CommandResult, LocalService, LocalState, Outcome
+from .report import CommandResult, LocalService, LocalState, Mode, Outcome
 
 
 def note_end(round_: LocalRound, end: JobEnd) -> None:
@@ -20,6 +20,9 @@ def note_end(round_: LocalRound, end: JobEnd) -> None:
         probe = end.job.uid or service_id
         found = {**round_.report.found, probe: end.sight is not Sight.STOPPED}
         round_.set(found=found)
+        if local is not None and local.state is LocalState.BLOCKED and end.sight is Sight.STOPPED:
+            # Nothing is left of what could not be stopped.
+            round_.drop(service_id)
     elif local is None:
         return
     elif end.job.kind is JobKind.PROBE:
@@ -83,8 +86,12 @@ def _monitored(round_: LocalRound, local: LocalService, end: JobEnd) -> None:
 def _failed_while_running(round_: LocalRound, local: LocalService, text: str) -> None:
     """Restart it here as often as allowed, then clean up and leave it to the manager.
 
-    Without a fresh host lease nothing is started, not even for the second time.
+    Without a fresh host lease nothing is started, not even for the second time.  While the
+    cluster is disarmed nothing is done; it is looked at again once the cluster is armed.
     """
+    if round_.report.mode is Mode.DISARM:
+        _runs(round_, local)
+        return
     round_.runs_no_more(local.definition.id)
     if round_.may_start and local.restarts < local.definition.max_restart:
         failed = replace(

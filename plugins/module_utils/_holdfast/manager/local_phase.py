@@ -15,7 +15,7 @@ from dataclasses import replace
 from . import policy
 from .hold import in_force
 from .local_round import LocalRound
-from .report import LocalState, Mode, Phase
+from .report import Mode, Phase
 from .state import ClusterState, NodeState, ServiceState
 from .wanted import Wanted
 
@@ -144,5 +144,4 @@ def _disarms(round_: LocalRound, mode: Mode, bound: bool) -> bool:
 
 
 def _at_work(round_: LocalRound) -> bool:
-    moving = (LocalState.STARTING, LocalState.STOPPING)
-    return bool(round_.busy) or any(one.state in moving for one in round_.report.services.values())
+    return bool(round_.busy) or bool(round_.report.at_work())

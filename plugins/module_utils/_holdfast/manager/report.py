@@ -30,6 +30,9 @@ class LocalState(str, enum.Enum):
     BLOCKED = "blocked"
 
 
+WORKED_ON = frozenset({LocalState.STARTING, LocalState.STOPPING, LocalState.MIGRATING})
+
+
 class Mode(str, enum.Enum):
     """What an LRM is about, beyond keeping its services.
 
@@ -136,6 +139,10 @@ class Report:
         """Return the ids of the services that run here, or may."""
         gone = (LocalState.STOPPED, LocalState.FAILED)
         return sorted(key for key, one in self.services.items() if one.state not in gone)
+
+    def at_work(self) -> list[str]:
+        """Return the ids of the services that are being started, stopped or moved here."""
+        return sorted(key for key, one in self.services.items() if one.state in WORKED_ON)
 
 
 def stays_up(report: Report) -> bool:

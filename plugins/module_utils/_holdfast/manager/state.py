@@ -232,9 +232,9 @@ class ClusterState:
     node, "" for the cluster, with their beginning and expiry.
 
     *disarm* is empty, ``disarming`` or ``disarmed``; *disarm_mode* what happens to the
-    services meanwhile, and *disarm_number* the command as which it counts, see
-    ``held.py``.  *uneven* is since when the load is uneven, 0 if it is not, see
-    ``rebalance.py``.
+    services meanwhile, *disarm_number* the command as which it counts and *disarm_waits* a
+    node that keeps it from being disarmed, with the reason, see ``held.py``.  *uneven* is
+    since when the load is uneven, 0 if it is not, see ``rebalance.py``.
     """
 
     epoch: int = 0
@@ -255,6 +255,7 @@ class ClusterState:
     disarm: str = ""
     disarm_mode: str = ""
     disarm_number: int = 0
+    disarm_waits: str = ""
     uneven: float = 0.0
 
     def with_service(self, service_id: str, status: ServiceStatus) -> ClusterState:

@@ -106,6 +106,8 @@ def _wait(configuration: NodeConfiguration, mode: str, version: int, timeout: fl
             if one.state.value not in ("freeze", "error", "stopped")
         ]
         under_way = f"; under way: {', '.join(moving)}" if moving else ""
+        if state.disarm_waits:
+            under_way += f"; it waits for {state.disarm_waits}"
         return f"The cluster is {state.disarm or 'armed'}{under_way}"
 
     await_manager(configuration, version, timeout, done, why)

@@ -88,6 +88,8 @@ def under_way(status: dict[str, Any]) -> list[str]:
         for name, service in status["services"].items()
         if service["state"] in _UNDER_WAY
     ]
+    if status["disarm"] is not None and status["disarm"]["waits_for"]:
+        found.append(f"The cluster is not disarmed yet, for {status['disarm']['waits_for']}.")
     for failover in status["failovers"]:
         if not failover["finished"]:
             found.append(f"The failover of node {failover['node']} is under way.")
@@ -124,7 +126,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "at": time.time(),
         "global_maintenance": hold is not None,
         "maintenance": maintenance_document(hold) if hold is not None else None,
-        "disarm": {"state": state.disarm, "mode": state.disarm_mode} if state.disarm else None,
+        "disarm": disarm_document(state),
         "policy": policy_document(wanted.policy),
         "config_version": wanted.version,
         "manager": _lease(configuration, storage, MANAGER_LEASE),
@@ -138,6 +140,17 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
     result["problems"] = problems(result)
     result["under_way"] = under_way(result)
     return result
+
+
+def disarm_document(state: ClusterState) -> dict[str, str] | None:
+    """Return how far the cluster is disarmed, and what that waits for; None while it is armed."""
+    if not state.disarm:
+        return None
+    return {
+        "state": state.disarm,
+        "mode": state.disarm_mode,
+        "waits_for": state.disarm_waits,
+    }
 
 
 def global_maintenance(board: Board, state: ClusterState, wanted: Wanted) -> Maintenance | None:

@@ -183,7 +183,7 @@ class Rules:
             was = last.state if last is not None else NodeState.UNKNOWN
             if report is None or {was, status.state} != {NodeState.ONLINE}:
                 continue
-            if report.mode not in (Mode.DISARM, Mode.MAINTENANCE):
+            if report.mode not in (Mode.DISARM, Mode.MAINTENANCE) or report.at_work():
                 self.broken("S10", f"{by} takes the cluster for disarmed, but {node} is not")
 
     def _in_maintenance(self, state: ClusterState, begun: float) -> bool:
