@@ -21,7 +21,7 @@ from ..manager.state import (
     state_document,
     state_from_document,
 )
-from .actions import thaw
+from .faults import thaw
 from .fleet import Fleet
 from .local_daemon import LocalDaemon
 from .machine import Device

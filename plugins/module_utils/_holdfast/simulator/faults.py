@@ -1,0 +1,326 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What goes wrong in a scenario: machines, daemons, storage, network, clocks, devices, agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ..errors import InputError
+from .action import Act, Options, Verb, machines, number
+from .agents import ANY, AgentFault
+from .daemon import ACTING, AFTER, BEFORE, PAUSED, TORN
+from .fleet import Blow, Fleet
+from .machine import Machine
+
+
+def _power_off(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    for machine in machines(fleet, words[0]):
+        if "after" in options:
+            fleet.world.later(float(options["after"]), _cut, fleet, machine, options)
+        else:
+            _cut(fleet, machine, options)
+
+
+def _cut(fleet: Fleet, machine: Machine, options: Options) -> None:
+    if not fleet.strikes:
+        return
+    machine.cut = True
+    fleet.world.power_off(machine, "its power is cut")
+    if "for" in options:
+        fleet.world.later(float(options["for"]), fleet.world.power_on, machine)
+
+
+def _power_on(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    for machine in machines(fleet, words[0]):
+        fleet.world.power_on(machine)
+
+
+def _reset(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    for machine in machines(fleet, words[0]):
+        if not machine.cut:
+            fleet.world.power_off(machine, "it is reset")
+            fleet.world.power_on(machine)
+
+
+def _freeze(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    world = fleet.world
+    for machine in machines(fleet, words[0]):
+        if not machine.on or machine.frozen or machine.lies_until > world.now:
+            continue
+        world.say(f"{machine.name} freezes")
+        with world.changing(machine):
+            machine.frozen = True
+        if "for" in options:
+            world.later(float(options["for"]), thaw, fleet, machine, machine.boot)
+
+
+def _thaw(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    for machine in machines(fleet, words[0]):
+        thaw(fleet, machine, machine.boot)
+
+
+def thaw(fleet: Fleet, machine: Machine, boot: int) -> None:
+    """Let a frozen machine go on, if it is still the same start of it."""
+    if machine.frozen and machine.boot == boot:
+        fleet.world.say(f"{machine.name} thaws")
+        with fleet.world.changing(machine):
+            machine.frozen = False
+        machine.writes_since = fleet.world.now
+
+
+def _kill(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    kind = _daemon_kind(words[0])
+    for machine in machines(fleet, words[1]):
+        if kind == "lrm" and machine.lies_until > fleet.world.now:
+            continue
+        fleet.kill(kind, machine.name, float(options["for"]) if "for" in options else None)
+
+
+def _hang(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    kind = _daemon_kind(words[0])
+    for machine in machines(fleet, words[1]):
+        daemon = fleet.daemon(kind, machine.name)
+        if daemon is not None and not (kind == "lrm" and machine.lies_until > fleet.world.now):
+            daemon.hang(number(options, "for", 5.0))
+
+
+def _daemon_kind(word: str) -> str:
+    if word not in ("lrm", "crm"):
+        raise InputError("daemon", word, "'lrm' or 'crm'")
+    return word
+
+
+def _strike(stage: str) -> Act:
+    def act(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+        kind = _daemon_kind(words[0])
+        where = stage or options.get("at", BEFORE)
+        if where not in (BEFORE, TORN, AFTER, ACTING, PAUSED):
+            raise InputError("at", where, "'before', 'torn', 'after' or 'acting'")
+        blow = Blow(where, int(number(options, "writes", 1)), number(options, "for", 0.0))
+        for machine in machines(fleet, words[1]):
+            fleet.strike(kind, machine.name, replace(blow))
+
+    return act
+
+
+def _storage(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """A node loses its way to the storage: both ways, or only reads or writes."""
+    part = options.get("only", "")
+    if part not in ("", "reads", "writes"):
+        raise InputError("only", part, "'reads' or 'writes'")
+    for machine in machines(fleet, words[0]):
+        if machine.lies_until > fleet.world.now and words[1] == "off":
+            continue
+        _set_storage(fleet, machine, words[1] == "on", part)
+        if "for" in options:
+            back = words[1] == "off"
+            fleet.world.later(float(options["for"]), _set_storage, fleet, machine, back, part)
+
+
+def _set_storage(fleet: Fleet, machine: Machine, works: bool, part: str) -> None:
+    fleet.world.say(f"{machine.name} {'has' if works else 'loses'} its storage {part}".rstrip())
+    with fleet.world.changing(machine):
+        if part != "writes":
+            machine.reads = works
+        if part != "reads":
+            machine.writes = works
+    if works:
+        machine.writes_since = fleet.world.now
+
+
+def _slow(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    for machine in machines(fleet, words[0]):
+        _set_slow(fleet, machine, number(options, "seconds", 1.0))
+        fleet.world.later(number(options, "for", 10.0), _set_slow, fleet, machine, 0.0)
+
+
+def _set_slow(fleet: Fleet, machine: Machine, seconds: float) -> None:
+    fleet.world.say(f"the storage of {machine.name} takes {seconds:g} s more")
+    with fleet.world.changing(machine):
+        machine.slow = seconds
+
+
+def _stale(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    for machine in machines(fleet, words[0]):
+        fleet.world.say(f"{machine.name} reads what the storage had now")
+        fleet.make_stale(machine.name, True, back=options.get("back") == "yes")
+        seconds = number(options, "for", 5.0)
+        fleet.world.later(seconds, fleet.make_stale, machine.name, False)
+
+
+def _writes(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """Some writes fail; what failed may have been done all the same."""
+    for machine in machines(fleet, words[0]):
+        fleet.world.write_fails[machine.name] = number(options, "fail", 0.2)
+    names = [machine.name for machine in machines(fleet, words[0])]
+    fleet.world.later(number(options, "for", 10.0), _writes_work, fleet, names)
+
+
+def _writes_work(fleet: Fleet, names: Iterable[str]) -> None:
+    for name in names:
+        fleet.world.write_fails.pop(name, None)
+
+
+def _kills(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """Daemons are killed between their acts, with a chance."""
+    fleet.world.killed_between = number(options, "chance", 0.1)
+    fleet.world.later(number(options, "for", 10.0), _no_kills, fleet)
+
+
+def _no_kills(fleet: Fleet) -> None:
+    fleet.world.killed_between = 0.0
+
+
+def _network(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    for machine in machines(fleet, words[0]):
+        _set_network(fleet, machine, words[1] == "on")
+        if "for" in options:
+            back = words[1] == "off"
+            fleet.world.later(float(options["for"]), _set_network, fleet, machine, back)
+
+
+def _set_network(fleet: Fleet, machine: Machine, works: bool) -> None:
+    fleet.world.say(f"{machine.name} {'has' if works else 'loses'} its network")
+    with fleet.world.changing(machine):
+        machine.network = works
+
+
+def _link(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """What the first node sends does not reach the second any more."""
+    source, target = words[0], machines(fleet, words[1])[0]
+    _set_link(fleet, source, target, words[2] == "on")
+    if "for" in options:
+        back = words[2] == "off"
+        fleet.world.later(float(options["for"]), _set_link, fleet, source, target, back)
+
+
+def _set_link(fleet: Fleet, source: str, target: Machine, works: bool) -> None:
+    fleet.world.say(f"{target.name} {'hears' if works else 'does not hear'} {source}")
+    with fleet.world.changing(target):
+        if works:
+            target.cut_from.discard(source)
+        else:
+            target.cut_from.add(source)
+
+
+def _clock(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """A wall clock jumps, or a machine's clocks run at another rate from its next boot on."""
+    for machine in machines(fleet, words[0]):
+        with fleet.world.changing(machine):
+            machine.clock.offset += number(options, "jump", 0.0)
+        fleet.world.say(f"the wall clock of {machine.name} jumps")
+
+
+def _watchdog(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    for machine in machines(fleet, words[0]):
+        machine.watchdog_late = number(options, "late", 0.0)
+
+
+def _device(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """A fence device does something else from now on, or for a while."""
+    mode = words[1]
+    if mode not in ("works", "fails", "hides", "hangs", "lies", "wrong", "back", "with-node"):
+        raise InputError("device", mode, "what a fence device can do")
+    for machine in machines(fleet, words[0]):
+        device = machine.device
+        fleet.world.say(f"the fence device of {machine.name} {mode}")
+        device.with_node = mode == "with-node"
+        device.mode = "works" if device.with_node else mode
+        device.seconds = number(options, "seconds", 0.0)
+        device.other = options.get("other", "")
+        if "for" in options:
+            fleet.world.later(float(options["for"]), _device, fleet, (machine.name, "works"), {})
+
+
+def _agent(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """The agents of a service, or of all, do something else for a while or for good."""
+    action, how = words[1], words[2]
+    if action not in ("start", "stop", "monitor", "migrate", "probe", ANY):
+        raise InputError("action", action, "an action of an agent")
+    if how not in ("works", "fails", "hangs", "lies", "slow"):
+        raise InputError("agent", how, "'works', 'fails', 'hangs', 'lies' or 'slow'")
+    world = fleet.world
+    world.before_change(None)
+    if how == "works":
+        fleet.agents.faults = [
+            one for one in fleet.agents.faults if (one.service, one.action) != (words[0], action)
+        ]
+    else:
+        fault = AgentFault(
+            action,
+            how,
+            words[0],
+            options.get("on", ANY),
+            number(options, "chance", 1.0),
+            world.now + number(options, "for", float("inf")),
+            number(options, "seconds", 5.0),
+        )
+        fleet.agents.faults.append(fault)
+        if "for" in options:
+            world.later(float(options["for"]), _agent_works, fleet, fault)
+    world.say(f"{action} of {words[0]} {how} {options.get('on', '')}".rstrip())
+    world.after_change(None)
+
+
+def _agent_works(fleet: Fleet, fault: AgentFault) -> None:
+    fleet.world.before_change(None)
+    fleet.agents.faults = [one for one in fleet.agents.faults if one is not fault]
+    fleet.world.after_change(None)
+
+
+def _crash(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """A service that runs ends by itself, wholly or in part."""
+    world = fleet.world
+    for machine in world.where(words[0]):
+        with world.changing(machine):
+            if options.get("part"):
+                machine.active[words[0]] = "partly"
+            else:
+                machine.active.pop(words[0])
+        world.say(f"{words[0]} crashes on {machine.name}")
+
+
+def _damage(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """A record, or the global block of the whiteboard, can no longer be read."""
+    world = fleet.world
+    world.before_change(None)
+    if words[0] == "board":
+        world.storage.board_readable = False
+    else:
+        for machine in machines(fleet, words[0]):
+            world.storage.reports[machine.name].damaged = True
+    world.say(f"{words[0]} is damaged on the storage")
+    world.after_change(None)
+
+
+def _clone(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    fleet.world.add_clone(machines(fleet, words[0])[0].name)
+
+
+FAULTS: Mapping[str, Verb] = {
+    "power-off": Verb(_power_off, (1, 1), ("for", "after")),
+    "power-on": Verb(_power_on, (1, 1)),
+    "reset": Verb(_reset, (1, 1)),
+    "freeze": Verb(_freeze, (1, 1), ("for",)),
+    "thaw": Verb(_thaw, (1, 1)),
+    "kill": Verb(_kill, (2, 2), ("for",)),
+    "hang": Verb(_hang, (2, 2), ("for",)),
+    "crash-at-write": Verb(_strike(""), (2, 2), ("at", "writes", "for")),
+    "pause-at-write": Verb(_strike(PAUSED), (2, 2), ("writes", "for")),
+    "storage": Verb(_storage, (2, 2), ("only", "for")),
+    "slow": Verb(_slow, (1, 1), ("seconds", "for")),
+    "stale": Verb(_stale, (1, 1), ("for", "back")),
+    "writes": Verb(_writes, (1, 1), ("fail", "for")),
+    "kills": Verb(_kills, (0, 0), ("chance", "for")),
+    "network": Verb(_network, (2, 2), ("for",)),
+    "link": Verb(_link, (3, 3), ("for",)),
+    "clock": Verb(_clock, (1, 1), ("jump",)),
+    "watchdog": Verb(_watchdog, (1, 1), ("late",)),
+    "device": Verb(_device, (2, 2), ("seconds", "other", "for")),
+    "agent": Verb(_agent, (3, 3), ("on", "chance", "for", "seconds")),
+    "crash": Verb(_crash, (1, 1), ("part",)),
+    "damage": Verb(_damage, (1, 1)),
+    "clone": Verb(_clone, (1, 1)),
+}

@@ -1,0 +1,218 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the operators of a cluster do in a scenario, in the worst moments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..errors import InputError
+from ..manager.held import DISARMED
+from ..manager.maintenance import Maintenance
+from ..manager.requests import MOVE, STOP, Request
+from ..manager.service import STARTED, STOPPED
+from ..manager.state import NodeState
+from ..manager.wanted import IGNORE, Wanted
+from .action import Act, Options, Verb, machines
+from .fleet import Fleet
+from .machine import EPOCH
+
+
+def _hold(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """Somebody sets the whiteboard's global maintenance by hand."""
+    fleet.world.say("global maintenance on the whiteboard")
+    fleet.set_board("by hand")
+    if "for" in options:
+        fleet.world.later(float(options["for"]), fleet.set_board, "")
+
+
+def _unhold(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    fleet.world.say("no global maintenance on the whiteboard")
+    fleet.set_board("")
+
+
+def _wall(fleet: Fleet) -> float:
+    """Return the time by a right wall clock: that of who asks for something."""
+    return EPOCH + fleet.world.now
+
+
+def _maintenance(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    wall = _wall(fleet)
+    until = wall + float(options["for"]) if "for" in options else 0.0
+    one = Maintenance("asked for", "operator", wall, until)
+    fleet.world.say("global maintenance is declared")
+    fleet.want(fleet.world.storage.wanted.with_global_maintenance(one))
+
+
+def _end_maintenance(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    fleet.world.say("the declared global maintenance is ended")
+    fleet.want(fleet.world.storage.wanted.without_global_maintenance())
+
+
+def _drain(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    wall = _wall(fleet)
+    until = wall + float(options["for"]) if "for" in options else 0.0
+    fleet.world.say(f"{words[0]} is drained")
+    one = Maintenance("asked for", "operator", wall, until)
+    fleet.want(fleet.world.storage.wanted.with_maintenance(words[0], one))
+
+
+def _undrain(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    fleet.world.say(f"{words[0]} is taken up again")
+    fleet.want(fleet.world.storage.wanted.without_maintenance(words[0]))
+
+
+def _disarm(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    wanted = fleet.world.storage.wanted
+    if wanted.disarm:
+        return
+    fleet.world.say(f"the cluster is to be disarmed: {words[0]}")
+    fleet.want(wanted.with_disarm(words[0]))
+    if "for" in options:
+        fleet.world.later(float(options["for"]), _arm, fleet, (), {})
+
+
+def _arm(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    fleet.world.say("the cluster is to be armed")
+    fleet.want(fleet.world.storage.wanted.with_disarm(""))
+
+
+def _change(**values: object) -> Act:
+    """Return an action that declares a service with other values."""
+
+    def act(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+        wanted = fleet.world.storage.wanted
+        service = wanted.services.get(words[0])
+        if service is not None:
+            said = ", ".join(f"{key} {value}" for key, value in values.items())
+            fleet.world.say(f"{words[0]} is declared: {said}")
+            fleet.want(wanted.with_service(replace(service, **values)))  # type: ignore[arg-type]
+
+    return act
+
+
+def _redefine(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """A service gets another definition, so that it is to be started anew."""
+    wanted = fleet.world.storage.wanted
+    service = wanted.services.get(words[0])
+    if service is None:
+        return
+    first = service.resources[0]
+    version = f"{wanted.version + 1}"
+    resources = (replace(first, parameters={"version": version}), *service.resources[1:])
+    fleet.world.say(f"{words[0]} is defined anew")
+    fleet.want(wanted.with_service(replace(service, resources=resources)))
+
+
+def _remove(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    wanted: Wanted = fleet.world.storage.wanted
+    for rule in wanted.rules():
+        if words[0] in rule.services:
+            wanted = wanted.without_rule(rule.name)
+    try:
+        wanted = wanted.without_service(words[0])
+    except InputError as error:
+        fleet.world.say(f"{words[0]} cannot be removed: {error}")
+        return
+    fleet.world.say(f"{words[0]} is removed")
+    fleet.want(wanted)
+
+
+def _unrule(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    fleet.want(fleet.world.storage.wanted.without_rule(words[0]))
+
+
+def _move(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    wanted = fleet.world.storage.wanted
+    if words[0] in wanted.services:
+        request = Request(MOVE, _wall(fleet), words[1], live=options.get("live") != "no")
+        fleet.world.rules.asked_for.add(words[1])
+        fleet.world.say(f"{words[0]} is asked to go to {words[1]}")
+        fleet.want(wanted.with_request(words[0], request))
+
+
+def _stop_within(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    wanted = fleet.world.storage.wanted
+    service = wanted.services.get(words[0])
+    if service is not None:
+        request = Request(STOP, _wall(fleet), timeout=float(words[1]))
+        wanted = wanted.with_service(replace(service, state=STOPPED))
+        fleet.world.say(f"{words[0]} is asked to stop within {words[1]} s")
+        fleet.want(wanted.with_request(words[0], request))
+
+
+def _shutdown(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """A node's operator shuts it down, or restarts its LRM."""
+    what = words[1]
+    if what not in ("reboot", "poweroff", "restart"):
+        raise InputError("shutdown", what, "'reboot', 'poweroff' or 'restart'")
+    for machine in machines(fleet, words[0]):
+        daemon = fleet.locals.get(machine.name)
+        if daemon is not None and daemon.alive:
+            fleet.world.say(f"{machine.name} is to be shut down: {what}")
+            fleet.world.before_change(machine)
+            if not daemon.shutdown:
+                daemon.asked_to_end = machine.clock.mono(fleet.world.now)
+            daemon.shutdown = what
+            fleet.world.after_change(machine)
+
+
+def _run_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """Somebody starts a service on a node behind the manager's back."""
+    machine = machines(fleet, words[1])[0]
+    with fleet.world.changing(machine):
+        if machine.on:
+            machine.active[words[0]] = "running"
+    fleet.world.say(f"{words[0]} is started on {words[1]} by hand")
+    fleet.world.rules.activated(words[0])
+
+
+def _move_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """Somebody moves a service while the cluster is disarmed and leaves services to them.
+
+    It goes to a node that is well, and nobody does so once they asked to arm it again.
+    """
+    world, service_id = fleet.world, words[0]
+    target = machines(fleet, words[1])[0]
+    record, there = world.storage.manager_record(), world.where(service_id)
+    if record is None or (record.disarm, record.disarm_mode) != (DISARMED, IGNORE):
+        return
+    status = record.nodes.get(target.name)
+    if status is None or status.state is not NodeState.ONLINE or not target.storage:
+        return
+    if world.storage.wanted.disarm != IGNORE:
+        return
+    if not all(one.awake for one in (target, *there)):
+        return
+    for machine in there:
+        with world.changing(machine):
+            del machine.active[service_id]
+    with world.changing(target):
+        target.active[service_id] = "running"
+    world.say(f"{service_id} is moved to {target.name} by hand")
+    world.rules.activated(service_id)
+
+
+OPERATIONS: Mapping[str, Verb] = {
+    "hold": Verb(_hold, (0, 0), ("for",)),
+    "unhold": Verb(_unhold, (0, 0)),
+    "maintenance": Verb(_maintenance, (0, 0), ("for",)),
+    "end-maintenance": Verb(_end_maintenance, (0, 0)),
+    "drain": Verb(_drain, (1, 1), ("for",)),
+    "undrain": Verb(_undrain, (1, 1)),
+    "disarm": Verb(_disarm, (1, 1), ("for",)),
+    "arm": Verb(_arm, (0, 0)),
+    "start": Verb(_change(state=STARTED), (1, 1)),
+    "stop": Verb(_change(state=STOPPED), (1, 1)),
+    "ignore": Verb(_change(ignored=True), (1, 1)),
+    "track": Verb(_change(ignored=False), (1, 1)),
+    "redefine": Verb(_redefine, (1, 1)),
+    "remove": Verb(_remove, (1, 1)),
+    "unrule": Verb(_unrule, (1, 1)),
+    "move": Verb(_move, (2, 2), ("live",)),
+    "stop-within": Verb(_stop_within, (2, 2)),
+    "shutdown": Verb(_shutdown, (2, 2)),
+    "run-by-hand": Verb(_run_by_hand, (2, 2)),
+    "move-by-hand": Verb(_move_by_hand, (2, 2)),
+}
