@@ -27,6 +27,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     NodeStatus,
     ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state_document import (
     state_document,
     state_from_document,
 )
@@ -143,9 +145,7 @@ def test_an_lrm_lets_go_of_what_is_left_to_the_operator_before_anything_is_moved
 
 
 def test_a_silent_node_that_may_start_a_service_again_keeps_it_from_its_operator() -> None:
-    silent = replace(
-        says("n1", local=LocalState.RUNNING), heartbeat_age=9.0, answer=Answer.YES
-    )
+    silent = replace(says("n1", local=LocalState.RUNNING), heartbeat_age=9.0, answer=Answer.YES)
     told = disarms("ignore", silent, NodeState.OFFLINE)
     assert told == ("disarming", "n1: it is offline and still has web")
     assert disarms("freeze", silent, NodeState.OFFLINE) == ("disarmed", "")

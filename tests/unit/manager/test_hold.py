@@ -25,6 +25,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     NodeStatus,
     ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state_document import (
     state_document,
     state_from_document,
 )

@@ -25,7 +25,8 @@ from ..manager.report import (
     report_from_document,
     sight_from_document,
 )
-from ..manager.state import ClusterState, known, state_document, state_from_document
+from ..manager.state import ClusterState
+from ..manager.state_document import known, state_document, state_from_document
 from ..manager.wanted import Wanted, wanted_document, wanted_from_document
 from ..storage.records import Kind, Record, RecordFile
 from ..storage.whiteboard import Whiteboard

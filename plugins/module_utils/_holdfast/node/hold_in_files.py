@@ -10,7 +10,8 @@ from typing import Any
 from ..errors import FormatError, HoldfastError
 from ..manager.hold import in_force
 from ..manager.maintenance import maintenance_document
-from ..manager.state import ClusterState, state_from_document
+from ..manager.state import ClusterState
+from ..manager.state_document import state_from_document
 from ..manager.wanted import Wanted, wanted_from_document
 from ..storage.board import Board
 from ..storage.paths import ClusterPaths

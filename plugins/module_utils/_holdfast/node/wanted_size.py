@@ -23,8 +23,8 @@ from ..manager.state import (
     NodeStatus,
     ServiceState,
     ServiceStatus,
-    state_document,
 )
+from ..manager.state_document import state_document
 from ..manager.wanted import Wanted, wanted_document
 from ..storage.records import Kind
 from .cluster_storage import ClusterStorage, payload

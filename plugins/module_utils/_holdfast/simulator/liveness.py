@@ -18,9 +18,8 @@ from ..manager.state import (
     NodeState,
     NodeStatus,
     ServiceState,
-    state_document,
-    state_from_document,
 )
+from ..manager.state_document import state_document, state_from_document
 from .faults import thaw
 from .fleet import Fleet
 from .local_daemon import LocalDaemon

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import HoldfastError
 from ..manager.report import Report, report_document, report_from_document
-from ..manager.state import ClusterState, state_document, state_from_document
+from ..manager.state import ClusterState
+from ..manager.state_document import state_document, state_from_document
 from ..storage.block_file import PAGE
 from ..storage.records import Geometry, Kind, RecordFile, encode_header
 from .shared_storage import Slot

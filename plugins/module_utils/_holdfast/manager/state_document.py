@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The manager's state as plain data for its record, and back.
+
+Versions differ while a new one is rolled out: what is not known is passed over, and what is
+new stands beside what the versions before it understand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import asdict, fields
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from .maintenance import maintenance_document, maintenance_from_document
+from .state import (
+    HELD,
+    ClusterState,
+    Event,
+    Failover,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
+
+T = TypeVar("T")
+
+
+def state_document(state: ClusterState) -> dict[str, Any]:
+    """Return the state as plain data for its record."""
+    document = {
+        item.name: getattr(state, item.name)
+        for item in fields(state)
+        if item.name not in ("services", "nodes", "failovers", "events")
+    }
+    document["probes"] = list(state.probes)
+    document["services"] = {key: _plain(value) for key, value in sorted(state.services.items())}
+    document["nodes"] = {key: _plain(value) for key, value in sorted(state.nodes.items())}
+    document["failovers"] = [asdict(one) for one in state.failovers]
+    document["events"] = [asdict(one) for one in state.events]
+    document["hold"] = maintenance_document(state.hold) if state.hold is not None else None
+    document["ended"] = {key: list(times) for key, times in sorted(state.ended.items())}
+    return document
+
+
+def state_from_document(document: Mapping[str, Any]) -> ClusterState:
+    """Read back what ``state_document`` made.
+
+    Fields that this version does not know are passed over, so that two versions
+    can talk to each other while a new one is rolled out.
+    """
+    simple = known(ClusterState, document)
+    simple["probes"] = tuple(document.get("probes", ()))
+    simple["services"] = {
+        key: _service_status(row) for key, row in document.get("services", {}).items()
+    }
+    simple["nodes"] = {key: _node_status(row) for key, row in document.get("nodes", {}).items()}
+    simple["failovers"] = tuple(_failover(row) for row in document.get("failovers", ()))
+    simple["events"] = tuple(_event(row) for row in document.get("events", ()))
+    hold = document.get("hold")
+    simple["hold"] = maintenance_from_document(hold) if hold is not None else None
+    simple["ended"] = {
+        key: (float(since), float(until))
+        for key, (since, until) in document.get("ended", {}).items()
+    }
+    return ClusterState(**simple)
+
+
+def known(kind: type[T], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of *row* that are fields of the dataclass *kind*."""
+    allowed = _field_names(cast(Hashable, kind))
+    return {key: value for key, value in row.items() if key in allowed}
+
+
+@cache
+def _field_names(kind: Hashable) -> frozenset[str]:
+    return frozenset(item.name for item in fields(kind))  # type: ignore[arg-type]
+
+
+def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
+    """Return a status without the fields that are empty: records stay small."""
+    row = {}
+    for item in fields(status):
+        value = getattr(status, item.name)
+        if value or (item.name == "stop_timeout" and value is not None):
+            row[item.name] = list(value) if isinstance(value, tuple) else value
+    row["state"] = status.state.value
+    if isinstance(status, ServiceStatus) and status.state in HELD:
+        # Versions that do not know these states see the one below, and leave it alone too.
+        row["held"] = status.state.value
+        row["state"] = row.pop("before", status.state.value)
+    return row
+
+
+def _service_status(row: Mapping[str, Any]) -> ServiceStatus:
+    values = known(ServiceStatus, row)
+    values["state"] = ServiceState(values["state"])
+    if "held" in row:
+        held = ServiceState(row["held"])
+        values["before"] = values["state"].value if values["state"] is not held else ""
+        values["state"] = held
+    values["failed_nodes"] = tuple(values.get("failed_nodes", ()))
+    values["no_failback"] = tuple(values.get("no_failback", ()))
+    return ServiceStatus(**values)
+
+
+def _node_status(row: Mapping[str, Any]) -> NodeStatus:
+    values = known(NodeStatus, row)
+    values["state"] = NodeState(values["state"])
+    values["fenced"] = tuple(values.get("fenced", ()))
+    return NodeStatus(**values)
+
+
+def _event(row: Mapping[str, Any]) -> Event:
+    values = known(Event, row)
+    values["rejected"] = tuple((str(node), str(why)) for node, why in values.get("rejected", ()))
+    return Event(**values)
+
+
+def _failover(row: Mapping[str, Any]) -> Failover:
+    values = known(Failover, row)
+    values["services"] = tuple(values.get("services", ()))
+    values["started"] = {
+        key: (str(value[0]), float(value[1])) for key, value in values.get("started", {}).items()
+    }
+    return Failover(**values)
