@@ -226,14 +226,17 @@ def _keeps(state: ClusterState, name: str, report: Report | None) -> str:
 
 
 def _left_to_the_operator(state: ClusterState, node: str, report: Report | None) -> list[str]:
-    """Return what runs on *node* of the services that may be moved by hand once disarmed."""
+    """Return what runs on *node* of the services that may be moved by hand once disarmed.
+
+    That includes what this manager does not know yet.
+    """
     if report is None or state.disarm_mode != IGNORE:
         return []
     services = ((one, state.services.get(one)) for one in report.running())
     return [
         one
         for one, status in services
-        if status is not None and status.state is ServiceState.FREEZE and status.node == node
+        if status is None or (status.state is ServiceState.FREEZE and status.node == node)
     ]
 
 

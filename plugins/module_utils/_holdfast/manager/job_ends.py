@@ -17,12 +17,7 @@ def note_end(round_: LocalRound, end: JobEnd) -> None:
     round_.busy.discard(service_id)
     local = round_.report.services.get(service_id)
     if end.job.kind is JobKind.PROBE and service_id not in round_.memory.doubtful:
-        probe = end.job.uid or service_id
-        found = {**round_.report.found, probe: end.sight is not Sight.STOPPED}
-        round_.set(found=found)
-        if local is not None and local.state is LocalState.BLOCKED and end.sight is Sight.STOPPED:
-            # Nothing is left of what could not be stopped.
-            round_.drop(service_id)
+        _probed(round_, local, end)
     elif local is None:
         return
     elif end.job.kind is JobKind.PROBE:
@@ -36,6 +31,20 @@ def note_end(round_: LocalRound, end: JobEnd) -> None:
         _migrated(round_, local, end)
     else:
         _started(round_, local, end)
+
+
+def _probed(round_: LocalRound, local: LocalService | None, end: JobEnd) -> None:
+    """Answer the manager.
+
+    What is found is not kept running before the manager says so, but it is known to be here,
+    and stopped if this node loses its host lease.
+    """
+    service_id, here = end.job.service.id, end.sight is not Sight.STOPPED
+    round_.set(found={**round_.report.found, end.job.uid or service_id: here})
+    if here and local is None:
+        round_.put(LocalService(end.job.service, LocalState.UNKNOWN, end.job.uid))
+    elif not here and local is not None:
+        round_.drop(service_id)
 
 
 def _doubt_resolved(round_: LocalRound, local: LocalService, end: JobEnd) -> None:

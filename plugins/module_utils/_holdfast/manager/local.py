@@ -16,7 +16,16 @@ from . import local_phase
 from .job_ends import note_end
 from .jobs import Job, JobEnd, JobKind, Purpose
 from .local_round import LocalRound, Memory
-from .report import CommandResult, LocalService, LocalState, Mode, Outcome, Phase, Report
+from .report import (
+    WORKED_ON,
+    CommandResult,
+    LocalService,
+    LocalState,
+    Mode,
+    Outcome,
+    Phase,
+    Report,
+)
 from .service import Service
 from .state import HELD, ClusterState, ServiceState, ServiceStatus
 from .wanted import IGNORE, Wanted
@@ -135,13 +144,18 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
 
 
 def _let_go(round_: LocalRound, state: ClusterState) -> None:
-    """Drop what is looked for again: it was left to its operator, unheard by this node perhaps.
+    """Drop what is looked for: it was left to its operator, unheard by this node perhaps.
 
-    This comes before the ends of jobs: one that failed meanwhile is not restarted here.
+    This comes before the ends of jobs: one that failed meanwhile is not restarted here.  What
+    was begun is known to be here until it ends, and so is what the probe itself found.
     """
     for service_id in sorted(round_.report.services.keys() & set(state.probes)):
+        local = round_.report.services[service_id]
+        if local.state in WORKED_ON:
+            continue
         status = state.services.get(service_id)
-        if status is not None and status.uid:
+        found = status is not None and local.uid == status.uid
+        if not found or service_id in round_.memory.doubtful:
             round_.drop(service_id)
             round_.runs_no_more(service_id)
 
@@ -193,7 +207,7 @@ def _follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> N
         if service_id in round_.busy or service_id in round_.memory.doubtful:
             continue
         if status is None:
-            _untracked(round_, service_id, services.get(service_id), up_to_date)
+            _untracked(round_, service_id, services.get(service_id), state, up_to_date)
         elif status.node == node and status.state in HERE:
             if status.state is ServiceState.FREEZE and state.disarm_mode == IGNORE:
                 round_.drop(service_id)
@@ -266,14 +280,18 @@ def _obey_leave(
 
 
 def _untracked(
-    round_: LocalRound, service_id: str, wanted: Service | None, up_to_date: bool
+    round_: LocalRound,
+    service_id: str,
+    wanted: Service | None,
+    state: ClusterState,
+    up_to_date: bool,
 ) -> None:
-    """The manager does not speak of it: one that is to be ignored is left as it is.
+    """The manager does not speak of it: what is left to its operator is left as it is.
 
     One that was taken out of the configuration while nobody could stop it is stopped now.
     """
     if wanted is not None:
-        if wanted.ignored:
+        if wanted.ignored or state.disarm_mode == IGNORE:
             round_.drop(service_id)
             round_.runs_no_more(service_id)
     elif up_to_date and service_id in round_.report.running():
@@ -340,12 +358,7 @@ def _answer_probes(
             continue
         if service_id in round_.memory.doubtful | round_.busy:
             continue
-        probe = status.probe(service_id)
-        local = round_.report.services.get(service_id)
-        if local is not None and local.state is LocalState.RUNNING:
-            round_.set(found={**round_.report.found, probe: True})
-            continue
-        found = round_.report.found.get(probe)
+        found = round_.report.found.get(status.probe(service_id))
         if found is None or (found and round_.now >= round_.memory.probe_due.get(service_id, 0.0)):
             round_.begin_probe(Job(JobKind.PROBE, definition, status.uid))
 

@@ -219,13 +219,15 @@ class LocalDaemon(Daemon):
         self.world.later(JOIN_AGAIN, self._join, machine.boot)
 
     def _runs_on(self) -> list[str]:
-        """Return the services that are taken to run well, and of which no stop is under way."""
-        services = self.report.services.items()
-        return [
-            service_id
-            for service_id, one in services
-            if one.state is LocalState.RUNNING and service_id not in self.busy
-        ]
+        """Return the services that are taken to run here, and of which no stop is under way.
+
+        So are those that a probe found here.
+        """
+        runs = (LocalState.RUNNING, LocalState.UNKNOWN)
+        known = {key for key, one in self.report.services.items() if one.state in runs}
+        services = self.state.services if self.state is not None else {}
+        found = {key for key in services if self.report.found.get(services[key].probe(key))}
+        return sorted((known | found) - self.busy)
 
     def _join(self, boot: int) -> None:
         machine = self.machine
