@@ -25,6 +25,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.loca
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalService,
     LocalState,
+    Mode,
     Outcome,
     Report,
     report_document,
@@ -397,3 +398,64 @@ def test_what_is_looked_for_again_is_not_kept_running_by_a_node_that_heard_of_no
     taken = step(has(LocalState.RUNNING), NOTHING, again)
     assert jobs(taken) == [(JobKind.PROBE, "web")]
     assert not taken.report.services and not taken.report.found
+
+
+def probed(sight: Sight, report: Report | None = None):
+    """Return the step after the probe 7.3 for web ended."""
+    asked = ServiceStatus(ServiceState.PROBE, uid="7.3")
+    job = JobEnd(Job(JobKind.PROBE, WEB, "7.3"), sight=sight)
+    seen = look(asked, ends=[job], record={"probes": ("web",)})
+    return step(report or Report("n1", "n1-boot1"), NOTHING, seen)
+
+
+def test_what_a_probe_finds_is_stopped_if_the_host_lease_is_lost_before_it_is_taken_up() -> None:
+    found = probed(Sight.RUNNING)
+    assert found.report.running() == ["web"]
+    lost = step(found.report, found.memory, look(lease_trouble="was not renewed"))
+    assert jobs(lost) == [(JobKind.STOP, "web")]
+
+
+def test_what_a_probe_finds_is_not_restarted_before_it_is_taken_up() -> None:
+    found = probed(Sight.PARTLY)
+    asked = ServiceStatus(ServiceState.PROBE, uid="7.3")
+    later = step(found.report, found.memory, look(asked, record={"probes": ("web",)}))
+    assert local(later).state is LocalState.UNKNOWN
+    assert not later.jobs
+
+
+def test_what_a_later_probe_does_not_find_any_more_is_forgotten() -> None:
+    found = probed(Sight.RUNNING)
+    assert not probed(Sight.STOPPED, found.report).report.services
+
+
+def test_what_was_begun_is_known_to_be_here_until_it_ends_though_it_is_looked_for() -> None:
+    asked = ServiceStatus(ServiceState.PROBE, uid="7.3")
+    seen = look(asked, busy={"web"}, record={"probes": ("web",)})
+    taken = step(has(LocalState.STARTING), NOTHING, seen)
+    assert local(taken).state is LocalState.STARTING
+
+
+@pytest.mark.parametrize("status", [None, started("n2")], ids=["undeclared", "elsewhere"])
+def test_what_could_not_be_stopped_and_nobody_asks_for_is_looked_at_until_it_is_gone(
+    status,
+) -> None:
+    declared = wanted() if status is None else wanted(WEB)
+    blocked = step(has(LocalState.BLOCKED), NOTHING, look(status, declared))
+    assert jobs(blocked) == [(JobKind.PROBE, "web")]
+    gone = end(JobKind.PROBE, sight=Sight.STOPPED)
+    taken = step(blocked.report, blocked.memory, look(status, declared, ends=[gone]))
+    assert "web" not in taken.report.services
+    there = end(JobKind.PROBE, sight=Sight.RUNNING)
+    kept = step(blocked.report, blocked.memory, look(status, declared, ends=[there]))
+    assert local(kept).state is LocalState.BLOCKED
+    assert not kept.jobs, "not again at once"
+
+
+def test_a_service_is_not_restarted_by_a_look_that_ends_while_the_cluster_is_disarmed() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    disarmed = {"record": {"disarm": "disarmed", "disarm_mode": "freeze"}}
+    running = replace(has(LocalState.RUNNING, resolved=True), mode=Mode.DISARM)
+    failed = end(JobKind.MONITOR, sight=Sight.PARTLY)
+    taken = step(running, NOTHING, look(frozen, ends=[failed], **disarmed))
+    assert not taken.jobs
+    assert local(taken).state is LocalState.RUNNING

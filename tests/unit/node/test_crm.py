@@ -26,6 +26,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
     FenceReport,
+    LeaseSight,
     NodeSeen,
     PowerReport,
 )
@@ -69,6 +70,10 @@ class ObserverStandIn:
         self.trouble = self.held = ""
         self.error = None
         self.changed = dict.fromkeys(NODES, 0.0)
+        self.answering = set()
+
+    def just_answered(self, node):
+        return node in self.answering
 
     def look(self):
         given(self.error)
@@ -331,6 +336,33 @@ def test_the_proof_of_a_node_that_wrote_after_the_fence_waits_until_it_is_quiet(
     assert (state.services["web"].underlying is ServiceState.STARTED) == (not proved)
     assert ("free", 3, 4, 77) in log if proved else "free" not in kinds(log)
     assert proved or "it went on writing" in state.nodes["n3"].reason
+
+
+def test_an_answer_from_before_the_fence_does_not_speak_against_its_proof(manager):
+    manager.observer.nodes["n3"] = replace(silent("n3"), answer=Answer.YES, lease=LeaseSight.FAILED)
+    manager.round()
+    manager.clock.go(1.0)
+    manager.observer.answering = {"n3"}
+    manager.end_fence(took=1.0)
+    manager.round(0.0)
+    assert manager.daemon._state.nodes["n3"].state is NodeState.FENCE
+    assert manager.daemon._held_back
+    manager.observer.nodes["n3"], manager.observer.answering = silent("n3"), set()
+    manager.round(0.5)
+    assert manager.written().nodes["n3"].state is NodeState.OFF
+
+
+def test_a_node_that_goes_on_answering_after_its_fence_is_not_taken_for_dead(manager):
+    manager.observer.nodes["n3"] = replace(silent("n3"), answer=Answer.YES, lease=LeaseSight.FAILED)
+    manager.round()
+    manager.clock.go(1.0)
+    manager.observer.answering = {"n3"}
+    manager.end_fence(took=1.0)
+    manager.round(0.0)
+    manager.round(1.1)
+    node = manager.written().nodes["n3"]
+    assert node.state is NodeState.FENCE
+    assert "still answers on the network" in node.reason
 
 
 def test_a_proof_that_is_held_back_counts_as_a_fence_under_way(manager):

@@ -295,9 +295,7 @@ def _untracked(
             round_.drop(service_id)
             round_.runs_no_more(service_id)
     elif up_to_date and service_id in round_.report.running():
-        local = round_.report.services[service_id]
-        if local.state is not LocalState.BLOCKED:
-            round_.stop(local, Purpose.AWAY, "it is no longer declared")
+        _leave(round_, round_.report.services[service_id], "it is no longer declared")
 
 
 def _adopt(
@@ -322,9 +320,17 @@ def _not_here(round_: LocalRound, service_id: str, status: ServiceStatus) -> Non
     if local.state in (LocalState.STOPPED, LocalState.FAILED):
         round_.drop(service_id)
         return
+    where = status.node if status.node != round_.report.node else "no node yet"
+    _leave(round_, local, f"the manager has it on {where or 'no node'}")
+
+
+def _leave(round_: LocalRound, local: LocalService, why: str) -> None:
+    """Stop what is not to be here; what could not be stopped is looked at from time to time."""
     if local.state is not LocalState.BLOCKED:
-        where = status.node if status.node != round_.report.node else "no node yet"
-        round_.stop(local, Purpose.AWAY, f"the manager has it on {where or 'no node'}")
+        round_.stop(local, Purpose.AWAY, why)
+    elif round_.now >= round_.memory.probe_due.get(local.definition.id, 0.0):
+        round_.doubt(local.definition.id)
+        round_.begin_probe(Job(JobKind.PROBE, local.definition, local.uid))
 
 
 def _prune(round_: LocalRound, state: ClusterState) -> None:

@@ -29,7 +29,7 @@ from .log import log, name_daemon
 from .maintenance_board import MaintenanceBoard
 from .network import Network, own_network
 from .notify import Notifier
-from .observer import Observation, Observer
+from .observer import ANSWER_WAIT, Observation, Observer
 from .orders import FenceEnd, Orders
 from .telemetry import (
     FENCE,
@@ -179,6 +179,7 @@ class ClusterDaemon:
 
         A node that is fenced for a service of its was not silent before.  A device may answer
         sooner than its next heartbeat, so that silence since the fence alone says nothing.
+        Nor does an answer on the network from before the fence ended.
         """
         self._powers.extend(self._orders.take_powers())
         ended = self._orders.take_fences()
@@ -188,6 +189,7 @@ class ClusterDaemon:
         self._telemetry.set(FENCES_UNDER_WAY, len(self._orders.fencing()))
         self._held_back.extend(ended)
         waiting: list[FenceEnd] = []
+        suspect_after = self._configuration.timing.suspect_after
         for end in self._held_back:
             changed = self._observer.changed_at(end.report.node)
             quiet_for = self._clock() - changed
@@ -195,11 +197,16 @@ class ClusterDaemon:
                 self._fences.append(end.report)
             elif changed > end.ended + ROUND:
                 self._fences.append(replace(end.report, quiet=False))
-            elif quiet_for >= self._configuration.timing.suspect_after:
-                self._fences.append(end.report)
-            else:
+            elif quiet_for < suspect_after or self._may_have_answered_before(end):
                 waiting.append(end)
+            else:
+                self._fences.append(end.report)
         self._held_back = waiting
+
+    def _may_have_answered_before(self, end: FenceEnd) -> bool:
+        """Return whether it cannot be told yet if the node's answers end with its fence."""
+        lately = self._clock() - end.ended <= ANSWER_WAIT
+        return lately and self._observer.just_answered(end.report.node)
 
     def _try_for_manager(self, observation: Observation, begun: float) -> None:
         """Take the manager lease if it is free; fence its holder if that is silent."""

@@ -74,6 +74,11 @@ class Observer:
         for node in nodes:
             self._answered[node] = now
 
+    def just_answered(self, node: str) -> bool:
+        """Return whether the node answered so lately that it counts as answering."""
+        answered = self._answered.get(node)
+        return answered is not None and self._clock() - answered <= ANSWER_WAIT
+
     def changed_at(self, node: str) -> float:
         """Return when, in monotonic seconds, the node's heartbeat was last seen to change."""
         return self._changed[node]

@@ -16,7 +16,7 @@ from ..manager.state import ClusterState
 from .daemon import ACTING, Daemon
 from .machine import Machine
 from .moving import Horizon, Moving
-from .observer import Observer
+from .observer import ANSWER_WAIT, Observer
 from .rules import new_events
 from .settings import ROUND
 from .timeline import Cadence
@@ -115,10 +115,13 @@ class ClusterDaemon(Daemon):
                 self._fences.append(report)
             elif changed > ended + ROUND:
                 self._fences.append(replace(report, quiet=False))
-            elif (now - changed) * self.clock.rate >= suspect_after:
-                self._fences.append(report)
-            else:
+            elif (now - changed) * self.clock.rate < suspect_after or (
+                (now - ended) * self.clock.rate <= ANSWER_WAIT
+                and self.observer.just_answered(report.node, now)
+            ):
                 waiting.append((report, sent, ended))
+            else:
+                self._fences.append(report)
         self._ended = waiting
 
     def _under_way(self) -> frozenset[str]:

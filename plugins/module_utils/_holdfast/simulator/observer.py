@@ -93,6 +93,11 @@ class Observer:
                     self._lease_changed[name] = now
         return self.nodes(now)
 
+    def just_answered(self, name: str, now: float) -> bool:
+        """Return whether the node answered so lately that it counts as answering."""
+        answered = self._answered.get(name)
+        return answered is not None and (now - answered) * self._rate <= ANSWER_WAIT
+
     def nodes(self, now: float, horizon: Horizon | None = None) -> Mapping[str, NodeSeen]:
         """Return what is known of all nodes at the time of the last look."""
         return _Nodes(self, now, horizon)
