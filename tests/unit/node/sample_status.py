@@ -63,6 +63,23 @@ def on_hold(hold, at=AT):
     return {**healthy(at), "global_maintenance": True, "maintenance": asdict(hold)}
 
 
+def being_disarmed(waits, at=AT):
+    """The healthy cluster while it is being disarmed, which *waits* for a node."""
+    services = {
+        "web": ServiceStatus(ServiceState.FREEZE, "n3", since=at - 59, before="started"),
+    }
+    state = ClusterState(
+        epoch=7,
+        manager="n1",
+        nodes=_online(at),
+        services=services,
+        disarm="disarming",
+        disarm_mode="ignore",
+        disarm_waits=waits,
+    )
+    return build(state, at=at)
+
+
 def after_failover(at=AT):
     """Node n2 died 40 seconds ago and was fenced; its two services run elsewhere again."""
     began = at - 40

@@ -52,6 +52,13 @@ def test_the_first_line_says_that_a_service_is_not_as_wanted():
     assert plain(sample.in_trouble()).splitlines()[0] == "Cluster demo: 3 problems"
 
 
+def test_what_a_disarm_waits_for_is_told():
+    status = sample.being_disarmed("n2: it is offline and still has web")
+    told = "The cluster is not disarmed yet, for n2: it is offline and still has web."
+    assert told in status["under_way"]
+    assert told in " ".join(plain(status).split())
+
+
 def test_each_problem_is_a_sentence_above_the_tables():
     status = sample.in_trouble()
     head = " ".join(plain(status).partition("NODE ")[0].split())

@@ -99,6 +99,8 @@ def test_that_nothing_is_done_at_all_is_told_with_its_reason():
     held = of_service(hold=Maintenance("new switches", "ada", 5.0))
     assert "global maintenance (by ada: new switches)" in render_why(held)
     assert "disarmed (freeze)" in render_why(of_service(disarm="disarmed", disarm_mode="freeze"))
+    waits = of_service(disarm="disarming", disarm_mode="ignore", disarm_waits="n2: it is offline")
+    assert "disarming (ignore); waits for n2: it is offline" in render_why(waits)
 
 
 def test_a_node_is_told_with_its_proof_and_what_it_has():

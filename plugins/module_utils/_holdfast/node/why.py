@@ -164,7 +164,8 @@ def _held(state: ClusterState) -> str:
     if state.hold is not None:
         return f"nothing is done in global maintenance ({told(state.hold)})"
     if state.disarm:
-        return f"nothing is done, the cluster is {state.disarm} ({state.disarm_mode})"
+        waits = f"; waits for {state.disarm_waits}" if state.disarm_waits else ""
+        return f"nothing is done, the cluster is {state.disarm} ({state.disarm_mode}){waits}"
     return ""
 
 
