@@ -209,6 +209,51 @@ def test_a_service_that_was_moved_by_hand_while_disarmed_is_found() -> None:
     assert (web(taken).state, web(taken).node) == (ServiceState.STARTED, "n3")
 
 
+def answered(uid: str, there: str) -> dict[str, NodeSeen]:
+    """Return looks at all nodes, whose LRMs found web on *there* alone."""
+    return {
+        node: node_seen(node, report=report(node, found={uid: node == there})) for node in NODES
+    }
+
+
+@pytest.mark.parametrize(
+    ("there", "ends_as"),
+    [("n2", (ServiceState.STARTED, "n2")), ("", (ServiceState.ERROR, ""))],
+    ids=["started by hand", "started nowhere"],
+)
+def test_what_was_in_error_may_have_been_started_by_hand_while_disarmed(there, ends_as) -> None:
+    in_error = ServiceStatus(ServiceState.ERROR, digest=WEB.digest(), last_node="n1")
+    before = state({"web": in_error}, disarm="disarmed", disarm_mode="ignore")
+    armed = step(before, seen(wanted(WEB)))
+    assert web(armed).state is ServiceState.PROBE
+    taken = step(armed.state, seen(wanted(WEB), answered(web(armed).uid, there)), rounds=2)
+    assert (web(taken).state, web(taken).node) == ends_as
+
+
+def test_what_was_ignored_is_looked_for_on_a_node_that_lost_its_host_lease_with_it() -> None:
+    ignored = wanted(replace(WEB, ignored=True))
+    noted = step(state({"web": started("n1")}), seen(ignored))
+    assert noted.state.ignored == ("web",)
+    asked = step(noted.state, seen(wanted(WEB), {"n1": DEAD}))
+    assert (web(asked).state, bool(web(asked).uid)) == (ServiceState.PROBE, True)
+    looks = {**answered(web(asked).uid, ""), "n1": DEAD}
+    fenced = step(asked.state, seen(wanted(WEB), looks), rounds=2)
+    assert fenced.state.nodes["n1"].state is NodeState.FENCE
+    assert web(fenced).state is ServiceState.PROBE
+    left = replace(DEAD, report=replace(report("n1"), left=("web",)))
+    proved = step(asked.state, seen(wanted(WEB), {**looks, "n1": left}), rounds=2)
+    assert proved.state.nodes["n1"].state is NodeState.OFF
+    assert web(proved).state is ServiceState.REQUEST_START
+
+
+def test_a_node_that_is_dead_by_its_lease_alone_is_proved_dead_anew_for_what_was_ignored() -> None:
+    expired = NodeStatus(NodeState.OFF, boot="n1-boot1", expired=True)
+    before = state({}, {"n1": expired}, ignored=("web",))
+    asked = step(before, seen(wanted(WEB), {"n1": DEAD}), rounds=2)
+    assert asked.state.nodes["n1"].state is NodeState.FENCE
+    assert "web may run there" in asked.state.nodes["n1"].reason
+
+
 def test_a_request_that_comes_with_a_disarm_is_refused_and_not_done_later() -> None:
     asked = wanted(WEB, disarm="freeze", requests={"web": Request(MOVE, 5.0, "n2")})
     frozen = step(state({"web": started("n1")}), seen(asked))

@@ -459,3 +459,44 @@ def test_a_service_is_not_restarted_by_a_look_that_ends_while_the_cluster_is_dis
     taken = step(running, NOTHING, look(frozen, ends=[failed], **disarmed))
     assert not taken.jobs
     assert local(taken).state is LocalState.RUNNING
+
+
+IGNORED = wanted(replace(WEB, ignored=True))
+
+
+def test_what_was_left_to_its_operator_keeps_the_node_bound_to_its_watchdog() -> None:
+    left = step(has(LocalState.RUNNING), NOTHING, look(wanted_=IGNORED))
+    assert not left.report.services
+    assert left.report.left == ("web",)
+    assert left.report.binds_watchdog()
+    assert not replace(left.report, mode=Mode.DISARM).binds_watchdog()
+    lost = step(left.report, left.memory, look(wanted_=IGNORED, lease_trouble="was not renewed"))
+    assert not lost.jobs, "it is not stopped either"
+
+
+def test_what_did_not_run_here_when_it_was_left_to_its_operator_binds_nothing() -> None:
+    left = step(has(LocalState.FAILED), NOTHING, look(wanted_=IGNORED))
+    assert not left.report.binds_watchdog()
+
+
+@pytest.mark.parametrize(
+    ("status", "found", "stays"),
+    [
+        (None, {}, True),
+        (ServiceStatus(ServiceState.PROBE, uid="7.3"), {}, True),
+        (ServiceStatus(ServiceState.PROBE, uid="7.3"), {"7.3": False}, False),
+        (started("n2"), {}, False),
+    ],
+    ids=["ignored", "looked for", "answered for", "taken up"],
+)
+def test_what_was_left_is_remembered_until_it_is_answered_for(status, found, stays) -> None:
+    before = Report("n1", "n1-boot1", left=("web",), found=found)
+    record = {"record": {"probes": ("web",)}}
+    taken = step(before, NOTHING, look(status, IGNORED, busy={"web"}, **record))
+    assert bool(taken.report.left) == stays
+
+
+def test_a_node_that_was_started_anew_has_nothing_left_of_that() -> None:
+    before = Report("n1", "n1-boot1", left=("web",))
+    assert resume(before, "n1", "n1-boot1")[0].left == ("web",)
+    assert resume(before, "n1", "n1-boot2")[0].left == ()

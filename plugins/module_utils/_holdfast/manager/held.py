@@ -34,7 +34,7 @@ FROZEN_FROM = frozenset(
         ServiceState.REQUEST_STOP,
     }
 )
-LOOKED_FOR = HELD | {ServiceState.PROBE, ServiceState.RECOVERY}
+LOOKED_FOR = HELD | {ServiceState.PROBE, ServiceState.RECOVERY, ServiceState.ERROR}
 """States in which a service may run anywhere once it was left to its operator."""
 
 AWAY = (Mode.RESTART, Mode.SHUTDOWN, Mode.DISARM)
@@ -241,11 +241,16 @@ def _left_to_the_operator(state: ClusterState, node: str, report: Report | None)
 
 
 def _look_for_all(round_: Round) -> None:
-    """Look on all nodes for what may have been moved by hand, whatever was known of it before."""
+    """Look on all nodes for what may have been moved by hand, whatever was known of it before.
+
+    One that could not be started before, and was not by hand either, is in error again then.
+    """
     for service_id, status in sorted(round_.state.services.items()):
         if status.state in LOOKED_FOR:
+            in_error = status.state is ServiceState.ERROR and not status.node
             probing = replace(
                 status,
+                before=status.state.value if in_error else status.before,
                 reason="asking where it runs after the cluster was disarmed",
                 node="",
                 target="",

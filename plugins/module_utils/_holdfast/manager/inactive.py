@@ -18,17 +18,7 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
     if wanted is None:
         forget(round_, service_id)
         return
-    probe = status.probe(service_id)
-    found: list[str] = []
-    missing: list[str] = []
-    for name, seen in sorted(round_.seen.nodes.items()):
-        if _is_out_of_reach(round_, name, seen, again=bool(status.uid)):
-            continue
-        answer = seen.report.found.get(probe) if seen.report is not None else None
-        if answer is None:
-            missing.append(name)
-        elif answer:
-            found.append(name)
+    found, missing = _found_and_missing(round_, service_id, status)
     if missing or len(found) > 1:
         reason = f"asking whether it runs on {', '.join(missing)}"
         if len(found) > 1:
@@ -51,10 +41,45 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
         reason = f"declared stopped on {home}: stopped there, to leave nothing of it"
         stopping = replace(status, node=home, reason=reason)
         round_.command(service_id, stopping, ServiceState.REQUEST_STOP)
+    elif status.before == ServiceState.ERROR.value and wanted.digest() == status.digest:
+        reason = (
+            "could not be started before the cluster was disarmed, and runs nowhere: mend it,"
+            " then declare it stopped and started again"
+        )
+        in_error = replace(status, state=ServiceState.ERROR, reason=reason, before="", uid="")
+        round_.set_service(service_id, in_error)
+        round_.say("error", reason, service=service_id)
     else:
         reason = "declared; it runs nowhere"
         stopped = replace(status, state=ServiceState.STOPPED, reason=reason, before="", uid="")
         round_.set_service(service_id, stopped)
+
+
+def _found_and_missing(
+    round_: Round, service_id: str, status: ServiceStatus
+) -> tuple[list[str], list[str]]:
+    """Return the nodes that have the service, and those whose answer is needed and not there.
+
+    A silent node on which it ran when it was left to its operator counts as having it, if
+    all others answered that they do not.
+    """
+    probe, again = status.probe(service_id), bool(status.uid)
+    found: list[str] = []
+    missing: list[str] = []
+    left: list[str] = []
+    for name, seen in sorted(round_.seen.nodes.items()):
+        answer = seen.report.found.get(probe) if seen.report is not None else None
+        known = seen.report is not None and seen.report.answers_for(service_id, probe)
+        if _is_out_of_reach(round_, name, seen, again=again, known=known):
+            continue
+        if answer is None:
+            silent = not _answers(round_, name)
+            (left if known and silent else missing).append(name)
+        elif answer:
+            found.append(name)
+    if len(left) == 1 and not (found or missing):
+        return left, []
+    return found, sorted([*missing, *left])
 
 
 def _answers(round_: Round, name: str) -> bool:
@@ -62,14 +87,16 @@ def _answers(round_: Round, name: str) -> bool:
     return round_.node(name).state in (NodeState.ONLINE, NodeState.OFF)
 
 
-def _is_out_of_reach(round_: Round, name: str, seen: NodeSeen, *, again: bool) -> bool:
+def _is_out_of_reach(round_: Round, name: str, seen: NodeSeen, *, again: bool, known: bool) -> bool:
     """Return whether a probe does without this node: it is dead, left, or silent for long.
 
-    What is looked for *again* may have been moved there by hand: then only its death counts.
+    What is looked for *again* may have been moved there by hand: then only its death counts,
+    and a host lease that ran out tells the death only of what its LRM knew of (*known*).
     """
-    state = round_.node(name).state
+    status = round_.node(name)
+    state = status.state
     if state is NodeState.OFF:
-        return True
+        return known or not (again and status.expired)
     if again or state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
         return False
     timing = round_.timing

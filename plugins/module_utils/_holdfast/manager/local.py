@@ -105,6 +105,7 @@ def resume(last: Report | None, node: str, boot: str) -> tuple[Report, Memory]:
         boot=boot,
         lease_lost=False,
         found={},
+        left=last.left if last is not None and last.boot == boot else (),
         phase=Phase.WAIT,
     )
     return report, Memory(doubtful=frozenset(report.running()))
@@ -215,7 +216,7 @@ def _follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> N
                 _obey(round_, service_id, status, services.get(service_id), up_to_date)
         else:
             _not_here(round_, service_id, status)
-    _prune(round_, state)
+    _prune(round_, state, services, up_to_date)
     _answer_probes(round_, state, services)
 
 
@@ -291,7 +292,12 @@ def _untracked(
     One that was taken out of the configuration while nobody could stop it is stopped now.
     """
     if wanted is not None:
-        if wanted.ignored or state.disarm_mode == IGNORE:
+        if wanted.ignored:
+            if service_id in round_.report.running():
+                round_.set(left=tuple(sorted({*round_.report.left, service_id})))
+            round_.drop(service_id)
+            round_.runs_no_more(service_id)
+        elif state.disarm_mode == IGNORE:
             round_.drop(service_id)
             round_.runs_no_more(service_id)
     elif up_to_date and service_id in round_.report.running():
@@ -333,7 +339,12 @@ def _leave(round_: LocalRound, local: LocalService, why: str) -> None:
         round_.begin_probe(Job(JobKind.PROBE, local.definition, local.uid))
 
 
-def _prune(round_: LocalRound, state: ClusterState) -> None:
+def _prune(
+    round_: LocalRound,
+    state: ClusterState,
+    services: Mapping[str, Service],
+    up_to_date: bool,
+) -> None:
     """Forget the uids that the manager's record no longer names; it moved on from them."""
     report = round_.report
     if report.results or report.accepted or report.found:
@@ -344,10 +355,30 @@ def _prune(round_: LocalRound, state: ClusterState) -> None:
         probes = {state.services[one].probe(one) for one in state.probes if one in state.services}
         found = {key: one for key, one in report.found.items() if key in probes}
         round_.set(results=results, accepted=accepted, found=found)
+    _prune_left(round_, state, services, up_to_date)
     for service_id, local in round_.report.services.items():
         gone = local.state in (LocalState.STOPPED, LocalState.FAILED)
         if gone and service_id not in state.services and service_id not in round_.busy:
             round_.drop(service_id)
+
+
+def _prune_left(
+    round_: LocalRound,
+    state: ClusterState,
+    services: Mapping[str, Service],
+    up_to_date: bool,
+) -> None:
+    """Forget what was left to its operator once it is answered for, or declared no longer."""
+
+    def stays(service_id: str) -> bool:
+        status = state.services.get(service_id)
+        if status is None:
+            return service_id in services or not up_to_date
+        asked = status.state is ServiceState.PROBE
+        return asked and status.probe(service_id) not in round_.report.found
+
+    if round_.report.left:
+        round_.set(left=tuple(one for one in round_.report.left if stays(one)))
 
 
 def _answer_probes(

@@ -66,7 +66,7 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _look_at_dead(round_, name, seen, status, judgement)
     elif judgement.verdict is Verdict.HEALTHY:
         _is_healthy(round_, name, seen, status)
-    elif _lease_is_proof(status, judgement) and not _hands_off(round_, status):
+    elif _lease_is_proof(round_, name, seen, judgement) and not _hands_off(round_, status):
         declare_dead(round_, name, judgement.reason)
         round_.set_node(name, replace(round_.node(name), expired=True))
     elif judgement.verdict is Verdict.LEFT and _may_be_released(round_, name, status):
@@ -75,12 +75,31 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _is_silent(round_, name, status, judgement)
 
 
-def _lease_is_proof(status: NodeStatus, judgement: Judgement) -> bool:
+def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgement) -> bool:
     """Return whether a host lease that ran out proves the node dead.
 
-    That of one which was disarmed when it was last heard does not: it has let go of its watchdog.
+    That of one which was disarmed when it was last heard does not: it has let go of its
+    watchdog.  Nor does it while a service that was left to its operator may run there.
     """
-    return judgement.verdict is Verdict.DEAD and status.mode != Mode.DISARM.value
+    if judgement.verdict is not Verdict.DEAD or round_.node(name).mode == Mode.DISARM.value:
+        return False
+    return not _unanswered(round_, seen)
+
+
+def _unanswered(round_: Round, seen: NodeSeen) -> list[str]:
+    """Return the services, left to their operator before, that may run on a node unknown to it."""
+    report, services = seen.report, round_.state.services
+    return [
+        one
+        for one in _looked_for_again(round_)
+        if report is None or not report.answers_for(one, services[one].uid)
+    ]
+
+
+def _looked_for_again(round_: Round) -> list[str]:
+    """Return the services that may be on any node, as they were left to their operator."""
+    services = round_.state.services
+    return [one for one in round_.state.probes if one in services and services[one].uid]
 
 
 def _look_at_dead(
@@ -92,7 +111,7 @@ def _look_at_dead(
     watchdog by then.  It is back once it has a host lease again and says that nothing runs.
     """
     if judgement.verdict is not Verdict.HEALTHY or seen.report is None:
-        _prove_anew(round_, name, status, judgement)
+        _prove_anew(round_, name, seen, status, judgement)
         return
     back = "back after a new start"
     if seen.report.boot == status.boot and status.power != SHUT_DOWN:
@@ -117,21 +136,27 @@ def _look_at_dead(
     round_.say("online", back, node=name)
 
 
-def _prove_anew(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
+def _prove_anew(
+    round_: Round, name: str, seen: NodeSeen, status: NodeStatus, judgement: Judgement
+) -> None:
     """Prove a dead node dead once more for what may have come there since.
 
-    It may have been switched on, and a service have gone over before its source died.
+    It may have been switched on, and a service have gone over before its source died.  One
+    that is dead by its host lease alone may run what was left to its operator then.
     """
     services = round_.state.services_on(name)
-    if not services or _hands_off(round_, status):
+    doubted = _unanswered(round_, seen) if status.expired else []
+    if not (services or doubted) or _hands_off(round_, status):
         return
     if judgement.verdict is Verdict.LEFT:
         declare_dead(round_, name, judgement.reason, power=SHUT_DOWN)
-    elif judgement.verdict is Verdict.DEAD:
+    elif judgement.verdict is Verdict.DEAD and not doubted:
         declare_dead(round_, name, judgement.reason)
         round_.set_node(name, replace(round_.node(name), expired=True))
-    elif judgement.verdict is Verdict.FENCE:
+    elif judgement.verdict in (Verdict.FENCE, Verdict.DEAD):
         reason = f"{', '.join(services)} may have come there since it was proved dead"
+        if not services:
+            reason = f"{', '.join(doubted)} may run there, and its host lease says nothing of that"
         again = replace(status, state=NodeState.FENCE, reason=reason, attempt=0, retry_after=0.0)
         round_.set_node(name, again)
         round_.say("fence", f"{reason}; to be fenced to be sure", node=name)
@@ -252,7 +277,7 @@ def _at_stake(round_: Round, name: str) -> list[str]:
         for one in round_.state.services_on(name)
         if services[one].state is not ServiceState.FREEZE
     ]
-    return [*here, *(one for one in round_.state.probes if one in services and services[one].uid)]
+    return [*here, *_looked_for_again(round_)]
 
 
 def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:

@@ -113,8 +113,9 @@ class Report:
     anew; *epoch* and *commands* are the highest that were seen in the manager's
     record, older ones are refused; *accepted* maps each command uid that was begun
     to its service; *found* answers the manager's probes, each under its ``probe``, with
-    whether the service runs here.  *room* is what the node has of CPUs and MiB of memory,
-    if it is known.
+    whether the service runs here; *left* are the services that ran here when they were left
+    to their operator, and still bind this start of the node to its watchdog.  *room* is
+    what the node has of CPUs and MiB of memory, if it is known.
     """
 
     node: str = ""
@@ -129,6 +130,7 @@ class Report:
     results: Mapping[str, CommandResult] = field(default_factory=dict)
     services: Mapping[str, LocalService] = field(default_factory=dict)
     found: Mapping[str, bool] = field(default_factory=dict)
+    left: tuple[str, ...] = ()
     room: tuple[float, float] | None = None
 
     def with_service(self, service_id: str, service: LocalService) -> Report:
@@ -139,6 +141,20 @@ class Report:
         """Return the ids of the services that run here, or may."""
         gone = (LocalState.STOPPED, LocalState.FAILED)
         return sorted(key for key, one in self.services.items() if one.state not in gone)
+
+    def binds_watchdog(self) -> bool:
+        """Return whether the node's watchdog is to act if its host lease is lost.
+
+        It does so for what was left to its operator too, as nobody else can say that it ended.
+        """
+        return bool(self.running()) or (bool(self.left) and self.mode is not Mode.DISARM)
+
+    def answers_for(self, service_id: str, probe: str) -> bool:
+        """Return whether the node's host lease says something of a service that is looked for.
+
+        Then it does not let go of its watchdog while the service may run there.
+        """
+        return probe in self.found or service_id in self.left
 
     def at_work(self) -> list[str]:
         """Return the ids of the services that are being started, stopped or moved here."""
@@ -196,6 +212,7 @@ def report_document(report: Report) -> dict[str, Any]:
             for service_id, service in sorted(report.services.items())
         },
         "found": dict(report.found),
+        "left": list(report.left),
         "room": list(report.room) if report.room is not None else None,
     }
 
@@ -205,6 +222,7 @@ def report_from_document(document: Mapping[str, Any]) -> Report:
     values = known(Report, document)
     values["mode"] = Mode(values.get("mode", Mode.ACTIVE.value))
     values["phase"] = Phase(values.get("phase", Phase.WAIT.value))
+    values["left"] = tuple(values.get("left", ()))
     room = values.get("room")
     values["room"] = (float(room[0]), float(room[1])) if room is not None else None
     values["results"] = {uid: _result(row) for uid, row in document.get("results", {}).items()}

@@ -47,6 +47,7 @@ def look_at_services(round_: Round) -> None:
         if len(round_.changes) == before:
             break
     _close_failovers(round_)
+    _note_ignored(round_)
     probes = _probes(round_.state)
     if probes != round_.state.probes:
         round_.state = replace(round_.state, probes=probes)
@@ -70,11 +71,7 @@ def _look_at(round_: Round, service_id: str) -> None:
         return
     if status is None:
         if not round_.state.disarm and wanted is not None:
-            home = wanted.node if wanted.node in round_.seen.nodes else ""
-            asking = ServiceStatus(
-                ServiceState.PROBE, reason="asking whether it runs anywhere", last_node=home
-            )
-            round_.set_service(service_id, asking)
+            _ask_for(round_, service_id, wanted)
         return
     if status.state in HELD or held.is_held(round_, status):
         held.look_at(round_, service_id, status, wanted)
@@ -97,6 +94,30 @@ def _look_at(round_: Round, service_id: str) -> None:
         report = round_.seen.nodes[status.node].report
         if report is not None:
             _active(round_, service_id, status, wanted, report)
+
+
+def _ask_for(round_: Round, service_id: str, wanted: Service) -> None:
+    """Have all nodes look for a service that is declared, or no longer ignored.
+
+    One that was left to its operator may run anywhere: it is asked for with a number.
+    """
+    home = wanted.node if wanted.node in round_.seen.nodes else ""
+    asking = ServiceStatus(
+        ServiceState.PROBE, reason="asking whether it runs anywhere", last_node=home
+    )
+    if service_id in round_.state.ignored:
+        round_.command(service_id, asking, ServiceState.PROBE)
+    else:
+        round_.set_service(service_id, asking)
+
+
+def _note_ignored(round_: Round) -> None:
+    """Keep in mind which services are left to their operator, until they are asked for again."""
+    wanted, before, known = round_.seen.wanted, round_.state.ignored, round_.state.services
+    left = {one for one in before if one in wanted.services and one not in known}
+    ignored = tuple(sorted(left | wanted.ignored))
+    if ignored != before:
+        round_.state = replace(round_.state, ignored=ignored)
 
 
 def _just_placed(

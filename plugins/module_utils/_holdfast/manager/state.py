@@ -220,7 +220,7 @@ class ClusterState:
     *epoch* is the manager lease's version; *manager* the node that wrote this;
     *config_version* and *config_slot* say which wanted configuration it worked
     from, so that a node reads exactly that one; *probes* are the services that
-    every node is asked to look for.
+    every node is asked to look for, and *ignored* those that are left to their operator.
 
     *hold* is the global maintenance in force and *hold_from_board* whether it is by word
     of the whiteboard alone; *board* is what its global block said when it last agreed
@@ -242,6 +242,7 @@ class ClusterState:
     services: Mapping[str, ServiceStatus] = field(default_factory=dict)
     nodes: Mapping[str, NodeStatus] = field(default_factory=dict)
     probes: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
     failovers: tuple[Failover, ...] = ()
     events: tuple[Event, ...] = ()
     hold: Maintenance | None = None

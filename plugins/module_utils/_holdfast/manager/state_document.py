@@ -36,6 +36,7 @@ def state_document(state: ClusterState) -> dict[str, Any]:
         if item.name not in ("services", "nodes", "failovers", "events")
     }
     document["probes"] = list(state.probes)
+    document["ignored"] = list(state.ignored)
     document["services"] = {key: _plain(value) for key, value in sorted(state.services.items())}
     document["nodes"] = {key: _plain(value) for key, value in sorted(state.nodes.items())}
     document["failovers"] = [asdict(one) for one in state.failovers]
@@ -53,6 +54,7 @@ def state_from_document(document: Mapping[str, Any]) -> ClusterState:
     """
     simple = known(ClusterState, document)
     simple["probes"] = tuple(document.get("probes", ()))
+    simple["ignored"] = tuple(document.get("ignored", ()))
     simple["services"] = {
         key: _service_status(row) for key, row in document.get("services", {}).items()
     }

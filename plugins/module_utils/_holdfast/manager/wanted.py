@@ -169,6 +169,11 @@ class Wanted:
         return self._affinities.get(affinity, {}).get(service_id, frozenset())
 
     @cached_property
+    def ignored(self) -> frozenset[str]:
+        """The services that are left to their operator."""
+        return frozenset(key for key, one in self.services.items() if one.ignored)
+
+    @cached_property
     def needs(self) -> Mapping[str, tuple[float, float]]:
         """What services declare to take of their nodes: CPUs, and MiB of memory."""
         return {

@@ -215,8 +215,8 @@ class ClusterDaemon:
             self._watch_holder(observation, begun)
             return
         last = self._storage.read_manager() or ClusterState()
-        intent = self._storage.newest_intent()
-        self._state = cluster.take_over(last, epoch, self._configuration.node, time.time(), intent)
+        intents = self._storage.intents()
+        self._state = cluster.take_over(last, epoch, self._configuration.node, time.time(), intents)
         log(f"manager with epoch {epoch}", epoch=epoch)
 
     def _watch_holder(self, observation: Observation, begun: float) -> None:
@@ -243,7 +243,8 @@ class ClusterDaemon:
         self._fence_not_before = now + self._configuration.timing.fence_retry
         wall = time.time()
         age = observation.nodes[holder].heartbeat_age
-        intent = Intent(holder, candidacy.reason, wall - age, wall, lease.version)
+        node = self._configuration.node
+        intent = Intent(holder, candidacy.reason, wall - age, wall, lease.version, by=node)
         self._storage.write_intent(intent)
         if self._is_late(begun):
             # Held up in the write: its node may have been started anew meanwhile.

@@ -145,10 +145,10 @@ class ClusterDaemon(Daemon):
             storage.epoch += 1
             self.world.after_change(None)
         last = storage.manager_record() or ClusterState()
-        intent = storage.newest_intent()
+        intents = tuple(storage.intents.values())
         self.read_back = last
         wall = self.clock.wall(now)
-        self.state = cluster.take_over(last, storage.epoch, name, wall, intent)
+        self.state = cluster.take_over(last, storage.epoch, name, wall, intents)
         return False
 
     def _watch_holder(self, nodes: Mapping[str, NodeSeen], now: float) -> bool:
@@ -164,7 +164,7 @@ class ClusterDaemon(Daemon):
         self._not_before = mono + self.world.settings.timing.fence_retry
         wall = self.clock.wall(now)
         age, epoch = nodes[holder].heartbeat_age, self.storage.epoch
-        intent = Intent(holder, candidacy.reason, wall - age, wall, epoch)
+        intent = Intent(holder, candidacy.reason, wall - age, wall, epoch, self.machine.name)
         self.write(
             lambda: self.storage.intents.__setitem__(self.machine.name, intent),
             lambda: None,

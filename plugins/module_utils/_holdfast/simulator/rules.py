@@ -122,7 +122,7 @@ class Rules:
                 if status.state is NodeState.OFF and (
                     last is None or last.state is not status.state
                 ):
-                    self._is_dead(name, node, status.boot)
+                    self._is_dead(name, node, status.boot, state)
 
     def stands(self, state: ClusterState) -> None:
         """Note that a record stands on the storage, with the reasons for what it orders."""
@@ -163,11 +163,15 @@ class Rules:
         self._world.say(f"VIOLATION {rule}: {text}")
         raise Violation(rule, f"at {self._world.now:.2f} s {text}")
 
-    def _is_dead(self, by: str, node: str, boot: str) -> None:
-        """S4, S5: who is taken for dead is off, or was started anew since."""
+    def _is_dead(self, by: str, node: str, boot: str, state: ClusterState) -> None:
+        """S4, S5: who is taken for dead is off, or was started anew since.
+
+        It may run what the manager does not know of: that is left to its operator.
+        """
         machine = self._world.machines[node]
-        if machine.on and (not boot or boot == machine.boot_id) and machine.active:
-            what = ", ".join(sorted(machine.active))
+        active = machine.active.keys() & state.services.keys()
+        if machine.on and (not boot or boot == machine.boot_id) and active:
+            what = ", ".join(sorted(active))
             self.broken("S5", f"{by} takes {node} for dead, but it is up and runs {what}")
 
     def _all_are_disarmed(self, by: str, before: ClusterState, state: ClusterState) -> None:
