@@ -60,6 +60,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status 
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_table import (  # noqa: E402
     carries,
+    process_table,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import (  # noqa: E402
     provision_lockspace,
@@ -241,11 +242,19 @@ class EmbeddedCluster:
         """Return the processes of a node that are neither its machine nor a daemon or agent.
 
         sanlock, and what holds a lease for a daemon, are known by sanlock's own variable.
+        Agents look at any moment: what one of them calls for it is none either, and a process
+        without words has ended since it was found.
         """
+        words = {pid: _command_line(pid) for pid in power.processes(self.nodes / node)}
+        looking = {pid for pid, line in words.items() if "monitor" in line}
+        table = process_table()
         return [
             pid
-            for pid in power.processes(self.nodes / node)
-            if not {str(self.config(node)), "monitor"} & set(_command_line(pid))
+            for pid, line in words.items()
+            if any(line)
+            and pid in table
+            and not looking & {pid, table[pid].parent}
+            and str(self.config(node)) not in line
             and not carries(pid, f"SANLOCK_RUN_DIR={self._run_directory(node)}".encode())
         ]
 
@@ -435,8 +444,12 @@ def is_alive(pid: int) -> bool:
 
 
 def free_ports(number: int) -> int:
-    """Return the first of *number* ports in a row that are free on loopback just now."""
-    for first in range(20000 + os.getpid() % 20000, 60000, number):
+    """Return the first of *number* ports in a row that are free on loopback just now.
+
+    Tests that run at once do not look at the same ones: of a machine that is switched off they
+    are free, too, and it comes back.
+    """
+    for first in range(20000 + os.getpid() % 200 * 200, 60000, number):
         if all(_is_free(port) for port in range(first, first + number)):
             return first
     raise AssertionError("no free ports")

@@ -12,6 +12,8 @@ status 1 if one was not found, or with ``--quick`` fewer than five sixths of the
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import sys
 import time
 from pathlib import Path
@@ -41,28 +43,39 @@ def runs_until_found(mutation: Mutation, first_seed: int, most: int) -> tuple[in
     return 0, "not found"
 
 
+def look_for(work: tuple[int, int, int]) -> tuple[int, str, float]:
+    """Look for one mutation, by its place in the table: runs, by what, and seconds of CPU."""
+    place, first_seed, most = work
+    begun = time.process_time()
+    runs, how = runs_until_found(MUTATIONS[place], first_seed, most)
+    return runs, how, time.process_time() - begun
+
+
 def main() -> int:
     """Look for all mutations, or those that are named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
     parser.add_argument("--most", type=int, default=1000, help="runs for each mutation")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="at most 300 runs for each")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("names", nargs="*", help="only these mutations")
     options = parser.parse_args()
     most = min(options.most, 300) if options.quick else options.most
-    missed = looked_for = 0
-    for mutation in MUTATIONS:
-        if options.names and mutation.name not in options.names:
-            continue
-        begun = time.process_time()
-        runs, how = runs_until_found(mutation, options.first_seed, most)
-        missed += not runs
-        looked_for += 1
-        took = time.process_time() - begun
-        shown = f"{runs:5}" if runs else f"> {most}"
-        sys.stdout.write(f"{shown} runs {took:6.1f} s  {mutation.name}: {how[:110]}\n")
-        sys.stdout.flush()
-    forgiven = looked_for // 6 if options.quick else 0
+    wanted = [
+        place
+        for place, mutation in enumerate(MUTATIONS)
+        if not options.names or mutation.name in options.names
+    ]
+    missed = 0
+    with multiprocessing.Pool(options.workers) as pool:
+        work = [(place, options.first_seed, most) for place in wanted]
+        for place, (runs, how, took) in zip(wanted, pool.imap(look_for, work)):
+            missed += not runs
+            shown = f"{runs:5}" if runs else f"> {most}"
+            name = MUTATIONS[place].name
+            sys.stdout.write(f"{shown} runs {took:6.1f} s  {name}: {how[:110]}\n")
+            sys.stdout.flush()
+    forgiven = len(wanted) // 6 if options.quick else 0
     return 1 if missed > forgiven else 0
 
 

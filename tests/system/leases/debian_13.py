@@ -41,8 +41,11 @@ def programs():
         with tempfile.TemporaryDirectory(prefix="new-", dir=CACHE.parent) as folder:
             _make(Path(folder))
             # Whoever is second finds the folder there, and leaves it as it is.
-            if not CACHE.exists():
+            try:
                 Path(folder, "root").rename(CACHE)
+            except OSError:
+                if not CACHE.exists():
+                    raise
     return CACHE / "bin"
 
 

@@ -189,7 +189,8 @@ def test_of_modules_that_write_at_once_beside_a_running_node_nothing_is_lost(clu
             assert board.read_block(host_id) == kept[host_id]
     assert _content(cluster)["c1.leases"] == before
     [refused] = play(task("metadata", {**options, "watch": 0.5, "clear_host": 1}))
-    assert "node n1 holds its host lease" in refused["msg"]
+    # Which of the two it is depends on whether a renewal falls into the half second.
+    assert re.search("node n1 (holds|renewed) its host lease", refused["msg"])
     with LeaseArea(cluster.lockspace) as area:
         assert list(area.read().leases) == [1]
     _leave(cluster)

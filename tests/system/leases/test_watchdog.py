@@ -60,6 +60,11 @@ class Story:
     def now(self):
         return time.monotonic() - self.began
 
+    def complete(self):
+        """Whether both leases are granted and all deaths seen, in whatever order we look."""
+        dead = {host_id for host_id, state in self.first if state is HostState.DEAD}
+        return len(self.taken) == 2 and dead == {KILLED, HUNG, OFF}
+
     def reset(self, cluster, fired):
         """Cut the power of those whose watchdog fired, and note when it did."""
         for host_id in list(cluster.daemons):
@@ -96,7 +101,7 @@ def _told(cluster, lost):
     cluster.cut_power(OFF)
     os.truncate(lost.lockspace, 0)
     stopped = False
-    while told.now() < TIMING.longest_takeover_seconds and len(told.taken) < 2:
+    while told.now() < TIMING.longest_takeover_seconds and not told.complete():
         for host_id, view in observer.hosts().items():
             told.first.setdefault((host_id, view.state), told.now())
         told.reset(cluster, told.fired)

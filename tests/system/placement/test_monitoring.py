@@ -55,13 +55,22 @@ class Daemon(http.server.ThreadingHTTPServer):
         super().__init__(address, Answer)
         self.body, self.status, self.delay = body, status, delay
         self.asked = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        self.ended = threading.Event()
+        # How long it takes to end is how often it looks whether it has to.
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def end(self):
+        self.ended.set()
+        self.shutdown()
+        self.server_close()
 
 
 class Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.asked.append(self.path)
-        time.sleep(self.server.delay)
+        if self.server.ended.wait(self.server.delay):
+            # Nobody listens any more, and to say so would be in the way of the next test.
+            return
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(self.server.body)))
         self.end_headers()
@@ -85,8 +94,7 @@ def daemons():
 
     yield start
     for daemon in running:
-        daemon.shutdown()
-        daemon.server_close()
+        daemon.end()
 
 
 def told(*words):
