@@ -95,10 +95,15 @@ def _with_intents(state: ClusterState, manager: str, intents: Sequence[Intent]) 
     """Return the state with the newest fence under way, as if the manager had sent it.
 
     A node that was the manager by then was on, even if the record still has it off.  What
-    another candidate sent to it may arrive later than the manager's own proof.
+    was sent besides may arrive later than the manager's own proof, or to another node.
     """
     intent = max(intents, key=lambda one: (one.epoch, one.recorded))
-    others = [one.recorded for one in intents if one.node == intent.node and one.by != manager]
+    for one in intents:
+        if one.epoch and (one.by, one.node) != (manager, intent.node):
+            status = state.nodes.get(one.node, NodeStatus())
+            sent = max(status.inherited_fence, one.recorded)
+            may_arrive = replace(status, fence_sent=sent, inherited_fence=sent)
+            state = state.with_node(one.node, may_arrive)
     status = state.nodes.get(intent.node, NodeStatus())
     if status.state is NodeState.OFF and not intent.epoch:
         return state
@@ -108,7 +113,6 @@ def _with_intents(state: ClusterState, manager: str, intents: Sequence[Intent]) 
         since=intent.recorded,
         reason=intent.reason,
         fence_sent=intent.recorded,
-        inherited_fence=max(others, default=status.inherited_fence),
         attempt=0,
     )
     failover = Failover(
