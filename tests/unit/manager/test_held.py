@@ -230,6 +230,13 @@ def test_what_was_in_error_may_have_been_started_by_hand_while_disarmed(there, e
     assert (web(taken).state, web(taken).node) == ends_as
 
 
+def test_what_is_no_longer_declared_and_could_not_be_stopped_stays_in_error_when_armed() -> None:
+    in_error = started("n1", state=ServiceState.ERROR)
+    before = state({"web": in_error}, disarm="disarmed", disarm_mode="ignore")
+    armed = step(before, seen(wanted()))
+    assert (web(armed).state, web(armed).node) == (ServiceState.ERROR, "n1")
+
+
 def test_what_was_ignored_is_looked_for_on_a_node_that_lost_its_host_lease_with_it() -> None:
     ignored = wanted(replace(WEB, ignored=True))
     noted = step(state({"web": started("n1")}), seen(ignored))

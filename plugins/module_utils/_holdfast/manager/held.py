@@ -246,6 +246,9 @@ def _look_for_all(round_: Round) -> None:
     One that could not be started before, and was not by hand either, is in error again then.
     """
     for service_id, status in sorted(round_.state.services.items()):
+        if status.state is ServiceState.ERROR and service_id not in round_.seen.wanted.services:
+            # It is still to be stopped where it is.
+            continue
         if status.state in LOOKED_FOR:
             in_error = status.state is ServiceState.ERROR and not status.node
             probing = replace(

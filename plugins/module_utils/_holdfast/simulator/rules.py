@@ -20,6 +20,9 @@ from .machine import Machine
 if TYPE_CHECKING:
     from .world import World
 
+HELD_UP = 1.0
+"""Seconds after which a round's record stands on the storage later than it should: two rounds."""
+
 LEASE_SLACK = 1.5
 """Seconds by which a daemon may be late to see that its host lease is not renewed: a round."""
 
@@ -115,7 +118,7 @@ class Rules:
             if before.disarm == state.disarm == DISARMED:
                 self.broken("S10", f"{name} gives a command while the cluster is disarmed")
         if before.disarm != state.disarm == DISARMED:
-            self._all_are_disarmed(name, before, state)
+            self._all_are_disarmed(name, before, state, begun)
         if before.nodes is not state.nodes:
             for node, status in state.nodes.items():
                 last = before.nodes.get(node)
@@ -174,13 +177,16 @@ class Rules:
             what = ", ".join(sorted(active))
             self.broken("S5", f"{by} takes {node} for dead, but it is up and runs {what}")
 
-    def _all_are_disarmed(self, by: str, before: ClusterState, state: ClusterState) -> None:
+    def _all_are_disarmed(
+        self, by: str, before: ClusterState, state: ClusterState, begun: float
+    ) -> None:
         """S10: the cluster counts as disarmed once no node that can be heard does anything.
 
         A node that is back in the same round has nothing yet that it could do.  Whoever reads
-        what the storage had a while ago can only go by what all of them said then.
+        what the storage had a while ago, or was held up since the round *begun* then, can only
+        go by what all of them said then.
         """
-        if by in self._world.stale:
+        if by in self._world.stale or self._world.now - begun > HELD_UP:
             return
         for node, status in state.nodes.items():
             report, last = self._world.storage.report(node), before.nodes.get(node)
