@@ -436,19 +436,13 @@ def test_what_was_begun_is_known_to_be_here_until_it_ends_though_it_is_looked_fo
 
 
 @pytest.mark.parametrize("status", [None, started("n2")], ids=["undeclared", "elsewhere"])
-def test_what_could_not_be_stopped_and_nobody_asks_for_is_looked_at_until_it_is_gone(
-    status,
+@pytest.mark.parametrize(("since", "again"), [(971.0, False), (970.0, True), (1001.0, True)])
+def test_what_could_not_be_stopped_and_nobody_asks_for_is_tried_again_in_half_a_minute(
+    status, since, again
 ) -> None:
     declared = wanted() if status is None else wanted(WEB)
-    blocked = step(has(LocalState.BLOCKED), NOTHING, look(status, declared))
-    assert jobs(blocked) == [(JobKind.PROBE, "web")]
-    gone = end(JobKind.PROBE, sight=Sight.STOPPED)
-    taken = step(blocked.report, blocked.memory, look(status, declared, ends=[gone]))
-    assert "web" not in taken.report.services
-    there = end(JobKind.PROBE, sight=Sight.RUNNING)
-    kept = step(blocked.report, blocked.memory, look(status, declared, ends=[there]))
-    assert local(kept).state is LocalState.BLOCKED
-    assert not kept.jobs, "not again at once"
+    taken = step(has(LocalState.BLOCKED, since=since), NOTHING, look(status, declared))
+    assert jobs(taken) == ([(JobKind.STOP, "web")] if again else [])
 
 
 def test_a_service_is_not_restarted_by_a_look_that_ends_while_the_cluster_is_disarmed() -> None:

@@ -33,6 +33,10 @@ from .wanted import IGNORE, Wanted
 SETTLED_AFTER = 60.0
 """Seconds a service must run before its earlier failures are forgotten."""
 
+STOP_AGAIN = 30.0
+"""Seconds, by the wall clock, after which a stop that failed is tried again of what is not to be
+here; the manager gives its own in the same time."""
+
 IDLE_AFTER = 600.0
 """Seconds without a service after which an LRM is no longer bound to the watchdog: 60 rounds
 of 10 s in Proxmox VE's HA manager."""
@@ -331,12 +335,10 @@ def _not_here(round_: LocalRound, service_id: str, status: ServiceStatus) -> Non
 
 
 def _leave(round_: LocalRound, local: LocalService, why: str) -> None:
-    """Stop what is not to be here; what could not be stopped is looked at from time to time."""
-    if local.state is not LocalState.BLOCKED:
+    """Stop what is not to be here; what could not be stopped is tried again after a while."""
+    since = round_.wall - local.since
+    if local.state is not LocalState.BLOCKED or not 0.0 <= since < STOP_AGAIN:
         round_.stop(local, Purpose.AWAY, why)
-    elif round_.now >= round_.memory.probe_due.get(local.definition.id, 0.0):
-        round_.doubt(local.definition.id)
-        round_.begin_probe(Job(JobKind.PROBE, local.definition, local.uid))
 
 
 def _prune(
