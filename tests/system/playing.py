@@ -48,6 +48,21 @@ def write_inventory(cluster: EmbeddedCluster, inventory: Path) -> None:
     inventory.write_text(yaml.safe_dump({"holdfast": {"hosts": hosts}}))
 
 
+def ansible_environment(folder: Path, **more: str) -> dict[str, str]:
+    """Return the environment for a command of Ansible that finds this collection.
+
+    What it keeps is in *folder*; *more* is what else is set, or set otherwise.
+    """
+    return {
+        **os.environ,
+        "ANSIBLE_COLLECTIONS_PATH": str(CHECKOUT / ".collections"),
+        "ANSIBLE_HOME": str(folder / "home"),
+        "ANSIBLE_REMOTE_TEMP": str(folder / "remote"),
+        "LC_ALL": "C.UTF-8",
+        **more,
+    }
+
+
 def player(cluster: EmbeddedCluster, tmp_path: Path) -> Play:
     """Return how a playbook is run on the cluster; its name is not the only word of it."""
     inventory = tmp_path / "hosts.yml"
@@ -59,14 +74,7 @@ def player(cluster: EmbeddedCluster, tmp_path: Path) -> Play:
                 *(sys.executable, "-m", "ansible.cli.playbook", f"holdfast.ha.{name}"),
                 *("-i", str(inventory), "-e", json.dumps(variables), *words),
             ],
-            env={
-                **os.environ,
-                "ANSIBLE_COLLECTIONS_PATH": str(CHECKOUT / ".collections"),
-                "ANSIBLE_HOME": str(tmp_path / "home"),
-                "ANSIBLE_REMOTE_TEMP": str(tmp_path / "remote"),
-                "ANSIBLE_NOCOLOR": "1",
-                "LC_ALL": "C.UTF-8",
-            },
+            env=ansible_environment(tmp_path, ANSIBLE_NOCOLOR="1"),
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             capture_output=True,

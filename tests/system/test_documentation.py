@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import yaml
 from cluster import CHECKOUT, EmbeddedCluster
-from playing import write_inventory
+from playing import ansible_environment, write_inventory
 
 PAGES = sorted(
     [CHECKOUT / "README.md", *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("roles/*/*.md")]
@@ -70,16 +70,12 @@ def shell(cluster: EmbeddedCluster, tmp_path: Path) -> dict[str, str]:
         path = commands / name
         path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
         path.chmod(0o755)
-    return {
-        **os.environ,
-        "PATH": f"{commands}:{os.environ['PATH']}",
-        "PYTHONPATH": str(library),
-        "HOLDFAST_CONFIG": str(cluster.config("n1")),
-        "ANSIBLE_COLLECTIONS_PATH": str(CHECKOUT / ".collections"),
-        "ANSIBLE_HOME": str(tmp_path / "home"),
-        "ANSIBLE_REMOTE_TEMP": str(tmp_path / "remote"),
-        "LC_ALL": "C.UTF-8",
-    }
+    return ansible_environment(
+        tmp_path,
+        PATH=f"{commands}:{os.environ['PATH']}",
+        PYTHONPATH=str(library),
+        HOLDFAST_CONFIG=str(cluster.config("n1")),
+    )
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
@@ -157,12 +153,7 @@ def test_each_example_in_yaml_is_read_and_its_tasks_and_plays_are_taken(tmp_path
     book.write_text(yaml.safe_dump(plays, sort_keys=False))
     found = subprocess.run(
         [sys.executable, "-m", "ansible.cli.playbook", "--syntax-check", str(book)],
-        env={
-            **os.environ,
-            "ANSIBLE_COLLECTIONS_PATH": str(CHECKOUT / ".collections"),
-            "ANSIBLE_HOME": str(tmp_path / "home"),
-            "LC_ALL": "C.UTF-8",
-        },
+        env=ansible_environment(tmp_path),
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
-from cluster import CHECKOUT, EmbeddedCluster
+from cluster import EmbeddedCluster
+from playing import ansible_environment
 
 
 def inventory(cluster: EmbeddedCluster, folder: Path) -> dict[str, Any]:
@@ -26,14 +26,11 @@ def inventory(cluster: EmbeddedCluster, folder: Path) -> dict[str, Any]:
     source.write_text(yaml.safe_dump({"plugin": "holdfast.ha.cluster", **asked}))
     found = subprocess.run(
         [sys.executable, "-m", "ansible.cli.inventory", "-i", str(source), "--list"],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(cluster.folder / "lib" / "holdfast.pyz"),
-            "ANSIBLE_COLLECTIONS_PATH": str(CHECKOUT / ".collections"),
-            "ANSIBLE_HOME": str(folder / "home"),
-            "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
-            "LC_ALL": "C.UTF-8",
-        },
+        env=ansible_environment(
+            folder,
+            PYTHONPATH=str(cluster.folder / "lib" / "holdfast.pyz"),
+            ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED="true",
+        ),
         cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cluster import CHECKOUT
+from playing import ansible_environment
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -70,16 +71,14 @@ def set_up(server: Server, tmp_path: Path, *words: str, fails: bool = False, **m
             *(sys.executable, "-m", "ansible.cli.playbook", "holdfast.ha.awx"),
             *("-e", json.dumps({**SETTINGS, **more}), *words),
         ],
-        env={
-            **os.environ,
-            "ANSIBLE_COLLECTIONS_PATH": f"{CHECKOUT / '.collections'}:{COLLECTION}",
-            "ANSIBLE_HOME": str(tmp_path / "home"),
-            "ANSIBLE_LOCALHOST_WARNING": "false",
-            "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
-            "CONTROLLER_HOST": server.address,
-            "CONTROLLER_OAUTH_TOKEN": TOKEN,
-            "LC_ALL": "C.UTF-8",
-        },
+        env=ansible_environment(
+            tmp_path,
+            ANSIBLE_COLLECTIONS_PATH=f"{CHECKOUT / '.collections'}:{COLLECTION}",
+            ANSIBLE_LOCALHOST_WARNING="false",
+            ANSIBLE_INVENTORY_UNPARSED_WARNING="false",
+            CONTROLLER_HOST=server.address,
+            CONTROLLER_OAUTH_TOKEN=TOKEN,
+        ),
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -14,7 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
-from cluster import CHECKOUT, NODES, EmbeddedCluster
+from cluster import NODES, EmbeddedCluster
+from playing import ansible_environment
 
 
 def program() -> str:
@@ -54,14 +55,7 @@ def test_the_rulebook_tells_of_a_fence_and_of_the_recovery(
                 *(rulebook, "--rulebook", "holdfast.ha.cluster"),
                 *("--inventory", "hosts.yml", "--vars", "settings.yml", "--print-events"),
             ],
-            env={
-                **os.environ,
-                "ANSIBLE_COLLECTIONS_PATH": str(CHECKOUT / ".collections"),
-                "ANSIBLE_HOME": str(tmp_path / "home"),
-                "HOME": str(tmp_path),
-                "PATH": os.pathsep.join(programs),
-                "LC_ALL": "C.UTF-8",
-            },
+            env=ansible_environment(tmp_path, HOME=str(tmp_path), PATH=os.pathsep.join(programs)),
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             stdout=output,
