@@ -422,6 +422,13 @@ def test_the_end_of_a_command_makes_an_older_record_count_as_older() -> None:
     assert taken.state.commands > before.commands, "a node refuses a record with fewer commands"
 
 
+def test_what_was_removed_while_it_migrated_is_stopped_where_it_came() -> None:
+    going = started("n1", state=ServiceState.MIGRATE, target="n2")
+    taken = run(going, says("n1", Outcome.OK), wanted())
+    status = taken.state.services["web"]
+    assert (status.state, status.node) == (ServiceState.REQUEST_STOP, "n2")
+
+
 def test_what_migrated_to_a_node_is_stopped_there_before_it_starts_anew_elsewhere() -> None:
     coming = replace(STARTING, from_node="n2")
     taken = run(coming, says("n1", Outcome.REFUSED), wanted(NEW_WEB))

@@ -303,6 +303,13 @@ def _left(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
         reason=f"left {status.node}: {reason}",
     )
     live = status.state is ServiceState.MIGRATE
+    if wanted is None and live:
+        why = f"came to {target} while it ran, and is no longer declared: stopped there"
+        # Without its digest it is stopped once it is declared again, if it cannot be now.
+        there = replace(stopped, node=target, reason=why, digest="")
+        round_.command(service_id, there, ServiceState.REQUEST_STOP)
+        round_.say("stop", why, service=service_id, node=target)
+        return
     if wanted is None or (wanted.state != STARTED and not live):
         round_.set_service(service_id, stopped)
         return
