@@ -249,29 +249,25 @@ AGENT_TESTS = ("resource_agents", "fencing", "placement")
 
 PLAYBOOK_TESTS = ("test_playbooks.py", "test_documentation.py")
 
-SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
-"""How pytest runs what mostly waits, for timeouts of servers and devices: two files at once.
-
-Such tests have folders, ports and machines of their own; those of one file share them.
-"""
-
 
 def leases(run: Run) -> None:
     """The leases against real sanlock daemons, of the distribution and of the next."""
-    run.python("-m", "pytest", *SIDE_BY_SIDE, "tests/system/leases", folder=ROOT)
+    run.python("-m", "pytest", "tests/system/leases", folder=ROOT)
 
 
 def agents(run: Run) -> None:
     """Real resource agents with their servers, fence agents with simulated devices, real hail."""
+    # Two files at once: they have folders, ports and servers of their own, and no cluster that
+    # is judged by its times.
     folders = [f"tests/system/{name}" for name in AGENT_TESTS]
-    run.python("-m", "pytest", *SIDE_BY_SIDE, *folders, folder=ROOT)
+    run.python("-m", "pytest", "-n", "2", "--dist", "loadfile", *folders, folder=ROOT)
 
 
 def system(run: Run) -> None:
     """Whole clusters, and the quickstart from end to end."""
     apart = ("awx", "leases", *AGENT_TESTS, *PLAYBOOK_TESTS)
     others = [f"--ignore=tests/system/{name}" for name in apart]
-    run.python("-m", "pytest", *SIDE_BY_SIDE, "tests/system", *others, folder=ROOT)
+    run.python("-m", "pytest", "tests/system", *others, folder=ROOT)
 
 
 def playbooks(run: Run) -> None:
