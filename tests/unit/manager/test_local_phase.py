@@ -107,6 +107,18 @@ def test_an_lrm_whose_service_cannot_be_stopped_does_not_end() -> None:
     assert turn(replace(report, services={"web": stopped}), seen).ends
 
 
+@pytest.mark.parametrize("waited", [1.0, 60.0])
+def test_a_reboot_goes_on_once_what_cannot_be_stopped_is_in_error(waited) -> None:
+    in_error = state({"web": started("n1", state=ServiceState.ERROR)})
+    report = replace(
+        lrm(mode=Mode.RESTART),
+        services={"web": replace(RUNS, state=LocalState.BLOCKED)},
+        accepted={"7.1": "web"},
+    )
+    seen = look(in_error, shutdown="reboot", shutdown_for=waited)
+    assert turn(report, seen, local.Memory()).ends
+
+
 def test_a_node_that_does_not_become_empty_in_time_stops_what_is_left() -> None:
     asked = wanted(WEB, policy=Policy(shutdown="migrate", shutdown_timeout=60.0))
     for waited, mode in ((59.0, Mode.MAINTENANCE), (60.0, Mode.SHUTDOWN)):

@@ -85,9 +85,11 @@ def may_end(round_: LocalRound, state: ClusterState | None, shutdown: str, waite
         return False
     if round_.report.mode is Mode.SHUTDOWN:
         return not round_.report.running()
-    if waited >= FREEZE_WAIT and round_.report.mode is not Mode.MAINTENANCE:
-        return shutdown == RESTART or not round_.report.running()
-    return not _bound(round_, state)
+    if not _bound(round_, state):
+        return True
+    if waited < FREEZE_WAIT or round_.report.mode is Mode.MAINTENANCE:
+        return False
+    return shutdown == RESTART or not round_.report.running()
 
 
 def _mode(
