@@ -240,7 +240,9 @@ def integration(run: Run) -> None:
 
 def simulation(run: Run) -> None:
     """Random clusters with faults, always the same; and mistakes that they must find."""
-    run.python("tests/simulation/batch.py", "--first-seed", "0", "--count", "10000", folder=ROOT)
+    batch = ("tests/simulation/batch.py", "--first-seed", "0")
+    run.python(*batch, "--count", "10000", folder=ROOT)
+    run.python(*batch, "--count", "3000", "--operators", folder=ROOT)
     run.python("tests/mutation/find.py", "--quick", folder=ROOT)
 
 

@@ -36,10 +36,10 @@ PART = 250
 """Runs that a worker takes at a time."""
 
 
-def run_part(part: tuple[int, int]) -> Batch:
+def run_part(part: tuple[int, int], operators: bool) -> Batch:
     """Run the seeds of one part."""
     first, count = part
-    return run_batch(range(first, first + count), most_failures=3)
+    return run_batch(range(first, first + count), most_failures=3, operators=operators)
 
 
 def parts(first: int, count: int, ends: float) -> Iterator[tuple[int, int]]:
@@ -56,8 +56,12 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=None)
     parser.add_argument("--count", type=int, default=None, help="runs; 10000 without --seconds")
     parser.add_argument("--seconds", type=float, default=None, help="end after this time")
+    parser.add_argument(
+        "--operators", action="store_true", help="operators do more than anything fails"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
+    repeat = REPEAT + " --operators" * options.operators
     first = secrets.randbelow(10**9) if options.first_seed is None else options.first_seed
     count = options.count or (10**9 if options.seconds else 10_000)
     ends = time.monotonic() + (options.seconds or float("inf"))
@@ -71,7 +75,7 @@ def main() -> int:
         coming = parts(first, count, ends)
         while True:
             while len(waiting) < 2 * options.workers and (part := next(coming, None)):
-                waiting.append(pool.apply_async(run_part, (part,)))
+                waiting.append(pool.apply_async(run_part, (part, options.operators)))
             if not waiting:
                 break
             done = waiting.pop(0).get()
@@ -80,7 +84,7 @@ def main() -> int:
                 failed += 1
                 trace = "\n".join(failure.trace[-150:])
                 sys.stdout.write(f"\nseed {failure.seed}: {failure.problem}\n")
-                sys.stdout.write(f"repeat it with {REPEAT.format(failure.seed, 1)}\n\n")
+                sys.stdout.write(f"repeat it with {repeat.format(failure.seed, 1)}\n\n")
                 sys.stdout.write(f"{failure.scenario}\n{trace}\n")
                 sys.stdout.flush()
             if failed >= 5:
@@ -90,7 +94,7 @@ def main() -> int:
         f"{runs} runs from seed {first}, {failed} broke a rule; {simulated:.0f} simulated seconds"
         f" in {wall:.0f} s, {took / max(runs, 1) * 1000:.1f} ms of CPU a run,"
         f" {simulated / max(took, 1e-9):.0f} simulated seconds a CPU second\n"
-        f"repeat them with {REPEAT.format(first, runs)}\n"
+        f"repeat them with {repeat.format(first, runs)}\n"
     )
     return 1 if failed else 0
 

@@ -7,8 +7,14 @@ from __future__ import annotations
 import os
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
+    random_scenario as random_scenarios,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.batch import (
     run_batch,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.operators import (
+    OPERATIONS,
 )
 
 RUNS = int(os.environ.get("HOLDFAST_RUNS", "800"))
@@ -22,3 +28,12 @@ def test_random_faults_never_break_safety_and_the_cluster_gets_well(batch: int) 
     for failure in done.failures:
         trace = "\n".join(failure.trace[-200:])
         pytest.fail(f"seed {failure.seed}: {failure.problem}\n{failure.scenario}\n{trace}")
+
+
+def test_where_operators_do_most_they_do_more_than_anything_fails() -> None:
+    def share(operators: bool) -> float:
+        scenarios = [random_scenarios.random_scenario(seed, operators) for seed in range(200)]
+        verbs = [action.verb for one in scenarios for action in one.actions]
+        return sum(verb in OPERATIONS or verb == "service" for verb in verbs) / len(verbs)
+
+    assert share(True) > 0.5 > share(False)

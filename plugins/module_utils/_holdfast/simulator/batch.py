@@ -45,9 +45,12 @@ class Batch:
     failures: tuple[Failure, ...] = ()
 
 
-def run_seed(seed: int) -> Outcome:
-    """Play the scenario of one seed, for safety or for liveness as its number says."""
-    return _player(seed)(random_scenario(seed))
+def run_seed(seed: int, operators: bool = False) -> Outcome:
+    """Play the scenario of one seed, for safety or for liveness as its number says.
+
+    With *operators* they do more in it than anything fails.
+    """
+    return _player(seed)(random_scenario(seed, operators))
 
 
 def run_batch(
@@ -56,6 +59,7 @@ def run_batch(
     until: Callable[[], bool] = lambda: False,
     most_failures: int = 5,
     shrinks: bool = True,
+    operators: bool = False,
 ) -> Batch:
     """Run *seeds* until they end, *until* says so, or too many failed."""
     begun = time.process_time()
@@ -63,12 +67,12 @@ def run_batch(
     simulated = 0.0
     failures: list[Failure] = []
     for seed in seeds:
-        outcome = run_seed(seed)
+        outcome = run_seed(seed, operators)
         runs += 1
         rounds += outcome.rounds
         simulated += outcome.ended
         if outcome.problem:
-            failures.append(_failure(seed, outcome, shrinks))
+            failures.append(_failure(seed, outcome, shrinks, operators))
         if until() or len(failures) >= most_failures:
             break
     return Batch(runs, simulated, rounds, time.process_time() - begun, tuple(failures))
@@ -78,8 +82,8 @@ def _player(seed: int) -> Callable[[Scenario], Outcome]:
     return play_and_get_well if seed % LIVENESS_EACH == 0 else play
 
 
-def _failure(seed: int, outcome: Outcome, shrinks: bool) -> Failure:
-    scenario = random_scenario(seed)
+def _failure(seed: int, outcome: Outcome, shrinks: bool, operators: bool) -> Failure:
+    scenario = random_scenario(seed, operators)
     player = _player(seed)
     if shrinks:
         scenario = shrink(scenario, lambda one: player(one).rule)

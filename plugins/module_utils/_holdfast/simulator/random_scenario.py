@@ -33,8 +33,8 @@ Made = tuple[str, Sequence[str], Mapping[str, object]]
 Maker = Callable[[random.Random, Sequence[str], Sequence[str]], Union[Made, list[Made]]]
 
 
-def random_scenario(seed: int) -> Scenario:
-    """Return the scenario of a seed."""
+def random_scenario(seed: int, operators: bool = False) -> Scenario:
+    """Return the scenario of a seed; with *operators* they do more in it than anything fails."""
     chance = random.Random(seed)
     nodes = tuple(f"n{number}" for number in range(1, chance.choice((3, 3, 3, 4, 5)) + 1))
     wanted = _wanted(chance, nodes)
@@ -51,7 +51,7 @@ def random_scenario(seed: int) -> Scenario:
         timing=TIMING,
     )
     services = sorted(wanted.services)
-    kinds = chance.sample(KINDS, chance.randint(2, 6))
+    kinds = chance.sample(KINDS + OPERATIONS if operators else KINDS, chance.randint(2, 6))
     actions = [
         Action(chance.uniform(0.0, 0.01), "clock", (node,), {"jump": f"{chance.gauss(0, 2):.2f}"})
         for node in nodes
@@ -399,3 +399,6 @@ KINDS: tuple[Maker, ...] = (
     _declare,
 )
 """The kinds of faults; what stands here twice is chosen twice as often."""
+
+OPERATIONS: tuple[Maker, ...] = (_ask, _disarm, _by_hand, _declare, _drain, _hold) * 7
+"""Drawn besides where operators do most."""
