@@ -111,22 +111,6 @@ def test_of_several_intents_that_for_the_latest_manager_counts_and_then_the_late
     assert taken.nodes["n2"].state is not NodeState.FENCE
 
 
-def test_a_fence_that_another_candidate_sent_may_arrive_after_the_new_managers_own_proof() -> None:
-    own = replace(INTENT, by="n2")
-    other = replace(INTENT, by="n3", recorded=997.0)
-    taken = take_over(state(), 8, "n2", 1000.0, [own, other])
-    assert taken.nodes["n1"].inherited_fence == 997.0
-    assert take_over(state(), 8, "n2", 1000.0, [own]).nodes["n1"].inherited_fence == 0.0
-
-
-def test_a_fence_sent_to_a_manager_before_the_last_one_is_remembered_too() -> None:
-    before = replace(INTENT, node="n3", by="n2", recorded=990.0, epoch=7)
-    latest = replace(INTENT, epoch=8, by="n1")
-    taken = take_over(state(), 9, "n2", 1000.0, [before, latest])
-    assert taken.nodes["n1"].state is NodeState.FENCE
-    assert taken.nodes["n3"].fence_sent == 990.0
-
-
 RUNNING = {"n1": says("n1", Outcome.OK, LocalState.RUNNING)}
 QUIET = {
     "a running service": (state({"web": started("n1")}), wanted(service()), RUNNING),

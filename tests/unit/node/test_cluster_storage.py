@@ -122,9 +122,9 @@ def test_an_intent_of_a_node_that_never_was_manager_makes_no_manager(storages):
 
 def test_the_intents_of_all_candidates_are_known(storages):
     meant = [
-        Intent("n2", "old", 0.0, 99.0, 6, by="n1"),
-        Intent("n1", "early", 0.0, 10.0, 7, by="n2"),
-        Intent("n1", "late", 0.0, 12.0, 7, by="n3"),
+        Intent("n2", "old", 0.0, 99.0, 6),
+        Intent("n1", "early", 0.0, 10.0, 7),
+        Intent("n1", "late", 0.0, 12.0, 7),
     ]
     for storage, intent in zip(storages, meant):
         storage.write_intent(intent)

@@ -58,7 +58,7 @@ def take_over(
         state = state.with_node(name, begun)
     meant = [one for one in intents if not one.epoch or one.epoch >= last.epoch]
     if meant:
-        state = _with_intents(state, manager, meant)
+        state = _with_intents(state, meant)
     round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())
     before = f"; before it {last.manager}" if last.manager and last.manager != manager else ""
     round_.say("manager", f"is manager with epoch {epoch}{before}", node=manager)
@@ -91,19 +91,12 @@ def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
     )
 
 
-def _with_intents(state: ClusterState, manager: str, intents: Sequence[Intent]) -> ClusterState:
+def _with_intents(state: ClusterState, intents: Sequence[Intent]) -> ClusterState:
     """Return the state with the newest fence under way, as if the manager had sent it.
 
-    A node that was the manager by then was on, even if the record still has it off.  What
-    was sent besides may arrive later than the manager's own proof, or to another node.
+    A node that was the manager by then was on, even if the record still has it off.
     """
     intent = max(intents, key=lambda one: (one.epoch, one.recorded))
-    for one in intents:
-        if one.epoch and (one.by, one.node) != (manager, intent.node):
-            status = state.nodes.get(one.node, NodeStatus())
-            sent = max(status.inherited_fence, one.recorded)
-            may_arrive = replace(status, fence_sent=sent, inherited_fence=sent)
-            state = state.with_node(one.node, may_arrive)
     status = state.nodes.get(intent.node, NodeStatus())
     if status.state is NodeState.OFF and not intent.epoch:
         return state

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 class Intent:
     """What a candidate recorded before it fenced the manager's node; times since 1970.
 
-    *epoch* is that of the manager lease which the node held; 0 where it is not known.  *by* is
-    the candidate; empty where it is not known.
+    *epoch* is that of the manager lease which the node held; 0 where it is not known.
     """
 
     node: str
@@ -20,4 +19,3 @@ class Intent:
     last_heartbeat: float
     recorded: float
     epoch: int = 0
-    by: str = ""

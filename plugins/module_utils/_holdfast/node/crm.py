@@ -243,8 +243,7 @@ class ClusterDaemon:
         self._fence_not_before = now + self._configuration.timing.fence_retry
         wall = time.time()
         age = observation.nodes[holder].heartbeat_age
-        node = self._configuration.node
-        intent = Intent(holder, candidacy.reason, wall - age, wall, lease.version, by=node)
+        intent = Intent(holder, candidacy.reason, wall - age, wall, lease.version)
         self._storage.write_intent(intent)
         if self._is_late(begun):
             # Held up in the write: its node may have been started anew meanwhile.

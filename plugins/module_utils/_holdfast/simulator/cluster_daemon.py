@@ -164,7 +164,7 @@ class ClusterDaemon(Daemon):
         self._not_before = mono + self.world.settings.timing.fence_retry
         wall = self.clock.wall(now)
         age, epoch = nodes[holder].heartbeat_age, self.storage.epoch
-        intent = Intent(holder, candidacy.reason, wall - age, wall, epoch, self.machine.name)
+        intent = Intent(holder, candidacy.reason, wall - age, wall, epoch)
         self.write(
             lambda: self.storage.intents.__setitem__(self.machine.name, intent),
             lambda: None,
