@@ -73,7 +73,7 @@ def test_a_new_manager_drops_the_waits_and_sends_what_may_not_have_been_sent() -
 
 
 def test_a_candidates_fence_becomes_part_of_the_state() -> None:
-    taken = take_over(state({"web": started("n1")}), 8, "n2", 1000.0, [INTENT])
+    taken = take_over(state({"web": started("n1")}), 8, "n2", 1000.0, INTENT)
     status = taken.nodes["n1"]
     assert (status.state, status.reason) == (NodeState.FENCE, INTENT.reason)
     assert status.fence_sent == INTENT.recorded
@@ -82,13 +82,13 @@ def test_a_candidates_fence_becomes_part_of_the_state() -> None:
 
 
 def test_a_fence_by_a_candidate_ends_with_its_node_switched_on_again_even_if_idle() -> None:
-    taken = step(take_over(state(), 8, "n2", 1000.0, [INTENT]), seen(wanted(), {"n1": SILENT}))
+    taken = step(take_over(state(), 8, "n2", 1000.0, INTENT), seen(wanted(), {"n1": SILENT}))
     assert [order.node for order in taken.fences] == ["n1"]
 
 
 def test_a_manager_that_was_fenced_right_after_its_return_is_switched_on_once_more() -> None:
     off = NodeStatus(NodeState.OFF, power="on", fenced=(900.0,), boot="n1-boot1")
-    taken = take_over(state({}, {"n1": off}), 8, "n2", 1000.0, [INTENT])
+    taken = take_over(state({}, {"n1": off}), 8, "n2", 1000.0, INTENT)
     assert taken.nodes["n1"].state is NodeState.FENCE
 
 
@@ -100,15 +100,7 @@ def test_a_manager_that_was_fenced_right_after_its_return_is_switched_on_once_mo
     ],
 )
 def test_an_old_intent_changes_nothing(last, intent) -> None:
-    assert take_over(last, 8, "n2", 1000.0, [intent]) == take_over(last, 8, "n2", 1000.0)
-
-
-def test_of_several_intents_that_for_the_latest_manager_counts_and_then_the_latest() -> None:
-    older = replace(INTENT, node="n2", reason="old", recorded=999.0, epoch=6)
-    early = replace(INTENT, reason="early", recorded=993.0)
-    taken = take_over(state(), 8, "n2", 1000.0, [older, INTENT, early])
-    assert taken.nodes["n1"].reason == INTENT.reason
-    assert taken.nodes["n2"].state is not NodeState.FENCE
+    assert take_over(last, 8, "n2", 1000.0, intent) == take_over(last, 8, "n2", 1000.0)
 
 
 RUNNING = {"n1": says("n1", Outcome.OK, LocalState.RUNNING)}

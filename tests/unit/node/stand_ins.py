@@ -140,8 +140,8 @@ class StorageStandIn:
     def write_manager(self, state: ClusterState) -> None:
         self._write("state", state)
 
-    def intents(self) -> list[Intent]:
-        return [self.intent] if self.intent is not None else []
+    def newest_intent(self) -> Intent | None:
+        return self.intent
 
     def write_intent(self, intent: Intent) -> None:
         self._write("intent", intent)

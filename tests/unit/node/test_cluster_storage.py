@@ -76,7 +76,7 @@ def spoil(tmp_path, kind, host_id, payload=b"{", epoch=99):
 
 def test_a_storage_nobody_wrote_on_has_no_manager_no_reports_and_nothing_wanted(storages):
     first = storages[0]
-    assert (first.read_manager(), first.intents()) == (None, [])
+    assert (first.read_manager(), first.newest_intent()) == (None, None)
     assert first.read_report(2) is None
     assert first.read_wanted() == (Wanted(), 0)
 
@@ -111,31 +111,28 @@ def test_an_intent_leaves_the_nodes_last_state_and_its_epoch_as_they_are(storage
     first.write_manager(state)
     first.write_intent(Intent("n2", "it is silent", 10.0, 14.0, 7))
     assert second.read_manager() == state
-    assert second.intents() == [Intent("n2", "it is silent", 10.0, 14.0, 7)]
+    assert second.newest_intent() == Intent("n2", "it is silent", 10.0, 14.0, 7)
 
 
 def test_an_intent_of_a_node_that_never_was_manager_makes_no_manager(storages):
     storages[0].write_intent(Intent("n2", "it is silent", 10.0, 14.0, 7))
     assert storages[1].read_manager() is None
-    assert [one.node for one in storages[1].intents()] == ["n2"]
+    assert storages[1].newest_intent().node == "n2"
 
 
-def test_the_intents_of_all_candidates_are_known(storages):
-    meant = [
-        Intent("n2", "old", 0.0, 99.0, 6),
-        Intent("n1", "early", 0.0, 10.0, 7),
-        Intent("n1", "late", 0.0, 12.0, 7),
-    ]
-    for storage, intent in zip(storages, meant):
-        storage.write_intent(intent)
-    assert storages[0].intents() == meant
+def test_of_several_intents_that_for_the_latest_manager_counts_and_then_the_latest(storages):
+    first, second, third = storages
+    first.write_intent(Intent("n2", "old", 0.0, 99.0, 6))
+    second.write_intent(Intent("n1", "early", 0.0, 10.0, 7))
+    third.write_intent(Intent("n1", "late", 0.0, 12.0, 7))
+    assert first.newest_intent().reason == "late"
 
 
 def test_a_managers_record_ends_its_own_intent(storages):
     first = storages[0]
     first.write_intent(Intent("n2", "it is silent", 10.0, 14.0, 7))
     first.write_manager(ClusterState(epoch=8, manager="n1"))
-    assert storages[1].intents() == []
+    assert storages[1].newest_intent() is None
 
 
 def test_a_manager_of_an_earlier_epoch_cannot_write_over_a_later_one(storages):

@@ -9,7 +9,6 @@ of nodes plus the number of services that change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .fencing import switch_on_again
@@ -41,14 +40,14 @@ class Step:
 
 
 def take_over(
-    last: ClusterState, epoch: int, manager: str, wall: float, intents: Sequence[Intent] = ()
+    last: ClusterState, epoch: int, manager: str, wall: float, intent: Intent | None = None
 ) -> ClusterState:
     """Return the state with which a new manager begins: the last one's, under a new epoch.
 
     Waits of the last manager are dropped, as they count on its own clock, and a
-    node that it was about to switch on is switched on again.  The fences that
-    candidates sent, whether they won the lease or not, become part of the state
-    through their *intents*; one that was meant for an earlier manager does not.
+    node that it was about to switch on is switched on again.  The fence that a
+    candidate sent, whether it won the lease or not, becomes part of the state
+    through its *intent*; one that was meant for an earlier manager does not.
     """
     state = replace(last, epoch=epoch, manager=manager)
     for name, status in last.nodes.items():
@@ -56,9 +55,8 @@ def take_over(
         others = status.fence_sent if last.manager != manager else status.inherited_fence
         begun = replace(status, retry_after=0.0, power=power, inherited_fence=others)
         state = state.with_node(name, begun)
-    meant = [one for one in intents if not one.epoch or one.epoch >= last.epoch]
-    if meant:
-        state = _with_intents(state, meant)
+    if intent is not None and (not intent.epoch or intent.epoch >= last.epoch):
+        state = _with_intent(state, intent)
     round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())
     before = f"; before it {last.manager}" if last.manager and last.manager != manager else ""
     round_.say("manager", f"is manager with epoch {epoch}{before}", node=manager)
@@ -91,12 +89,11 @@ def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
     )
 
 
-def _with_intents(state: ClusterState, intents: Sequence[Intent]) -> ClusterState:
-    """Return the state with the newest fence under way, as if the manager had sent it.
+def _with_intent(state: ClusterState, intent: Intent) -> ClusterState:
+    """Return the state with the candidate's fence under way, as if the manager had sent it.
 
     A node that was the manager by then was on, even if the record still has it off.
     """
-    intent = max(intents, key=lambda one: (one.epoch, one.recorded))
     status = state.nodes.get(intent.node, NodeStatus())
     if status.state is NodeState.OFF and not intent.epoch:
         return state

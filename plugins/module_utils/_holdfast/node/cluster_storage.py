@@ -107,10 +107,11 @@ class ClusterStorage:
         """Write the manager's record into this node's slot."""
         self._write(Kind.CRM, state.epoch, state_document(state))
 
-    def intents(self) -> list[Intent]:
-        """Return what each candidate last meant to do."""
+    def newest_intent(self) -> Intent | None:
+        """Return what a candidate last meant to do: of the highest epoch, then the latest."""
         intents = [self._read(Kind.CRM, one, _parse_intent) for one in self._host_ids()]
-        return [intent for intent in intents if intent is not None]
+        found = [intent for intent in intents if intent is not None]
+        return max(found, key=lambda intent: (intent.epoch, intent.recorded), default=None)
 
     def write_intent(self, intent: Intent) -> None:
         """Record what this node is about to do as a candidate, beside its last state.

@@ -215,8 +215,8 @@ class ClusterDaemon:
             self._watch_holder(observation, begun)
             return
         last = self._storage.read_manager() or ClusterState()
-        intents = self._storage.intents()
-        self._state = cluster.take_over(last, epoch, self._configuration.node, time.time(), intents)
+        intent = self._storage.newest_intent()
+        self._state = cluster.take_over(last, epoch, self._configuration.node, time.time(), intent)
         log(f"manager with epoch {epoch}", epoch=epoch)
 
     def _watch_holder(self, observation: Observation, begun: float) -> None:

@@ -145,10 +145,10 @@ class ClusterDaemon(Daemon):
             storage.epoch += 1
             self.world.after_change(None)
         last = storage.manager_record() or ClusterState()
-        intents = tuple(storage.intents.values())
+        intent = storage.newest_intent()
         self.read_back = last
         wall = self.clock.wall(now)
-        self.state = cluster.take_over(last, storage.epoch, name, wall, intents)
+        self.state = cluster.take_over(last, storage.epoch, name, wall, intent)
         return False
 
     def _watch_holder(self, nodes: Mapping[str, NodeSeen], now: float) -> bool:

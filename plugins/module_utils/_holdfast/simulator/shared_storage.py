@@ -66,6 +66,10 @@ class SharedStorage:
                 found = state
         return found
 
+    def newest_intent(self) -> Intent | None:
+        """Return what a candidate last meant to do."""
+        return max(self.intents.values(), key=lambda one: (one.epoch, one.recorded), default=None)
+
 
 @dataclass(frozen=True)
 class StaleView:
