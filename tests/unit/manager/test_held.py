@@ -135,19 +135,19 @@ def disarmed_but(local: LocalState) -> NodeSeen:
 @pytest.mark.parametrize("mode", ["freeze", "ignore"])
 def test_a_restart_that_an_lrm_began_is_waited_for(mode) -> None:
     told = disarms(mode, disarmed_but(LocalState.STARTING))
-    assert told == ("disarming", "n1: its LRM has web in hand")
+    assert told == ("disarming", "n1: its LRM still works on web")
 
 
 def test_an_lrm_lets_go_of_what_is_left_to_the_operator_before_anything_is_moved() -> None:
     look = disarmed_but(LocalState.RUNNING)
-    assert disarms("ignore", look) == ("disarming", "n1: its LRM has web in hand")
+    assert disarms("ignore", look) == ("disarming", "n1: its LRM still works on web")
     assert disarms("freeze", look) == ("disarmed", "")
 
 
 def test_a_silent_node_that_may_start_a_service_again_keeps_it_from_its_operator() -> None:
     silent = replace(says("n1", local=LocalState.RUNNING), heartbeat_age=9.0, answer=Answer.YES)
     told = disarms("ignore", silent, NodeState.OFFLINE)
-    assert told == ("disarming", "n1: it is offline and still has web")
+    assert told == ("disarming", "n1: it is offline and may start web again")
     assert disarms("freeze", silent, NodeState.OFFLINE) == ("disarmed", "")
 
 

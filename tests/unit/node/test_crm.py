@@ -338,13 +338,17 @@ def test_the_proof_of_a_node_that_wrote_after_the_fence_waits_until_it_is_quiet(
     assert proved or "it went on writing" in state.nodes["n3"].reason
 
 
-def test_an_answer_from_before_the_fence_does_not_speak_against_its_proof(manager):
+def fenced_while_it_answered(manager):
     manager.observer.nodes["n3"] = replace(silent("n3"), answer=Answer.YES, lease=LeaseSight.FAILED)
     manager.round()
     manager.clock.go(1.0)
     manager.observer.answering = {"n3"}
     manager.end_fence(took=1.0)
     manager.round(0.0)
+
+
+def test_an_answer_from_before_the_fence_does_not_speak_against_its_proof(manager):
+    fenced_while_it_answered(manager)
     assert manager.daemon._state.nodes["n3"].state is NodeState.FENCE
     assert manager.daemon._held_back
     manager.observer.nodes["n3"], manager.observer.answering = silent("n3"), set()
@@ -353,12 +357,7 @@ def test_an_answer_from_before_the_fence_does_not_speak_against_its_proof(manage
 
 
 def test_a_node_that_goes_on_answering_after_its_fence_is_not_taken_for_dead(manager):
-    manager.observer.nodes["n3"] = replace(silent("n3"), answer=Answer.YES, lease=LeaseSight.FAILED)
-    manager.round()
-    manager.clock.go(1.0)
-    manager.observer.answering = {"n3"}
-    manager.end_fence(took=1.0)
-    manager.round(0.0)
+    fenced_while_it_answered(manager)
     manager.round(1.1)
     node = manager.written().nodes["n3"]
     assert node.state is NodeState.FENCE

@@ -53,8 +53,9 @@ def test_the_first_line_says_that_a_service_is_not_as_wanted():
 
 
 def test_what_a_disarm_waits_for_is_told():
-    status = sample.being_disarmed("n2: it is offline and still has web")
-    told = "The cluster is not disarmed yet, for n2: it is offline and still has web."
+    waits = "n2: it is offline and may start web again"
+    status = sample.being_disarmed(waits)
+    told = f"The cluster is not disarmed yet; it waits for {waits}."
     assert told in status["under_way"]
     assert told in " ".join(plain(status).split())
 

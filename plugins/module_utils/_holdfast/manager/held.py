@@ -216,13 +216,13 @@ def _keeps(state: ClusterState, name: str, report: Report | None) -> str:
     if node is NodeState.OFF:
         return ""
     if node is not NodeState.ONLINE:
-        return f"it is {node.value} and still has {kept[0]}" if kept else ""
+        return f"it is {node.value} and may start {kept[0]} again" if kept else ""
     if report is None or report.mode not in (Mode.DISARM, Mode.MAINTENANCE):
-        return "its LRM has not said so"
+        return "its LRM does not say yet that it is disarmed"
     if report.commands < state.disarm_number:
-        return "its LRM has not said so again"
+        return "its LRM says so of an earlier disarm only"
     at_work = [*kept, *report.at_work()]
-    return f"its LRM has {at_work[0]} in hand" if at_work else ""
+    return f"its LRM still works on {at_work[0]}" if at_work else ""
 
 
 def _left_to_the_operator(state: ClusterState, node: str, report: Report | None) -> list[str]:

@@ -145,9 +145,9 @@ class Observer:
         """Ask a silent node, and say what its answers, or their absence, amount to."""
         asked = self._asked.setdefault(name, now)
         self._network.ask(self._configuration.members[name])
-        answered = self._answered.get(name)
-        if answered is not None and now - answered <= ANSWER_WAIT:
+        if self.just_answered(name):
             return Answer.YES
+        answered = self._answered.get(name)
         waiting_since = asked if answered is None else max(asked, answered)
         return Answer.NO if now - waiting_since >= ANSWER_WAIT else Answer.UNKNOWN
 

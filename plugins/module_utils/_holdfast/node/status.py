@@ -89,7 +89,9 @@ def under_way(status: dict[str, Any]) -> list[str]:
         if service["state"] in _UNDER_WAY
     ]
     if status["disarm"] is not None and status["disarm"]["waits_for"]:
-        found.append(f"The cluster is not disarmed yet, for {status['disarm']['waits_for']}.")
+        found.append(
+            f"The cluster is not disarmed yet; it waits for {status['disarm']['waits_for']}."
+        )
     for failover in status["failovers"]:
         if not failover["finished"]:
             found.append(f"The failover of node {failover['node']} is under way.")
