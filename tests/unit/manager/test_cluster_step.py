@@ -103,6 +103,14 @@ def test_an_old_intent_changes_nothing(last, intent) -> None:
     assert take_over(last, 8, "n2", 1000.0, intent) == take_over(last, 8, "n2", 1000.0)
 
 
+def test_a_manager_whose_successor_was_fenced_before_it_wrote_may_have_been_fenced_too() -> None:
+    successor = replace(INTENT, epoch=8)
+    taken = take_over(state(), 9, "n2", 1000.0, successor)
+    assert taken.nodes["n1"].state is NodeState.FENCE
+    assert taken.nodes["n3"].fenced == (successor.recorded,)
+    assert not take_over(state(), 8, "n2", 1000.0, INTENT).nodes["n3"].fenced
+
+
 RUNNING = {"n1": says("n1", Outcome.OK, LocalState.RUNNING)}
 QUIET = {
     "a running service": (state({"web": started("n1")}), wanted(service()), RUNNING),

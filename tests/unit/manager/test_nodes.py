@@ -426,6 +426,30 @@ def test_a_fence_of_the_last_manager_may_still_arrive_after_an_own_one_was_prove
     assert proved.fence_sent == 990.0
 
 
+def test_an_idle_node_back_from_a_fence_may_be_off_by_that_of_a_slower_candidate() -> (
+    None
+):
+    back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", fenced=(500.0,))
+    silent = seen(wanted(), {"n1": SILENT})
+    assert n1(step(state({}, {"n1": back}), silent)).state is NodeState.FENCE
+    long_ago = replace(back, fenced=(300.0,))
+    assert n1(step(state({}, {"n1": long_ago}), silent)).state is NodeState.OFFLINE
+
+
+@pytest.mark.parametrize(
+    ("look", "mode"),
+    [
+        (seen(wanted(), {"n1": LEFT}), Mode.SHUTDOWN.value),
+        (seen(wanted(maintenance={"n1": Maintenance("a new board")}), {"n1": SILENT}), ""),
+    ],
+)
+def test_an_idle_node_that_is_off_by_its_operators_will_is_left_off_soon_after_a_fence(
+    look, mode
+) -> None:
+    back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", fenced=(990.0,), mode=mode)
+    assert n1(step(state({}, {"n1": back}), look)).state is NodeState.OFFLINE
+
+
 def test_a_start_asked_of_a_node_that_was_started_anew_is_left_to_it() -> None:
     asked = started("n1", state=ServiceState.FREEZE, before="request_start")
     held = replace(asked, state=ServiceState.FENCE)

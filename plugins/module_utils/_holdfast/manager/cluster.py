@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .death import with_fence
 from .fencing import switch_on_again
 from .held import look_at_disarm
 from .hold import look_at_maintenance
@@ -56,7 +57,7 @@ def take_over(
         begun = replace(status, retry_after=0.0, power=power, inherited_fence=others)
         state = state.with_node(name, begun)
     if intent is not None and (not intent.epoch or intent.epoch >= last.epoch):
-        state = _with_intent(state, intent)
+        state = _with_intent(_with_lost_manager(state, last, intent), intent)
     round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())
     before = f"; before it {last.manager}" if last.manager and last.manager != manager else ""
     round_.say("manager", f"is manager with epoch {epoch}{before}", node=manager)
@@ -87,6 +88,20 @@ def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
         round_.board,
         tuple(round_.changes),
     )
+
+
+def _with_lost_manager(state: ClusterState, last: ClusterState, intent: Intent) -> ClusterState:
+    """Return the state with a fence of the *last* manager's node, if one after it was fenced.
+
+    That one never wrote what became of the node before it, which is why it was manager.
+    """
+    if last.manager not in state.nodes or last.manager == intent.node:
+        return state
+    if intent.epoch <= last.epoch:
+        return state
+    status = state.nodes[last.manager]
+    fenced = replace(status, fenced=with_fence(status, intent.recorded))
+    return state.with_node(last.manager, fenced)
 
 
 def _with_intent(state: ClusterState, intent: Intent) -> ClusterState:

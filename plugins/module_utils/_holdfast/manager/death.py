@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
+from .report import Mode
 from .round import Round
 from .state import Failover, NodeState, NodeStatus, ServiceState
 
@@ -95,6 +96,18 @@ def fence_may_arrive(round_: Round, status: NodeStatus) -> bool:
     before it died itself.
     """
     return status.fence_sent > 0 and round_.seen.wall - status.fence_sent < FENCE_ARRIVES
+
+
+def slower_fence_may_have_come(round_: Round, name: str) -> bool:
+    """Return whether a node that came back from a fence may be off again by one more.
+
+    Each candidate that found the manager silent sent its own; only one of them was proved.  A
+    node that is shut down or worked on is off, or soon is, by the will of its operator.
+    """
+    status = round_.node(name)
+    if status.mode == Mode.SHUTDOWN.value or name in round_.seen.wanted.maintenance:
+        return False
+    return bool(status.fenced) and round_.seen.wall - status.fenced[-1] < FENCE_ARRIVES
 
 
 def with_fence(status: NodeStatus, at: float) -> tuple[float, ...]:

@@ -7,7 +7,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from .death import SHUT_DOWN, begin_failover, declare_dead, fence_may_arrive
+from .death import (
+    SHUT_DOWN,
+    begin_failover,
+    declare_dead,
+    fence_may_arrive,
+    slower_fence_may_have_come,
+)
 from .fencing import order_fences, take_ends
 from .report import Mode
 from .round import Round
@@ -283,7 +289,8 @@ def _at_stake(round_: Round, name: str) -> list[str]:
 def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
     """A node without a fresh heartbeat: what is done depends on whether anything is at stake."""
     services = _at_stake(round_, name)
-    if not services and not fence_may_arrive(round_, status):
+    cut_off = fence_may_arrive(round_, status) or slower_fence_may_have_come(round_, name)
+    if not services and not cut_off:
         if status.state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
             reason = "silent with no services on it: nothing to recover, not fenced"
             frozen = round_.state.services_on(name)
