@@ -228,15 +228,12 @@ class EmbeddedCluster:
         plan = provision_metadata.plan_metadata(options, found, paths)
         provision_metadata.apply_metadata(plan, options, paths)
 
-    def maintenance_round_trip_to_fill(self, node: str) -> None:
-        """Make sure that a node runs services: drain the others once if it has none."""
-        if self.status()["nodes"][node]["services"]:
-            return
-        for other in NODES:
-            if other != node:
-                self.maintenance(other, "drained")
-                self.maintenance(other, "active")
-        self.wait_settled()
+    def give_a_service(self, node: str) -> None:
+        """Make sure that a node runs a service: move one there if it has none."""
+        status = self.status()
+        if not status["nodes"][node]["services"]:
+            self.move(min(status["services"]), node)
+            self.wait_settled()
 
     def service_processes(self, node: str) -> list[int]:
         """Return the processes of a node that are neither its machine nor a daemon or agent.

@@ -46,7 +46,7 @@ def test_the_services_of_a_lost_node_run_elsewhere_and_the_node_comes_back(
     cluster: EmbeddedCluster, fault: str, managing: bool
 ) -> None:
     if managing:
-        cluster.maintenance_round_trip_to_fill(manager(cluster))
+        cluster.give_a_service(manager(cluster))
     node = a_busy_node(cluster, managing=managing)
     since = time.time()
     getattr(cluster, fault)(node)
@@ -65,7 +65,7 @@ def test_a_killed_daemon_loses_no_service_and_gets_nobody_fenced(
     cluster: EmbeddedCluster, daemon: str, managing: bool
 ) -> None:
     if managing:
-        cluster.maintenance_round_trip_to_fill(manager(cluster))
+        cluster.give_a_service(manager(cluster))
     node = a_busy_node(cluster, managing=managing)
     before, processes = fences(cluster), cluster.service_processes(node)
     assert processes

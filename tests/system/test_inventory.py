@@ -61,7 +61,7 @@ def test_the_groups_follow_the_cluster_through_a_drain_and_a_power_cut(
     assert inventory(cluster, tmp_path)["maintenance"] == ["n2"]
     cluster.maintenance("n2", "active", on="n3")
 
-    cluster.maintenance_round_trip_to_fill("n1")
+    cluster.give_a_service("n1")
     since = cluster.status()["at"]
     cluster.cut("n1")
     # Nothing says yet that it is dead; and the node that is asked first is this very one.

@@ -68,7 +68,7 @@ def test_daemons_measure_their_leases_rounds_and_fences(
     assert found[("holdfast_node_state", manager, "online")] == 1
 
     other = next(name for name in NODES if name != manager)
-    cluster.maintenance_round_trip_to_fill(other)
+    cluster.give_a_service(other)
     since = cluster.status()["at"]
     cluster.cut(other)
     cluster.wait_failover(other, since, 60.0)

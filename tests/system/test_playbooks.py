@@ -66,7 +66,7 @@ def test_the_cluster_is_held_with_a_reason_and_let_go(cluster: EmbeddedCluster, 
 
 
 def test_a_node_is_drained_by_limit_and_used_again(cluster: EmbeddedCluster, play: Play) -> None:
-    cluster.maintenance_round_trip_to_fill("n2")
+    cluster.give_a_service("n2")
     drain = {"node_maintenance_reason": "kernel", "node_maintenance_owner": "ada"}
     assert "Say with --limit which nodes" in play("node_maintenance", fails=True, **drain).text
     checked = play("node_maintenance", "--limit", "n2", "--check", "--diff", **drain)
@@ -102,7 +102,7 @@ def test_a_node_whose_services_have_nowhere_to_go_is_not_drained(
 
 
 def test_nodes_are_emptied_and_stay_in_use(cluster: EmbeddedCluster, play: Play) -> None:
-    cluster.maintenance_round_trip_to_fill("n1")
+    cluster.give_a_service("n1")
     assert "Say with --limit which nodes" in play("evacuate", fails=True).text
     checked = play("evacuate", "--limit", "n1", "--check")
     assert checked.changed == 1
@@ -118,7 +118,7 @@ def test_nodes_are_emptied_and_stay_in_use(cluster: EmbeddedCluster, play: Play)
 def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
     cluster: EmbeddedCluster, play: Play
 ) -> None:
-    cluster.maintenance_round_trip_to_fill("n3")
+    cluster.give_a_service("n3")
     why = {"fence_reason": "smoke", "fence_owner": "ada"}
     assert "missing required arguments" in play("fence", "--limit", "n3", fails=True).text
     assert (
@@ -156,7 +156,7 @@ def test_fencing_is_rehearsed_and_for_real_only_with_consent(
     limited = play("fence_rehearsal", "--limit", "n2", **report)
     assert "n2: works" in limited.text and "n1: works" not in limited.text
     node = next(name for name in NODES if name != cluster.status()["manager"]["node"])
-    cluster.maintenance_round_trip_to_fill(node)
+    cluster.give_a_service(node)
     consent = {"fence_rehearsal_consent": True, **report}
     refused = play("fence_rehearsal", "--limit", node, fails=True, **consent)
     assert "Drain it first, or allow it with services." in refused.text

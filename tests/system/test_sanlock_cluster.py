@@ -101,11 +101,12 @@ def a_busy_node(cluster: EmbeddedCluster, *, managing: bool) -> str:
     """Return a node that has services and is the manager's, or is not."""
     manager = cluster.status()["manager"]["node"]
     if managing:
-        cluster.maintenance_round_trip_to_fill(manager)
-    for node, seen in cluster.status()["nodes"].items():
+        cluster.give_a_service(manager)
+    nodes = cluster.status()["nodes"]
+    for node, seen in nodes.items():
         if (node == manager) == managing and seen["services"]:
             return node
-    pytest.fail("no such node has services")
+    pytest.fail(f"of the nodes beside the manager {manager} none has services: {nodes}")
 
 
 def log_of(cluster: EmbeddedCluster, node: str, daemon: str) -> str:

@@ -140,7 +140,7 @@ def test_a_job_template_is_checked_and_run(
     if name == "restore":
         job("backup", False, answers("backup", tmp_path)[0], "")
     if name in ("drill", "fence", "evacuate", "node_maintenance"):
-        cluster.maintenance_round_trip_to_fill("n2")
+        cluster.give_a_service("n2")
     before = cluster.status()
     try:
         job(name, True, *answers(name, tmp_path))

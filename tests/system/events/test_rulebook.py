@@ -65,7 +65,7 @@ def test_the_rulebook_tells_of_a_fence_and_of_the_recovery(
     try:
         wait_for(said, "rehearsal_overdue", running)
         node = next(one for one in NODES if one != cluster.status()["manager"]["node"])
-        cluster.maintenance_round_trip_to_fill(node)
+        cluster.give_a_service(node)
         cluster.cut(node)
         wait_for(said, "node_fenced", running)
         text = wait_for(said, "failover_finished", running)

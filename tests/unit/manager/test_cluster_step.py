@@ -76,7 +76,7 @@ def test_a_candidates_fence_becomes_part_of_the_state() -> None:
     taken = take_over(state({"web": started("n1")}), 8, "n2", 1000.0, INTENT)
     status = taken.nodes["n1"]
     assert (status.state, status.reason) == (NodeState.FENCE, INTENT.reason)
-    assert status.fence_sent == INTENT.recorded
+    assert status.fence_sent == 1000.0
     assert taken.open_failover("n1").services == ("web",)
     assert [event.kind for event in taken.events] == ["fence", "manager"]
 
@@ -103,11 +103,19 @@ def test_an_old_intent_changes_nothing(last, intent) -> None:
     assert take_over(last, 8, "n2", 1000.0, intent) == take_over(last, 8, "n2", 1000.0)
 
 
+def test_a_candidates_fence_may_yet_arrive_whatever_its_clock_says_of_when_it_was_sent() -> None:
+    hour_ago = replace(INTENT, recorded=INTENT.recorded - 3600.0)
+    back = step(take_over(state(), 8, "n2", 1000.0, hour_ago), seen(wanted()))
+    assert back.state.nodes["n1"].state is NodeState.ONLINE
+    gone = step(back.state, seen(wanted(), {"n1": SILENT}))
+    assert gone.state.nodes["n1"].state is NodeState.FENCE
+
+
 def test_a_manager_whose_successor_was_fenced_before_it_wrote_may_have_been_fenced_too() -> None:
     successor = replace(INTENT, epoch=8)
     taken = take_over(state(), 9, "n2", 1000.0, successor)
     assert taken.nodes["n1"].state is NodeState.FENCE
-    assert taken.nodes["n3"].fenced == (successor.recorded,)
+    assert taken.nodes["n3"].fenced == (1000.0,)
     assert not take_over(state(), 8, "n2", 1000.0, INTENT).nodes["n3"].fenced
 
 

@@ -81,6 +81,13 @@ def test_a_frozen_service_of_a_node_that_was_rebooted_is_started_there_again() -
     assert (web(back).state, web(back).node) == (ServiceState.REQUEST_START, "n1")
 
 
+def test_a_service_frozen_for_a_reboot_is_let_go_once_its_node_is_to_be_off_for_good() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    look = in_mode(Mode.SHUTDOWN, local=LocalState.STOPPED)
+    thawed = web(step(state({"web": frozen}), seen(wanted(WEB), look)))
+    assert (thawed.state, thawed.node, thawed.uid) == (ServiceState.STARTED, "n1", "7.1")
+
+
 def test_a_node_with_frozen_services_only_is_not_fenced() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     silent = replace(DEAD, lease=LeaseSight.STALE)

@@ -426,9 +426,7 @@ def test_a_fence_of_the_last_manager_may_still_arrive_after_an_own_one_was_prove
     assert proved.fence_sent == 990.0
 
 
-def test_an_idle_node_back_from_a_fence_may_be_off_by_that_of_a_slower_candidate() -> (
-    None
-):
+def test_an_idle_node_back_from_a_fence_may_be_off_by_that_of_a_slower_candidate() -> None:
     back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", fenced=(500.0,))
     silent = seen(wanted(), {"n1": SILENT})
     assert n1(step(state({}, {"n1": back}), silent)).state is NodeState.FENCE

@@ -57,7 +57,7 @@ def take_over(
         begun = replace(status, retry_after=0.0, power=power, inherited_fence=others)
         state = state.with_node(name, begun)
     if intent is not None and (not intent.epoch or intent.epoch >= last.epoch):
-        state = _with_intent(_with_lost_manager(state, last, intent), intent)
+        state = _with_intent(_with_lost_manager(state, last, intent, wall), intent, wall)
     round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())
     before = f"; before it {last.manager}" if last.manager and last.manager != manager else ""
     round_.say("manager", f"is manager with epoch {epoch}{before}", node=manager)
@@ -90,7 +90,9 @@ def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
     )
 
 
-def _with_lost_manager(state: ClusterState, last: ClusterState, intent: Intent) -> ClusterState:
+def _with_lost_manager(
+    state: ClusterState, last: ClusterState, intent: Intent, wall: float
+) -> ClusterState:
     """Return the state with a fence of the *last* manager's node, if one after it was fenced.
 
     That one never wrote what became of the node before it, which is why it was manager.
@@ -100,14 +102,15 @@ def _with_lost_manager(state: ClusterState, last: ClusterState, intent: Intent) 
     if intent.epoch <= last.epoch:
         return state
     status = state.nodes[last.manager]
-    fenced = replace(status, fenced=with_fence(status, intent.recorded))
+    fenced = replace(status, fenced=with_fence(status, wall))
     return state.with_node(last.manager, fenced)
 
 
-def _with_intent(state: ClusterState, intent: Intent) -> ClusterState:
+def _with_intent(state: ClusterState, intent: Intent, wall: float) -> ClusterState:
     """Return the state with the candidate's fence under way, as if the manager had sent it.
 
-    A node that was the manager by then was on, even if the record still has it off.
+    A node that was the manager by then was on, even if the record still has it off.  How long
+    ago the fence was sent nobody can say, as the candidate's clock is another: it may yet arrive.
     """
     status = state.nodes.get(intent.node, NodeStatus())
     if status.state is NodeState.OFF and not intent.epoch:
@@ -117,7 +120,7 @@ def _with_intent(state: ClusterState, intent: Intent) -> ClusterState:
         state=NodeState.FENCE,
         since=intent.recorded,
         reason=intent.reason,
-        fence_sent=intent.recorded,
+        fence_sent=wall,
         attempt=0,
     )
     failover = Failover(

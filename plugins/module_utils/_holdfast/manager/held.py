@@ -37,7 +37,7 @@ FROZEN_FROM = frozenset(
 LOOKED_FOR = HELD | {ServiceState.PROBE, ServiceState.RECOVERY, ServiceState.ERROR}
 """States in which a service may run anywhere once it was left to its operator."""
 
-AWAY = (Mode.RESTART, Mode.SHUTDOWN, Mode.DISARM)
+AWAY = (Mode.RESTART, Mode.DISARM)
 
 
 def look_at_disarm(round_: Round) -> None:
@@ -140,6 +140,10 @@ def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
     report = round_.seen.nodes[node].report
     if report is not None and report.mode is not Mode.DISARM and _is_blocked(report, status):
         # What cannot be stopped keeps its node from going down: that is an error, and said so.
+        _uncover(round_, service_id, status)
+        return
+    if report is not None and report.mode is Mode.SHUTDOWN:
+        # It does not come back soon after all: its services are treated as those of any other.
         _uncover(round_, service_id, status)
         return
     if report is None or report.mode in AWAY:
