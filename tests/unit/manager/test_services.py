@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    WORKED_ON,
+    LocalService,
     LocalState,
     Outcome,
 )
@@ -100,6 +102,27 @@ def test_a_service_that_runs_twice_is_started_nowhere_until_one_is_stopped_by_ha
     assert "n1 and n2" in web(twice).reason
     once = step(twice.state, seen(wanted(WEB), found(n1=False, n2=True, n3=False)))
     assert (web(once).state, web(once).node) == (ServiceState.STARTED, "n2")
+
+
+@pytest.mark.parametrize("state_", sorted(WORKED_ON))
+def test_answers_from_before_a_node_ended_its_work_on_a_service_do_not_count(state_) -> None:
+    nodes = found(n1=False, n2=False, n3=False)
+    busy = {"web": LocalService(WEB, state_, "6.1")}
+    at_work = node_seen("n1", report=report("n1", services=busy))
+    waiting = run(ServiceStatus(ServiceState.PROBE), nodes={**nodes, "n1": at_work})
+    assert "n1 is still at work on it" in web(waiting).reason
+    ended = step(waiting.state, seen(wanted(WEB), nodes))
+    assert (web(ended).state, web(ended).from_node) == (ServiceState.PROBE, "")
+    assert web(ended).probe("web") == web(ended).uid
+
+
+def test_a_service_is_looked_for_without_what_a_dead_node_was_at_work_on() -> None:
+    busy = {"web": LocalService(WEB, LocalState.MIGRATING, "6.1")}
+    dead = node_seen("n3", heartbeat_age=40.0, report=report("n3", services=busy))
+    nodes = {**found(n1=False, n2=False), "n3": dead}
+    before = state({"web": ServiceStatus(ServiceState.PROBE)}, {"n3": NodeStatus(NodeState.OFF)})
+    taken = step(replace(before, manager="n1"), seen(wanted(WEB), nodes))
+    assert web(taken).state is ServiceState.REQUEST_START
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import choice
+from .report import WORKED_ON
 from .round import Round
 from .seen import LeaseSight, NodeSeen
 from .service import STARTED, Service
@@ -17,6 +18,8 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
     """A newly declared service is taken up where it runs already, if it runs anywhere."""
     if wanted is None:
         forget(round_, service_id)
+        return
+    if _waits_for_work(round_, service_id, status):
         return
     found, missing = _found_and_missing(round_, service_id, status)
     if missing or len(found) > 1:
@@ -53,6 +56,36 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
         reason = "declared; it runs nowhere"
         stopped = replace(status, state=ServiceState.STOPPED, reason=reason, before="", uid="")
         round_.set_service(service_id, stopped)
+
+
+def _waits_for_work(round_: Round, service_id: str, status: ServiceStatus) -> bool:
+    """Return whether a node is still at work on the service, as it was when it was left alone.
+
+    It may bring it to a node that answered before that it is not there: only what is answered
+    to a number from after that counts.
+    """
+    node = _at_work_on(round_, service_id, again=bool(status.uid))
+    if node == status.from_node:
+        return bool(node)
+    waiting = replace(status, from_node=node, reason="asking whether it runs anywhere")
+    if node:
+        reason = f"{node} is still at work on it: it is looked for after that"
+        round_.set_service(service_id, replace(waiting, reason=reason))
+        round_.say("probe", reason, service=service_id, node=node)
+    else:
+        round_.command(service_id, waiting, ServiceState.PROBE)
+    return True
+
+
+def _at_work_on(round_: Round, service_id: str, *, again: bool) -> str:
+    """Return the first node that starts, stops or moves the service, by its last report."""
+    for name, seen in sorted(round_.seen.nodes.items()):
+        if seen.report is None or _is_out_of_reach(round_, name, seen, again=again, known=True):
+            continue
+        local = seen.report.services.get(service_id)
+        if local is not None and local.state in WORKED_ON:
+            return name
+    return ""
 
 
 def _found_and_missing(

@@ -102,7 +102,8 @@ class ServiceStatus:
     *maintenance_node* the one that it left for a maintenance, to return afterwards.
     *before* is the state under ``fence`` or ``freeze``.  *stop_timeout* is that of a
     stop asked for with one; *request* the last request of the operator that was heard;
-    *from_node* the node from which it is migrating in.  *crashes* counts failures while it
+    *from_node* the node from which it is migrating in, or that is still at work on it while
+    it is looked for.  *crashes* counts failures while it
     ran that followed each other closely, and it is not started before *not_before*
     (seconds since 1970).  *no_live*: its last live migration failed, so that the
     next move stops it.  *leave* is why it may not be where it is, or was, though no other
