@@ -79,9 +79,16 @@ class EmbeddedCluster:
     """Three machines on this computer; leaving it switches them off."""
 
     def __init__(
-        self, folder: Path, timing: dict[str, Any] | None = None, backend: str = "embedded"
+        self,
+        folder: Path,
+        timing: dict[str, Any] | None = None,
+        backend: str = "embedded",
+        further_members: int = 0,
     ) -> None:
-        """Lay everything out in *folder*; nothing runs yet."""
+        """Lay everything out in *folder*; nothing runs yet.
+
+        So many *further_members* are configured beside the three machines, and never run.
+        """
         self.folder = folder.resolve()
         self.backend = backend
         # Elsewhere, as the path of a Unix socket has at most 107 bytes.
@@ -93,6 +100,15 @@ class EmbeddedCluster:
         self._members = [
             {"name": name, "host_id": number, "address": "127.0.0.1", "port": first + 3 * index}
             for index, (number, name) in enumerate(enumerate(NODES, start=1))
+        ]
+        self._members += [
+            {
+                "name": f"m{number}",
+                "host_id": number,
+                "address": f"127.1.{number // 250}.{number % 250}",
+                "port": first,
+            }
+            for number in range(len(NODES) + 1, len(NODES) + 1 + further_members)
         ]
         self._install()
         self._create_storage()
@@ -393,7 +409,7 @@ class EmbeddedCluster:
         found = provision_lockspace.look_lockspace(paths)
         plan = provision_lockspace.plan_lockspace(lockspace, found, paths)
         provision_lockspace.apply_lockspace(plan, lockspace, paths)
-        metadata = provision_metadata.MetadataWanted(NAME, max_hosts=8)
+        metadata = provision_metadata.MetadataWanted(NAME, max_hosts=max(8, len(self._members)))
         present = provision_metadata.look_metadata(paths)
         metadata_plan = provision_metadata.plan_metadata(metadata, present, paths)
         provision_metadata.apply_metadata(metadata_plan, metadata, paths)

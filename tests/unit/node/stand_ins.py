@@ -118,6 +118,7 @@ class StorageStandIn:
         self.leases = LeasesStandIn(self.log)
         self.board = BoardStandIn(self.log)
         self.reports: dict[int, Any] = {}
+        self.asked_for_reports: list[tuple[int, int]] = []
         self.state: Any = None
         self.intent: Intent | None = None
         self.wanted: Any = Wanted()
@@ -128,8 +129,12 @@ class StorageStandIn:
     def adopt_host_lease(self) -> int:
         return given(self.host_lease)
 
-    def read_report(self, host_id: int) -> Report | None:
+    def read_report(self, host_id: int, number: int = 0) -> Report | None:
+        self.asked_for_reports.append((host_id, number))
         return given(self.reports.get(host_id))
+
+    def own_report_number(self) -> int:
+        return sum(entry[0] == "report" for entry in self.log)
 
     def write_report(self, report: Report) -> None:
         self._write("report", report)

@@ -81,6 +81,18 @@ def test_a_storage_nobody_wrote_on_has_no_manager_no_reports_and_nothing_wanted(
     assert first.read_wanted() == (Wanted(), 0)
 
 
+def test_a_report_whose_number_is_known_is_not_read_again(storages):
+    first, second, _third = storages
+    second.write_report(Report("n2", "boot", commands=1))
+    number = second.own_report_number()
+    assert first.read_report(2, number).commands == 1
+    second.write_report(Report("n2", "boot", commands=2))
+    assert first.read_report(2, number).commands == 1
+    assert first.read_report(2, second.own_report_number()).commands == 2
+    second.write_report(Report("n2", "boot", commands=3))
+    assert first.read_report(2).commands == 3
+
+
 def test_the_record_of_the_highest_epoch_counts_while_the_new_manager_has_not_written(storages):
     first, second, third = storages
     for storage, epoch in ((first, 5), (second, 7), (third, 6)):

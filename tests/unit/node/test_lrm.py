@@ -51,8 +51,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SANLOCK,
     SanlockSettings,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.lrm import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbeat import (
     FULL_SCORE,
+    report_number,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.lrm import (
     ROUND,
     LocalDaemon,
 )
@@ -147,6 +150,16 @@ def daemon(tmp_path):
 
 def kinds(log):
     return [row[0] for row in log]
+
+
+def test_a_report_is_spoken_of_on_the_whiteboard_before_the_manager_is_told_to_look(daemon):
+    daemon.round()
+    daemon.command(ServiceState.REQUEST_START)
+    hints = len(daemon.network.hints)
+    daemon.round(0.1)
+    assert kinds(daemon.storage.log)[:2] == ["report", "block"]
+    assert report_number(daemon.storage.log[1][1]) == 1
+    assert len(daemon.network.hints) > hints
 
 
 def reports(log):
@@ -287,16 +300,17 @@ def test_a_heartbeat_that_cannot_be_written_holds_up_nothing_and_is_tried_again(
 
 def test_the_heartbeat_says_what_runs_here_and_whether_the_node_is_drained(daemon):
     daemon.round()
-    (idle,) = blocks(daemon)
+    *_first, idle = blocks(daemon)
     assert (idle.host_id, idle.host_name, idle.score) == (1, "n1", FULL_SCORE)
-    assert idle.health == {"vm": "down", "health": "bad", "detail": "0 services"}
+    assert idle.health == {"vm": "down", "health": "bad", "detail": "0 services", "report": 1}
     assert (idle.maintenance, idle.stopped) == (False, False)
     daemon.run_web()
     daemon.storage.wanted = Wanted(4, {"web": WEB}, maintenance={"n1": Maintenance("disks")})
     daemon.round(1.0)
     daemon.round(1.0)
-    (busy,) = blocks(daemon)
-    assert busy.health == {"vm": "up", "health": "good", "detail": "1 services"}
+    *_earlier, busy = blocks(daemon)
+    detail = {"vm": "up", "health": "good", "detail": "1 services"}
+    assert {key: busy.health[key] for key in detail} == detail
     assert (busy.score, busy.maintenance) == (0, True)
 
 

@@ -132,6 +132,19 @@ def test_the_first_change_is_a_sign_of_life_and_its_age_is_by_the_observers_cloc
     assert watching.observer.changed_at("n2") == 1002.0
 
 
+def test_of_a_fresh_node_that_report_is_read_of_which_its_block_speaks_else_what_there_is(watching):
+    hosts = dict(watching.storage.board.board.hosts)
+    hosts[2] = replace(hosts[2], timestamp=7, health={"report": 41})
+    hosts[3] = replace(hosts[3], timestamp=7, health={"report": "41"})
+    watching.board(hosts=hosts)
+    watching.observer.look()
+    assert watching.storage.asked_for_reports == [(1, 0), (2, 41), (3, 0)]
+    del watching.storage.asked_for_reports[:]
+    watching.clock.go(2.0)
+    watching.observer.look()
+    assert watching.storage.asked_for_reports == [(1, 0), (2, 0), (3, 0)]
+
+
 @pytest.mark.parametrize("timestamp", [1, 4_999_999, 10**12])
 def test_a_clock_that_jumps_is_as_good_a_sign_of_life_as_any(watching, timestamp):
     watching.after(0.0, 2)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
@@ -177,6 +178,22 @@ def test_a_damaged_block_harms_only_itself(path):
         assert "not UTF-8" in found.problems[2]
         with pytest.raises(FormatError):
             board.read_host(2)
+
+
+def test_what_was_read_before_hides_neither_a_change_nor_damage(path):
+    with Whiteboard(path) as writer, Whiteboard(path) as reader:
+        block = HostBlock(2, 100, 3400, "n2")
+        writer.write_host(block)
+        assert reader.read().hosts == {2: block}
+        writer.write_host(replace(block, timestamp=101))
+        assert reader.read().hosts[2].timestamp == 101
+        descriptor = os.open(path, os.O_WRONLY)
+        os.pwrite(descriptor, b"9", 2 * BLOCK_BYTES + 5)
+        os.close(descriptor)
+        damaged = reader.read()
+        assert (set(damaged.hosts), set(damaged.problems)) == (set(), {2})
+        writer.write_block(2, bytes(BLOCK_BYTES))
+        assert (reader.read().hosts, reader.read().problems) == ({}, {})
 
 
 def test_a_damaged_global_block_leaves_maintenance_unknown_and_the_hosts_readable(path):

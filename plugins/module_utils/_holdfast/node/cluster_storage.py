@@ -76,9 +76,17 @@ class ClusterStorage:
         """Work under the host lease that this node's machine, or sanlock, holds."""
         return self.leases.adopt(self._configuration.node)
 
-    def read_report(self, host_id: int) -> Report | None:
-        """Return a node's LRM record, or None if it never wrote one."""
-        return self._read(Kind.LRM, host_id, report_from_document)
+    def read_report(self, host_id: int, number: int = 0) -> Report | None:
+        """Return a node's LRM record, or None if it never wrote one.
+
+        If the record that was read last has *number*, the storage is not asked.
+        """
+        return self._read(Kind.LRM, host_id, report_from_document, number)
+
+    def own_report_number(self) -> int:
+        """Return the number of this node's LRM record, 0 before it was read or written here."""
+        known = self._known.get((Kind.LRM, self._configuration.me.host_id))
+        return known.sequence if known is not None else 0
 
     def read_sight(self, host_id: int) -> Sight | None:
         """Return what is shown of a node's LRM record, or None if it never wrote one."""
@@ -174,9 +182,13 @@ class ClusterStorage:
     def _read_state(self, host_id: int) -> ClusterState | None:
         return self._read(Kind.CRM, host_id, state_from_document)
 
-    def _read(self, kind: Kind, host_id: int, parse: Callable[[Any], T]) -> T | None:
+    def _read(
+        self, kind: Kind, host_id: int, parse: Callable[[Any], T], number: int = 0
+    ) -> T | None:
         """Return a record's content; what did not change since the last read is not parsed anew."""
-        record = self._records.read_if_newer(kind, host_id, self._known.get((kind, host_id)))
+        record = self._known.get((kind, host_id))
+        if record is None or record.sequence != number:
+            record = self._records.read_if_newer(kind, host_id, record)
         if record is None:
             return None
         self._known[(kind, host_id)] = record
@@ -196,7 +208,8 @@ class ClusterStorage:
         return content
 
     def _write(self, kind: Kind, epoch: int, document: dict[str, Any]) -> None:
-        self._records.write(kind, self._configuration.me.host_id, epoch, payload(document))
+        own = self._configuration.me.host_id
+        self._known[(kind, own)] = self._records.write(kind, own, epoch, payload(document))
 
 
 def payload(document: Mapping[str, Any]) -> bytes:

@@ -22,11 +22,11 @@ from ..manager.jobs import Job, JobEnd, JobKind, Sight
 from ..manager.report import Report
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
-from ..storage.whiteboard import HostBlock
 from .agent_work import AgentWork
 from .cluster_storage import ClusterStorage
 from .configuration import CRM, LRM, NodeConfiguration, make_private
 from .ending import why_ending
+from .heartbeat import heartbeat
 from .host_lease import HostLease
 from .leftovers import end_leftover_agents
 from .log import log, name_daemon
@@ -48,8 +48,6 @@ from .workers import Workers
 
 ROUND = 0.5
 HEARTBEAT = 1.0
-FULL_SCORE = 3400
-"""The score of a host without faults (hosted engine, agent/states.py)."""
 
 
 class LocalDaemon:
@@ -199,23 +197,19 @@ class LocalDaemon:
 
     def _heartbeat(self, now: float) -> None:
         """Write this node's block on the whiteboard, once a second."""
-        if now < self._next_heartbeat or not self._lease.owns_slot:
-            return
+        if now >= self._next_heartbeat and self._lease.owns_slot:
+            self._write_block(now)
+
+    def _write_block(self, now: float) -> None:
         self._next_heartbeat = now + HEARTBEAT
-        drained = self._is_drained()
-        running = len(self._report.running())
-        block = HostBlock(
-            host_id=self._me.host_id,
-            timestamp=int(now),
-            score=0 if drained else FULL_SCORE,
-            health={
-                "vm": "up" if running else "down",
-                "health": "good" if running else "bad",
-                "detail": f"{running} services",
-            },
-            host_name=self._configuration.node,
-            maintenance=drained,
-            stopped=False,
+        report = self._written or self._report
+        block = heartbeat(
+            self._me.host_id,
+            self._configuration.node,
+            now,
+            running=len(report.running()),
+            drained=self._is_drained(),
+            report=self._storage.own_report_number(),
         )
         begun = self._clock()
         try:
@@ -256,6 +250,8 @@ class LocalDaemon:
             log(f"report not written: {error}")
             return False
         self._written = report
+        # The manager reads the record when the block speaks of it.
+        self._write_block(self._clock())
         if self._state is not None and self._state.manager in self._configuration.members:
             manager = self._configuration.members[self._state.manager]
             self._network.hint([manager.at(CRM)])

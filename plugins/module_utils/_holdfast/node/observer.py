@@ -17,8 +17,10 @@ from ..errors import StorageError
 from ..lease.interface import HostState
 from ..manager.report import Report
 from ..manager.seen import Answer, LeaseSight, NodeSeen
+from ..storage.whiteboard import Board
 from .cluster_storage import ClusterStorage
 from .configuration import EMBEDDED, NodeConfiguration
+from .heartbeat import report_number
 from .network import Network
 
 SLOW_STORAGE = 1.0
@@ -66,7 +68,6 @@ class Observer:
         self._blank: set[str] = set()
         self._asked: dict[str, float] = {}
         self._answered: dict[str, float] = {}
-        self._reports: dict[str, Report | None] = {}
 
     def answered(self, nodes: set[str]) -> None:
         """Note that these nodes answered a question just now."""
@@ -112,7 +113,7 @@ class Observer:
             if member.host_id not in board.hosts and member.host_id not in board.problems
         }
         nodes = {
-            name: self._see(name, member.host_id, board.problems.get(member.host_id, ""), now)
+            name: self._see(name, member.host_id, board, now)
             for name, member in self._configuration.members.items()
         }
         held = "set on the whiteboard"
@@ -124,20 +125,24 @@ class Observer:
         readable = board.global_block is not None
         return Observation(nodes, held, self._own_trouble(took), took, readable)
 
-    def _see(self, name: str, host_id: int, problem: str, now: float) -> NodeSeen:
-        report = self._report(name, host_id)
+    def _see(self, name: str, host_id: int, board: Board, now: float) -> NodeSeen:
         age = now - max(self._changed[name], self._watched_since)
         answer, lease = Answer.UNKNOWN, LeaseSight.RENEWED
+        # A node that does not write its block may have written its record all the same.
+        number = 0
         if age > self._configuration.timing.suspect_after / 2:
             answer, lease = self._answer(name, now), self._lease(host_id)
         else:
             self._asked.pop(name, None)
+            number = report_number(board.hosts.get(host_id))
+        report = self._report(host_id, number)
+        problem = board.problems.get(host_id, "")
         return NodeSeen(age, answer, lease, report, problem, name in self._beating)
 
-    def _report(self, name: str, host_id: int) -> Report | None:
+    def _report(self, host_id: int, number: int) -> Report | None:
         """Return the node's report, or None while its record is damaged."""
         try:
-            return self._storage.read_report(host_id)
+            return self._storage.read_report(host_id, number)
         except StorageError:
             return None
 

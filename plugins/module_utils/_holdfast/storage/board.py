@@ -13,7 +13,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Union
+from typing import Optional, Union
 
 from ..errors import FormatError
 from ..names import MAX_HOST_ID
@@ -29,6 +29,9 @@ from .board_blocks import (
 )
 
 Data = Union[bytes, mmap.mmap]
+
+KnownBlocks = dict[int, tuple[bytes, Optional[HostBlock]]]
+"""The bytes of blocks by host id, and what they say; None of a blank one."""
 
 STARTS = {size: separator.encode("ascii") for size, separator in SEPARATORS.items()}
 """What follows the first digit of a block, by its size."""
@@ -50,8 +53,15 @@ class Board:
     block_bytes: int = BLOCK_BYTES
 
 
-def decode_board(data: Data, block_bytes: int = BLOCK_BYTES) -> Board:
-    """Return all blocks in *data*, block 0 first; what is damaged is named in ``problems``."""
+def decode_board(
+    data: Data, block_bytes: int = BLOCK_BYTES, known: KnownBlocks | None = None
+) -> Board:
+    """Return all blocks in *data*, block 0 first; what is damaged is named in ``problems``.
+
+    What is *known* from before is not decoded anew as long as not one of its bytes changed:
+    most blocks are the same in most looks.  It is brought up to date.
+    """
+    known = {} if known is None else known
     hosts: dict[int, HostBlock] = {}
     problems: dict[int, str] = {}
     global_block: GlobalBlock | None = None
@@ -62,11 +72,17 @@ def decode_board(data: Data, block_bytes: int = BLOCK_BYTES) -> Board:
     max_hosts = min(len(data) // block_bytes - 1, MAX_HOST_ID)
     for host_id in range(1, max_hosts + 1):
         start = host_id * block_bytes
-        try:
-            block = decode_host(data[start : start + block_bytes], host_id)
-        except FormatError as error:
-            problems[host_id] = str(error)
-            continue
+        content = data[start : start + block_bytes]
+        last = known.get(host_id)
+        if last is not None and last[0] == content:
+            block = last[1]
+        else:
+            try:
+                block = decode_host(content, host_id)
+            except FormatError as error:
+                problems[host_id] = str(error)
+                continue
+            known[host_id] = (content, block)
         if block is not None:
             hosts[host_id] = block
     return Board(max_hosts, global_block, hosts, problems, block_bytes)

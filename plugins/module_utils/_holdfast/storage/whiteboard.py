@@ -14,7 +14,7 @@ import mmap
 from ..errors import FormatError, InputError, StorageError
 from ..names import MAX_HOST_ID
 from .block_file import SECTOR, BlockFile, HeldFile, ReadBuffer
-from .board import Board, decode_board, recognise
+from .board import Board, KnownBlocks, decode_board, recognise
 from .board_blocks import (
     BLOCK_BYTES,
     MACHINE_BYTES,
@@ -71,6 +71,7 @@ class Whiteboard(Closing):
         self._recognised = 0
         self._recognised_in: BlockFile | None = None
         self._buffer = ReadBuffer()
+        self._known: KnownBlocks = {}
 
     def create(
         self, max_hosts: int, *, replace: bool = False, block_bytes: int = BLOCK_BYTES
@@ -121,7 +122,7 @@ class Whiteboard(Closing):
         # To recognise the board, all of it was read just now.
         if data is None or len(data) < length:
             data = self._read_into_buffer(file, length)
-        return decode_board(data, block_bytes)
+        return decode_board(data, block_bytes, self._known)
 
     def read_bytes(self) -> bytes:
         """Return the bytes of the whole board from a single read."""
@@ -188,6 +189,7 @@ class Whiteboard(Closing):
         data = self._read_into_buffer(file, min(size, (MAX_HOST_ID + 1) * BLOCK_BYTES))
         self._recognised = recognise(data, self.path)
         self._recognised_in = file
+        self._known = {}
         return data
 
     def _read_into_buffer(self, file: BlockFile, length: int) -> mmap.mmap:
