@@ -452,6 +452,13 @@ def test_what_was_removed_while_it_migrated_is_stopped_where_it_came() -> None:
     assert (status.state, status.node) == (ServiceState.REQUEST_STOP, "n2")
 
 
+def test_what_was_defined_anew_while_it_migrated_is_not_taken_for_what_is_declared() -> None:
+    going = started("n1", state=ServiceState.MIGRATE, target="n2")
+    status = run(going, says("n1", Outcome.OK), wanted(NEW_WEB)).state.services["web"]
+    assert (status.state, status.node) == (ServiceState.REQUEST_START, "n2")
+    assert (status.from_node, status.digest) == ("n1", WEB.digest())
+
+
 def test_what_migrated_to_a_node_is_stopped_there_before_it_starts_anew_elsewhere() -> None:
     coming = replace(STARTING, from_node="n2")
     taken = run(coming, says("n1", Outcome.REFUSED), wanted(NEW_WEB))
