@@ -524,3 +524,21 @@ def test_no_service_is_started_by_a_definition_with_which_it_once_came() -> None
     assert not elsewhere.memory.coming
     taken = step(before.report, before.memory, look(START, wanted(CHANGED)))
     assert not taken.jobs
+
+
+def test_what_runs_here_is_restarted_as_often_as_it_is_declared_by_now() -> None:
+    running = has(LocalState.RUNNING, resolved=True, restarts=1)
+    status = command(ServiceState.STARTED)
+    more = service(max_restart=2)
+    heard = step(running, NOTHING, look(status, wanted(more)))
+    failed = look(status, wanted(more), ends=[end(JobKind.MONITOR)])
+    assert jobs(step(heard.report, heard.memory, failed)) == [(JobKind.RESTART, "web")]
+    unheard = look(status, ends=[end(JobKind.MONITOR)])
+    assert jobs(step(running, NOTHING, unheard)) == [(JobKind.STOP, "web")]
+
+
+def test_what_runs_here_keeps_its_definition_until_it_is_stopped() -> None:
+    changed = replace(CHANGED, max_restart=2)
+    running = has(LocalState.RUNNING, resolved=True)
+    taken = step(running, NOTHING, look(command(ServiceState.STARTED), wanted(changed)))
+    assert local(taken).definition == WEB

@@ -249,6 +249,8 @@ def _obey(
     up_to_date: bool,
 ) -> None:
     local = round_.report.services.get(service_id)
+    if local is not None and wanted is not None and status.state is ServiceState.STARTED:
+        local = _take_up_limits(round_, local, wanted)
     if status.uid in round_.report.results or status.uid in round_.report.accepted:
         return
     if status.state is ServiceState.REQUEST_START:
@@ -267,6 +269,19 @@ def _obey(
         _obey_leave(round_, service_id, status, local, wanted)
     elif status.state is ServiceState.STARTED:
         _adopt(round_, status, local, wanted)
+
+
+def _take_up_limits(round_: LocalRound, local: LocalService, wanted: Service) -> LocalService:
+    """Return what runs here with the number of restarts that it is declared with by now.
+
+    That is no part of what is run, so that it is not started anew for it.
+    """
+    running = local.definition
+    if wanted.max_restart == running.max_restart or wanted.digest() != running.digest():
+        return local
+    local = replace(local, definition=wanted)
+    round_.put(local)
+    return local
 
 
 def _refuse(round_: LocalRound, service_id: str, uid: str, local: LocalService | None) -> None:
