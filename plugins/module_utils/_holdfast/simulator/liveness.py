@@ -216,7 +216,7 @@ def _look_for_unrest(fleet: Fleet) -> list[str]:
         report = fleet.world.storage.report(name)
         if report is not None and machine.on:
             kept = (set(report.accepted) | set(report.results)) - current
-            if kept:
+            if kept and not retried:
                 problems.append(f"the report of {name} keeps {', '.join(sorted(kept))}")
             left = set(report.services) - set(state.services_named(name))
             if left:
