@@ -452,6 +452,14 @@ def test_what_was_removed_while_it_migrated_is_stopped_where_it_came() -> None:
     assert (status.state, status.node) == (ServiceState.REQUEST_STOP, "n2")
 
 
+def test_what_migrated_in_part_only_is_stopped_and_starts_where_it_was_to_go() -> None:
+    going = started("n1", state=ServiceState.MIGRATE, target="n2")
+    taken = run(going, says("n1", Outcome.BLOCKED))
+    status = taken.state.services["web"]
+    assert (status.state, status.node, status.target) == (ServiceState.RELOCATE, "n1", "n2")
+    assert status.uid != going.uid
+
+
 def test_what_was_defined_anew_while_it_migrated_is_not_taken_for_what_is_declared() -> None:
     going = started("n1", state=ServiceState.MIGRATE, target="n2")
     status = run(going, says("n1", Outcome.OK), wanted(NEW_WEB)).state.services["web"]

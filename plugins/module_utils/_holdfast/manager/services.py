@@ -223,6 +223,8 @@ def _active(
         _interrupted(round_, service_id, status, wanted, result.text)
     elif result.outcome is Outcome.REFUSED:
         _refused(round_, service_id, status, result.text)
+    elif result.outcome is Outcome.BLOCKED and status.state is ServiceState.MIGRATE:
+        _migrated_in_part(round_, service_id, status, result.text)
     elif result.outcome is Outcome.BLOCKED:
         running.fail(round_, service_id, status, result.text, node=status.node)
     elif status.state is ServiceState.REQUEST_START:
@@ -333,6 +335,13 @@ def _migration_failed(round_: Round, service_id: str, status: ServiceStatus, tex
     )
     round_.set_service(service_id, back)
     round_.say("migration_failed", reason, service=service_id, node=status.node)
+
+
+def _migrated_in_part(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    """Something of it is left where it was: that is stopped, and it starts where it was to go."""
+    why = f"its live migration to {status.target} failed, and it runs in part: {text}"
+    round_.command(service_id, replace(status, reason=why), ServiceState.RELOCATE)
+    round_.say("migration_failed", why, service=service_id, node=status.node)
 
 
 def _stop_ended(round_: Round, service_id: str, status: ServiceStatus) -> None:
