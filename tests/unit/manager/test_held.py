@@ -47,6 +47,7 @@ from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
 )
 
 WEB = service()
+NEW_WEB = replace(WEB, resources=(replace(WEB.resources[0], parameters={"x": "2"}),))
 DEAD = node_seen("n1", heartbeat_age=99.0, answer=Answer.NO, lease=LeaseSight.DEAD)
 
 
@@ -79,6 +80,14 @@ def test_a_frozen_service_of_a_node_that_was_rebooted_is_started_there_again() -
         state({"web": frozen}), seen(wanted(WEB), {"n1": says("n1", local=LocalState.STOPPED)})
     )
     assert (web(back).state, web(back).node) == (ServiceState.REQUEST_START, "n1")
+
+
+@pytest.mark.parametrize("command", ["request_start", "request_stop"])
+def test_a_frozen_command_is_ended_and_not_taken_for_a_service_that_is_gone(command) -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before=command)
+    runs = {"n1": says("n1", local=LocalState.RUNNING)}
+    back = step(state({"web": frozen}), seen(wanted(NEW_WEB), runs))
+    assert (web(back).state.value, web(back).uid) == (command, "7.1")
 
 
 def test_a_service_frozen_for_a_reboot_is_let_go_once_its_node_is_to_be_off_for_good() -> None:

@@ -494,3 +494,51 @@ def test_a_node_that_was_started_anew_has_nothing_left_of_that() -> None:
     before = Report("n1", "n1-boot1", left=("web",))
     assert resume(before, "n1", "n1-boot1")[0].left == ("web",)
     assert resume(before, "n1", "n1-boot2")[0].left == ()
+
+
+def migrating(one=WEB):
+    return started("n3", one, state=ServiceState.MIGRATE, target="n1")
+
+
+MIGRATES = replace(WEB, live_migration=True)
+CAME = replace(START, from_node="n3")
+
+
+@pytest.mark.parametrize("declared", [(CHANGED,), ()], ids=["defined anew", "removed"])
+def test_what_came_while_it_ran_is_taken_in_by_the_definition_it_runs_by(declared) -> None:
+    before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), wanted(MIGRATES)))
+    during = step(before.report, before.memory, look(migrating(), wanted(*declared)))
+    taken = step(during.report, during.memory, look(CAME, wanted(*declared)))
+    assert [(job.kind, job.service) for job in taken.jobs] == [(JobKind.START, MIGRATES)]
+
+
+def test_what_came_while_it_ran_is_stopped_by_the_definition_it_runs_by() -> None:
+    before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), wanted(MIGRATES)))
+    taken = step(before.report, before.memory, look(STOP, wanted()))
+    assert [(job.kind, job.service) for job in taken.jobs] == [(JobKind.STOP, MIGRATES)]
+
+
+def test_no_service_is_started_by_a_definition_with_which_it_once_came() -> None:
+    before = step(Report("n1", "n1-boot1"), NOTHING, look(migrating(), wanted(MIGRATES)))
+    elsewhere = step(before.report, before.memory, look(started("n3"), wanted(CHANGED)))
+    assert not elsewhere.memory.coming
+    taken = step(before.report, before.memory, look(START, wanted(CHANGED)))
+    assert not taken.jobs
+
+
+def test_what_runs_here_is_restarted_as_often_as_it_is_declared_by_now() -> None:
+    running = has(LocalState.RUNNING, resolved=True, restarts=1)
+    status = command(ServiceState.STARTED)
+    more = service(max_restart=2)
+    heard = step(running, NOTHING, look(status, wanted(more)))
+    failed = look(status, wanted(more), ends=[end(JobKind.MONITOR)])
+    assert jobs(step(heard.report, heard.memory, failed)) == [(JobKind.RESTART, "web")]
+    unheard = look(status, ends=[end(JobKind.MONITOR)])
+    assert jobs(step(running, NOTHING, unheard)) == [(JobKind.STOP, "web")]
+
+
+def test_what_runs_here_keeps_its_definition_until_it_is_stopped() -> None:
+    changed = replace(CHANGED, max_restart=2)
+    running = has(LocalState.RUNNING, resolved=True)
+    taken = step(running, NOTHING, look(command(ServiceState.STARTED), wanted(changed)))
+    assert local(taken).definition == WEB

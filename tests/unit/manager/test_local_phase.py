@@ -18,6 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.main
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    CommandResult,
     LocalService,
     LocalState,
     Mode,
@@ -154,12 +155,25 @@ def test_without_a_manager_that_freezes_an_lrm_ends_when_it_safely_can(
         (started("n2"), False),
         (started("n1", state=ServiceState.FREEZE, before="started"), False),
         (started("n1", state=ServiceState.ERROR), False),
+        (started("n1", state=ServiceState.ERROR, digest=""), True),
         (ServiceStatus(ServiceState.STOPPED, last_node="n1"), False),
     ],
 )
 def test_an_lrm_is_bound_by_what_is_active_or_comes(status, bound) -> None:
     taken = turn(Report("n1", "n1-boot1"), look(state({"web": status})))
     assert (taken.report.phase is Phase.ACTIVE) == bound
+
+
+def test_a_stop_that_failed_again_or_while_the_cluster_is_disarmed_does_not_bind() -> None:
+    again = started("n1", state=ServiceState.ERROR, digest="")
+    failed = {"7.1": CommandResult("web", Outcome.BLOCKED)}
+    disarmed = {"disarm": "disarming"}
+    for report, changes in (
+        (Report("n1", "n1-boot1", results=failed), {}),
+        (Report("n1", "n1-boot1"), disarmed),
+    ):
+        taken = turn(report, look(state({"web": again}, **changes)))
+        assert taken.report.phase is Phase.WAIT
 
 
 def test_an_lrm_lets_go_when_it_had_nothing_for_long() -> None:

@@ -160,6 +160,13 @@ def test_a_stop_with_a_timeout_hands_it_to_the_node() -> None:
     assert (web(taken).state, web(taken).stop_timeout) == (ServiceState.REQUEST_STOP, 7.0)
 
 
+def test_a_stop_with_a_timeout_that_was_taken_back_leaves_later_stops_their_own() -> None:
+    asked = wanted(WEB, requests={"web": Request(STOP, 5.0, timeout=7.0)})
+    taken = step(state({"web": started("n1")}), seen(asked))
+    assert (web(taken).state, web(taken).stop_timeout) == (ServiceState.STARTED, None)
+    assert "refused" in kinds(taken.state)
+
+
 def test_what_fails_again_and_again_while_it_runs_waits_longer_and_longer() -> None:
     often = service(max_relocate=99)
     status, waits = started("n1", often), []

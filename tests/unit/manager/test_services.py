@@ -452,6 +452,37 @@ def test_what_was_removed_while_it_migrated_is_stopped_where_it_came() -> None:
     assert (status.state, status.node) == (ServiceState.REQUEST_STOP, "n2")
 
 
+def test_what_migrated_in_part_only_is_stopped_and_starts_where_it_was_to_go() -> None:
+    going = started("n1", state=ServiceState.MIGRATE, target="n2")
+    taken = run(going, says("n1", Outcome.BLOCKED))
+    status = taken.state.services["web"]
+    assert (status.state, status.node, status.target) == (ServiceState.RELOCATE, "n1", "n2")
+    assert status.uid != going.uid
+
+
+@pytest.mark.parametrize(
+    ("uid", "state_", "after"),
+    [
+        ("7.1", LocalState.STOPPED, ServiceState.REQUEST_START),
+        ("7.1", LocalState.BLOCKED, ServiceState.ERROR),
+        ("7.0", LocalState.STOPPED, ServiceState.ERROR),
+    ],
+)
+def test_what_could_not_be_stopped_is_in_error_until_a_new_lrm_finds_it_gone(
+    uid, state_, after
+) -> None:
+    in_error = started("n1", state=ServiceState.ERROR, reason="its stop failed")
+    taken = run(in_error, says("n1", local=state_, uid=uid))
+    assert taken.state.services["web"].state is after
+
+
+def test_what_was_defined_anew_while_it_migrated_is_not_taken_for_what_is_declared() -> None:
+    going = started("n1", state=ServiceState.MIGRATE, target="n2")
+    status = run(going, says("n1", Outcome.OK), wanted(NEW_WEB)).state.services["web"]
+    assert (status.state, status.node) == (ServiceState.REQUEST_START, "n2")
+    assert (status.from_node, status.digest) == ("n1", WEB.digest())
+
+
 def test_what_migrated_to_a_node_is_stopped_there_before_it_starts_anew_elsewhere() -> None:
     coming = replace(STARTING, from_node="n2")
     taken = run(coming, says("n1", Outcome.REFUSED), wanted(NEW_WEB))

@@ -4,8 +4,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
+    MOVE,
+    Request,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
     NodeRule,
     ServiceRule,
@@ -219,3 +225,10 @@ def test_who_disarmed_the_cluster_stands_in_its_document() -> None:
     disarmed = declared("web").with_disarm("freeze", by)
     assert wanted_from_document(wanted_document(disarmed)) == disarmed
     assert disarmed.with_disarm("").disarmed_by is None
+
+
+def test_what_was_asked_of_a_service_is_forgotten_once_it_is_ignored() -> None:
+    web = service_from_options(SERVICE)
+    asked = Wanted().with_service(web).with_request("web", Request(MOVE, 5.0, "n3"))
+    assert asked.with_service(replace(web, max_restart=3)).requests == asked.requests
+    assert not asked.with_service(replace(web, ignored=True)).requests

@@ -151,7 +151,8 @@ def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
     bare = replace(status, before="")
     if wanted is None or wanted.state != STARTED:
         round_.command(service_id, replace(bare, node=node), ServiceState.REQUEST_STOP)
-    elif not status.node or _still_runs(report, service_id, status):
+    elif status.underlying is not ServiceState.STARTED or _still_runs(report, service_id, status):
+        # A command is ended as any other: what it began may run, by another definition perhaps.
         _uncover(round_, service_id, status)
     else:
         again = replace(bare, digest=wanted.digest(), reason="its node is back")
@@ -160,8 +161,6 @@ def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
 
 def _still_runs(report: Report, service_id: str, status: ServiceStatus) -> bool:
     """Return whether the LRM has the service as it was before; if not, it starts it."""
-    if status.underlying is not ServiceState.STARTED:
-        return False
     local = report.services.get(service_id)
     gone = (LocalState.STOPPED, LocalState.FAILED)
     return local is not None and local.uid == status.uid and local.state not in gone

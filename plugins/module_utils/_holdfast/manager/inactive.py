@@ -238,7 +238,11 @@ def _starts_where_it_was(round_: Round, status: ServiceStatus) -> bool:
 def begin(
     round_: Round, service_id: str, status: ServiceStatus, wanted: Service, node: str, reason: str
 ) -> None:
-    """Tell a node to start a service that runs nowhere."""
+    """Tell a node to start a service that runs nowhere, or to take in one that came there live.
+
+    What came runs by the definition with which it was started: if there is another by now, it
+    is started anew once it was taken in, or is stopped first by a node that does not know it.
+    """
     placed = replace(
         status,
         node=node,
@@ -246,7 +250,7 @@ def begin(
         before="",
         stop_timeout=None,
         reason=reason,
-        digest=wanted.digest(),
+        digest=status.digest if status.from_node else wanted.digest(),
         last_node=node,
         maintenance_node="" if node == status.maintenance_node else status.maintenance_node,
     )

@@ -207,6 +207,7 @@ def _follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> N
     up_to_date = wanted is not None and wanted.version >= state.config_version
     acts = local_phase.may_act(round_)
     node = round_.report.node
+    _note_coming(round_, state, services)
     for service_id in sorted({*state.services_named(node), *round_.report.services}):
         status = state.services.get(service_id)
         if service_id in round_.busy or service_id in round_.memory.doubtful:
@@ -224,6 +225,22 @@ def _follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> N
     _answer_probes(round_, state, services)
 
 
+def _note_coming(round_: LocalRound, state: ClusterState, services: Mapping[str, Service]) -> None:
+    """Remember by which definition a service runs that migrates here, until it is taken in."""
+    node, known = round_.report.node, round_.memory.coming
+    coming: dict[str, Service] = {}
+    for service_id, status in state.services.items():
+        if node == status.target:
+            one = services.get(service_id)
+            if one is not None and one.live_migration and one.digest() == status.digest:
+                coming[service_id] = one
+        here = service_id in round_.report.services
+        if service_id in known and not here and node in (status.node, status.target):
+            coming.setdefault(service_id, known[service_id])
+    if coming != known:
+        round_.memory = replace(round_.memory, coming=coming)
+
+
 def _obey(
     round_: LocalRound,
     service_id: str,
@@ -232,9 +249,14 @@ def _obey(
     up_to_date: bool,
 ) -> None:
     local = round_.report.services.get(service_id)
+    if local is not None and wanted is not None and status.state is ServiceState.STARTED:
+        local = _take_up_limits(round_, local, wanted)
     if status.uid in round_.report.results or status.uid in round_.report.accepted:
         return
     if status.state is ServiceState.REQUEST_START:
+        came = round_.memory.coming.get(service_id) if status.from_node else None
+        if came is not None and came.digest() == status.digest:
+            wanted = came
         if wanted is None or wanted.digest() != status.digest:
             if up_to_date:
                 _refuse(round_, service_id, status.uid, local)
@@ -247,6 +269,19 @@ def _obey(
         _obey_leave(round_, service_id, status, local, wanted)
     elif status.state is ServiceState.STARTED:
         _adopt(round_, status, local, wanted)
+
+
+def _take_up_limits(round_: LocalRound, local: LocalService, wanted: Service) -> LocalService:
+    """Return what runs here with the number of restarts that it is declared with by now.
+
+    That is no part of what is run, so that it is not started anew for it.
+    """
+    running = local.definition
+    if wanted.max_restart == running.max_restart or wanted.digest() != running.digest():
+        return local
+    local = replace(local, definition=wanted)
+    round_.put(local)
+    return local
 
 
 def _refuse(round_: LocalRound, service_id: str, uid: str, local: LocalService | None) -> None:
@@ -269,7 +304,8 @@ def _obey_leave(
     local: LocalService | None,
     wanted: Service | None,
 ) -> None:
-    definition = local.definition if local is not None else wanted
+    came = round_.memory.coming.get(service_id)
+    definition = local.definition if local is not None else came or wanted
     if definition is None:
         text = "its definition is not known here, so it cannot be stopped: declare it again"
         result = CommandResult(service_id, Outcome.BLOCKED, text, round_.wall)

@@ -112,13 +112,23 @@ def _mode(
 
 
 def _bound(round_: LocalRound, state: ClusterState | None) -> bool:
-    """Return whether a service is, or is to be, active here; unchanged where that is unknown."""
+    """Return whether a service is, or is to be, active here; unchanged where that is unknown.
+
+    So is one in error whose stop is to be tried again, which nobody does who is not bound.
+    """
     if state is None:
         return round_.report.phase is not Phase.WAIT
-    node = round_.report.node
+    report = round_.report
     return any(
-        status.state not in UNBOUND and node in (status.node, status.target)
+        status.state not in UNBOUND
+        or (
+            status.state is ServiceState.ERROR
+            and not status.digest
+            and status.uid not in report.results
+            and not state.disarm
+        )
         for status in state.services.values()
+        if report.node in (status.node, status.target)
     )
 
 

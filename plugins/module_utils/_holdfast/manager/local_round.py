@@ -21,7 +21,9 @@ class Memory:
     """What an LRM keeps to itself, in monotonic seconds of its own clock.
 
     *doubtful* are services that a predecessor left and that are not probed yet;
-    *idle_since* is since when nothing binds it here, None while something does.
+    *idle_since* is since when nothing binds it here, None while something does.  *coming* are
+    the definitions by which services run that migrate to this node: what is declared may have
+    changed, or be gone, by the time they come.
     """
 
     doubtful: frozenset[str] = frozenset()
@@ -29,6 +31,7 @@ class Memory:
     monitor_due: Mapping[str, float] = field(default_factory=dict)
     probe_due: Mapping[str, float] = field(default_factory=dict)
     idle_since: float | None = None
+    coming: Mapping[str, Service] = field(default_factory=dict)
 
 
 @dataclass

@@ -52,6 +52,11 @@ def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request
     """Move a service that runs as its operator asked, its partners with it, or say why not."""
     wanted = round_.seen.wanted.services.get(service_id)
     if request.kind != MOVE:
+        if wanted is not None and wanted.state == STARTED:
+            # It was declared started again meanwhile: no later stop is to be as short.
+            round_.set_service(service_id, heard)
+            round_.say("refused", "asked to stop: it is to run by now", service=service_id)
+            return
         round_.set_service(service_id, replace(heard, stop_timeout=request.timeout))
         return
     why = "it is there already"

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from . import choice, held, inactive, running
 from .policy import COUNT
-from .report import CommandResult, Outcome, Report
+from .report import CommandResult, LocalState, Outcome, Report
 from .requests import CLEAR, MOVE
 from .round import Round
 from .service import STARTED, Service
@@ -223,6 +223,8 @@ def _active(
         _interrupted(round_, service_id, status, wanted, result.text)
     elif result.outcome is Outcome.REFUSED:
         _refused(round_, service_id, status, result.text)
+    elif result.outcome is Outcome.BLOCKED and status.state is ServiceState.MIGRATE:
+        _migrated_in_part(round_, service_id, status, result.text)
     elif result.outcome is Outcome.BLOCKED:
         running.fail(round_, service_id, status, result.text, node=status.node)
     elif status.state is ServiceState.REQUEST_START:
@@ -335,6 +337,13 @@ def _migration_failed(round_: Round, service_id: str, status: ServiceStatus, tex
     round_.say("migration_failed", reason, service=service_id, node=status.node)
 
 
+def _migrated_in_part(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    """Something of it is left where it was: that is stopped, and it starts where it was to go."""
+    why = f"its live migration to {status.target} failed, and it runs in part: {text}"
+    round_.command(service_id, replace(status, reason=why), ServiceState.RELOCATE)
+    round_.say("migration_failed", why, service=service_id, node=status.node)
+
+
 def _stop_ended(round_: Round, service_id: str, status: ServiceStatus) -> None:
     text = f"stopped on {status.node}"
     round_.set_service(
@@ -354,13 +363,28 @@ def _stop_ended(round_: Round, service_id: str, status: ServiceStatus) -> None:
 
 
 def _error(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
-    """Out of an error: it is declared stopped, removed, or given another definition."""
+    """Out of an error: it is declared stopped, removed, or given another definition.
+
+    What could not be stopped may be gone all the same, with the last start of its node.
+    """
+    if _is_gone(round_, service_id, status):
+        _stop_ended(round_, service_id, status)
+        return
     if running.may_demand_fence(round_, status.node, wanted):
         running.fail(round_, service_id, status, status.reason, node=status.node)
         return
     mended = wanted is None or wanted.state != STARTED or wanted.digest() != status.digest
     if mended:
         _clear(round_, service_id, status)
+
+
+def _is_gone(round_: Round, service_id: str, status: ServiceStatus) -> bool:
+    """Return whether a new LRM found stopped what the last one could not stop."""
+    if not held.online(round_, status.node):
+        return False
+    report = round_.seen.nodes[status.node].report
+    local = report.services.get(service_id) if report is not None else None
+    return local is not None and local.uid == status.uid and local.state is LocalState.STOPPED
 
 
 def _clear(round_: Round, service_id: str, status: ServiceStatus) -> None:

@@ -72,12 +72,14 @@ class Wanted:
     def with_service(self, service: Service) -> Wanted:
         """Return this configuration with *service* added or replaced.
 
-        Raises ``InputError`` when it is to come after one that is not declared, or after
-        itself by way of others.
+        What was asked of one that is ignored is not asked any more, also not later.  Raises
+        ``InputError`` when it is to come after one that is not declared, or after itself by
+        way of others.
         """
         refuse_unknown_after(service, self.services.get(service.id), self.services)
         refuse_circle(service, self.services)
-        return replace(self, services={**self.services, service.id: service})
+        requests = _without(self.requests, service.id) if service.ignored else self.requests
+        return replace(self, services={**self.services, service.id: service}, requests=requests)
 
     def without_service(self, service_id: str) -> Wanted:
         """Return this configuration without a service; refused while a rule names it."""

@@ -87,7 +87,7 @@ class Agents:
             where = f" to {job.other}" if job.other else ""
             world.say(f"{machine.name} {job.kind.value}s {service_id}{where} {job.uid}".rstrip())
             if job.kind is JobKind.MIGRATE:
-                world.rules.begins(machine, job)
+                world.rules.migrates(machine, job)
                 self._migrating.add(job.uid)
         fault = self._fault_of(machine, job)
         took = self._takes(machine, job, fault)

@@ -164,6 +164,8 @@ def _service_trouble(fleet: Fleet, state: ClusterState, service: Service) -> str
     if status is None:
         return f"{service.id} is not known to the manager (L2)"
     started = service.state == STARTED
+    if status.state is ServiceState.ERROR and status.node and not status.digest:
+        return f"{service.id} is to be stopped, and is not: {status} (L2)"
     if status.state is ServiceState.ERROR or (started and not where):
         waits = _waits(state, service.id)
         return "" if waits else f"{service.id} does not run: {status} (L2)"
@@ -216,7 +218,7 @@ def _look_for_unrest(fleet: Fleet) -> list[str]:
         report = fleet.world.storage.report(name)
         if report is not None and machine.on:
             kept = (set(report.accepted) | set(report.results)) - current
-            if kept:
+            if kept and not retried:
                 problems.append(f"the report of {name} keeps {', '.join(sorted(kept))}")
             left = set(report.services) - set(state.services_named(name))
             if left:

@@ -43,7 +43,7 @@ class Rules:
         """Watch *world*."""
         self._world = world
         self._begun: set[str] = set()
-        self._given: set[str] = set()
+        self._given: dict[str, int] = {}
         self._writers: dict[int, str] = {}
         self.asked_for: set[str] = set()
 
@@ -61,7 +61,10 @@ class Rules:
                 self.broken("S9", f"two machines work with host id {machine.host_id}")
 
     def starts(self, machine: Machine, job: Job) -> None:
-        """S2, S3, S7, S11, S13: may this be started here and now?"""
+        """S2, S3, S7, S11, S13: may this be started here and now?
+
+        What came while it ran is there already: its place was judged when it left for it.
+        """
         world, service_id = self._world, job.service.id
         if job.kind is JobKind.START:
             self.begins(machine, job)
@@ -77,8 +80,13 @@ class Rules:
         age = machine.lease_age(world.now)
         if age > world.settings.lease_fails / machine.clock.rate + LEASE_SLACK or machine.freed:
             self.broken("S3", f"{machine.name} starts {service_id} without a fresh host lease")
-        if job.kind is JobKind.START:
-            self._placed_by_the_rules(machine, service_id)
+        if job.kind is JobKind.START and not job.other:
+            self._placed_by_the_rules(machine, job)
+
+    def migrates(self, machine: Machine, job: Job) -> None:
+        """S7, S11, S13: may this go over to another machine?"""
+        self.begins(machine, job)
+        self._placed_by_the_rules(self._world.machines[job.other], job)
 
     def goes_on(self, machine: Machine, services: Iterable[str]) -> None:
         """S3: what a node runs, *services*, is being stopped once its host lease is lost."""
@@ -128,8 +136,13 @@ class Rules:
                     self._is_dead(name, node, status.boot, state)
 
     def stands(self, state: ClusterState) -> None:
-        """Note that a record stands on the storage, with the reasons for what it orders."""
-        self._given.update(one.uid for one in state.services.values() if one.reason)
+        """Note that a record stands on the storage, with the reasons for what it orders.
+
+        Of each command the configuration counts that it was given by.
+        """
+        for one in state.services.values():
+            if one.reason:
+                self._given.setdefault(one.uid, state.config_version)
 
     def ordered(self, name: str, what: str) -> None:
         """S6: who orders something as the manager has the manager lease."""
@@ -215,15 +228,16 @@ class Rules:
         storage = self._world.storage
         return bool(storage.held) and storage.held_since <= begun
 
-    def _placed_by_the_rules(self, machine: Machine, service_id: str) -> None:
+    def _placed_by_the_rules(self, machine: Machine, job: Job) -> None:
         """S11: strict node rules and services to be kept apart hold for each start.
 
-        An operator may move a service against its node rule.
+        An operator may move a service against its node rule; and a command that was given
+        before the rules are what they are now cannot be taken back.
         """
-        world = self._world
+        world, service_id = self._world, job.service.id
         record = world.storage.manager_record()
         wanted = world.storage.wanted
-        if record is None or record.config_version != wanted.version:
+        if record is None or self._given.get(job.uid) != wanted.version:
             return
         rule = wanted.node_rule_of(service_id)
         if (
