@@ -189,6 +189,25 @@ def test_an_idle_node_is_fenced_only_if_an_earlier_fence_may_have_hit_it(
 
 
 @pytest.mark.parametrize(
+    ("sent", "even", "expected"),
+    [
+        (0.0, False, 0.0),
+        (990.0, False, 990.0),
+        (1000.0 - FENCE_ARRIVES, True, 0.0),
+        (1000.0 - FENCE_ARRIVES, False, 1000.0),
+        (1000.5, True, 1000.5),
+        (4600.0, False, 1000.0),
+    ],
+)
+def test_a_fence_does_nothing_any_more_in_the_end_by_a_clock_that_ran_evenly(
+    sent, even, expected
+) -> None:
+    fenced = NodeStatus(NodeState.ONLINE, boot="n1-boot1", fence_sent=sent, inherited_fence=sent)
+    taken = n1(run(fenced, node_seen("n1"), wall_even=even))
+    assert (taken.fence_sent, taken.inherited_fence) == (expected, expected)
+
+
+@pytest.mark.parametrize(
     ("look", "expected"),
     [
         (NEW_BOOT, NodeState.ONLINE),
@@ -423,7 +442,7 @@ def test_a_fence_of_the_last_manager_may_still_arrive_after_an_own_one_was_prove
     report = fence_report(confirmed=True)
     proved = step(taken, seen(wanted(), {"n1": SILENT}, fences=(report,))).state.nodes["n1"]
     assert proved.state is NodeState.OFF
-    assert proved.fence_sent == 990.0
+    assert proved.fence_sent == 995.0
 
 
 def test_an_idle_node_back_from_a_fence_may_be_off_by_that_of_a_slower_candidate() -> None:

@@ -46,15 +46,22 @@ def take_over(
     """Return the state with which a new manager begins: the last one's, under a new epoch.
 
     Waits of the last manager are dropped, as they count on its own clock, and a
-    node that it was about to switch on is switched on again.  The fence that a
-    candidate sent, whether it won the lease or not, becomes part of the state
+    node that it was about to switch on is switched on again.  A fence of its that may
+    yet arrive counts from now: how long ago it was sent only its clock could say.  The
+    fence that a candidate sent, whether it won the lease or not, becomes part of the state
     through its *intent*; one that was meant for an earlier manager does not.
     """
     state = replace(last, epoch=epoch, manager=manager)
     for name, status in last.nodes.items():
         power = "" if status.power == "sent" else status.power
         others = status.fence_sent if last.manager != manager else status.inherited_fence
-        begun = replace(status, retry_after=0.0, power=power, inherited_fence=others)
+        begun = replace(
+            status,
+            retry_after=0.0,
+            power=power,
+            fence_sent=wall if status.fence_sent else 0.0,
+            inherited_fence=wall if others else 0.0,
+        )
         state = state.with_node(name, begun)
     if intent is not None and (not intent.epoch or intent.epoch >= last.epoch):
         state = _with_intent(_with_lost_manager(state, last, intent, wall), intent, wall)

@@ -98,6 +98,17 @@ def fence_may_arrive(round_: Round, status: NodeStatus) -> bool:
     return status.fence_sent > 0 and round_.seen.wall - status.fence_sent < FENCE_ARRIVES
 
 
+def let_fences_pass(round_: Round) -> None:
+    """Forget the fences that can arrive no more; by a clock that jumped they count from now."""
+    for name, status in round_.state.nodes.items():
+        sent, inherited = (
+            _passing(round_, status.fence_sent),
+            _passing(round_, status.inherited_fence),
+        )
+        if (sent, inherited) != (status.fence_sent, status.inherited_fence):
+            round_.set_node(name, replace(status, fence_sent=sent, inherited_fence=inherited))
+
+
 def slower_fence_may_have_come(round_: Round, name: str) -> bool:
     """Return whether a node that came back from a fence may be off again by one more.
 
@@ -113,6 +124,16 @@ def slower_fence_may_have_come(round_: Round, name: str) -> bool:
 def with_fence(status: NodeStatus, at: float) -> tuple[float, ...]:
     """Return the times of the last fences with one more, counted once."""
     return tuple(sorted({*status.fenced, at}))[-FENCES_KEPT:]
+
+
+def _passing(round_: Round, sent: float) -> float:
+    """Return when a fence counts as sent from now on, 0 if it does nothing any more."""
+    age = round_.seen.wall - sent
+    if not sent or 0.0 <= age < FENCE_ARRIVES:
+        return sent
+    if not round_.seen.wall_even:
+        return round_.seen.wall
+    return 0.0 if age > 0.0 else sent
 
 
 def _lost_its_node(round_: Round, service_id: str, name: str, proof: str) -> None:

@@ -12,6 +12,7 @@ from .death import (
     begin_failover,
     declare_dead,
     fence_may_arrive,
+    let_fences_pass,
     slower_fence_may_have_come,
 )
 from .fencing import order_fences, take_ends
@@ -31,6 +32,7 @@ _SECONDS = re.compile(r"\d+(\.\d+)? s\b")
 def look_at_nodes(round_: Round) -> None:
     """Bring every node's status up to date and give the orders that follow from it."""
     _forget_gone(round_)
+    let_fences_pass(round_)
     take_ends(round_)
     for name in sorted(round_.seen.nodes):
         _look_at(round_, name, round_.seen.nodes[name])
