@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .death import with_fence
+from .death import fences_count_from, with_fence
 from .fencing import switch_on_again
 from .held import look_at_disarm
 from .hold import look_at_maintenance
@@ -55,14 +55,8 @@ def take_over(
     for name, status in last.nodes.items():
         power = "" if status.power == "sent" else status.power
         others = status.fence_sent if last.manager != manager else status.inherited_fence
-        begun = replace(
-            status,
-            retry_after=0.0,
-            power=power,
-            fence_sent=wall if status.fence_sent else 0.0,
-            inherited_fence=wall if others else 0.0,
-        )
-        state = state.with_node(name, begun)
+        begun = replace(status, retry_after=0.0, power=power, inherited_fence=others)
+        state = state.with_node(name, fences_count_from(begun, wall))
     if intent is not None and (not intent.epoch or intent.epoch >= last.epoch):
         state = _with_intent(_with_lost_manager(state, last, intent, wall), intent, wall)
     round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())
@@ -109,8 +103,7 @@ def _with_lost_manager(
     if intent.epoch <= last.epoch:
         return state
     status = state.nodes[last.manager]
-    fenced = replace(status, fenced=with_fence(status, wall))
-    return state.with_node(last.manager, fenced)
+    return state.with_node(last.manager, with_fence(status, wall, wall))
 
 
 def _with_intent(state: ClusterState, intent: Intent, wall: float) -> ClusterState:
