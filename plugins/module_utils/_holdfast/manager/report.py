@@ -30,6 +30,10 @@ class LocalState(str, enum.Enum):
     BLOCKED = "blocked"
 
 
+WRITTEN_AGAIN = 60.0
+"""Seconds after which an LRM writes its report once more though nothing changed: what was damaged
+on the storage is whole again by that, also where nobody could tell this node what to do."""
+
 WORKED_ON = frozenset({LocalState.STARTING, LocalState.STOPPING, LocalState.MIGRATING})
 
 
