@@ -15,6 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.clus
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
     FENCE_ARRIVES,
+    SHUT_DOWN,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalService,
@@ -490,6 +491,25 @@ def test_an_idle_node_that_is_off_by_its_operators_will_is_left_off_soon_after_a
         NodeState.ONLINE, boot="n1-boot2", fenced=(990.0,), slower_fence=990.0, mode=mode
     )
     assert n1(step(state({}, {"n1": back}), look)).state is NodeState.OFFLINE
+
+
+@pytest.mark.parametrize("mode", [Mode.MAINTENANCE, Mode.RESTART, Mode.SHUTDOWN])
+def test_an_idle_node_that_is_switched_off_is_left_off_although_a_fence_may_arrive(mode) -> None:
+    back = NodeStatus(
+        NodeState.ONLINE, boot="n1-boot2", fenced=(990.0,), fence_sent=990.0, slower_fence=990.0
+    )
+    report = Report("n1", boot="n1-boot2", mode=mode, powers_off=True)
+    look = seen(wanted(), {"n1": replace(SILENT, report=report)})
+    assert n1(step(state({}, {"n1": back}), look)).state is NodeState.OFFLINE
+
+
+def test_a_node_that_is_switched_off_in_order_is_left_off_although_a_fence_may_arrive() -> None:
+    left = replace(LEFT, report=replace(LEFT.report, powers_off=True))
+    taken = run(NodeStatus(NodeState.ONLINE, boot="n1-boot1", fence_sent=990.0), left)
+    assert (n1(taken).state, n1(taken).power) == (NodeState.OFF, SHUT_DOWN)
+    assert not taken.fences
+    assert not step(taken.state, seen(WANTED, {"n1": left})).powers
+    assert web(taken).state is ServiceState.REQUEST_START
 
 
 def test_a_start_asked_of_a_node_that_was_started_anew_is_left_to_it() -> None:
