@@ -72,6 +72,19 @@ def test_a_new_manager_drops_the_waits_and_sends_what_may_not_have_been_sent() -
     assert taken.nodes["n2"].power == "left off"
 
 
+@pytest.mark.parametrize("behind", [-7200.0, 10.0, 7200.0])
+@pytest.mark.parametrize("manager", ["n2", "n3"])
+def test_a_fence_of_the_last_manager_may_yet_arrive_whatever_its_clock_says(
+    behind, manager
+) -> None:
+    sent = NodeStatus(NodeState.FENCE, fence_sent=1000.0 - behind, inherited_fence=990.0 - behind)
+    last = replace(state({}, {"n1": sent, "n4": NodeStatus(NodeState.ONLINE)}), manager="n2")
+    taken = take_over(last, 8, manager, 1000.0)
+    assert taken.nodes["n1"].fence_sent == 1000.0
+    assert taken.nodes["n1"].inherited_fence == 1000.0
+    assert (taken.nodes["n4"].fence_sent, taken.nodes["n4"].inherited_fence) == (0.0, 0.0)
+
+
 def test_a_candidates_fence_becomes_part_of_the_state() -> None:
     taken = take_over(state({"web": started("n1")}), 8, "n2", 1000.0, INTENT)
     status = taken.nodes["n1"]

@@ -80,6 +80,20 @@ def test_a_declared_maintenance_goes_before_the_policy() -> None:
     assert taken.report.mode is Mode.MAINTENANCE
 
 
+@pytest.mark.parametrize(
+    ("shutdown", "expected"), [("poweroff", True), ("reboot", False), ("restart", False)]
+)
+@pytest.mark.parametrize("policy", ["conditional", "freeze", "failover", "migrate"])
+def test_an_lrm_says_that_its_node_is_switched_off_until_the_next_start(
+    policy, shutdown, expected
+) -> None:
+    told = wanted(WEB, policy=Policy(shutdown=policy))
+    taken = turn(lrm(), look(state({"web": started("n1")}), told, shutdown=shutdown))
+    assert taken.report.powers_off is expected
+    again, _memory = local.resume(taken.report, "n1", "n1-boot2")
+    assert not again.powers_off
+
+
 def test_the_mode_is_published_before_the_services_are_stopped() -> None:
     seen = look(state({"web": started("n1")}), shutdown="poweroff")
     first = turn(lrm(), seen)

@@ -15,6 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.clus
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
     FENCE_ARRIVES,
+    SHUT_DOWN,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalService,
@@ -186,6 +187,48 @@ def test_an_idle_node_is_fenced_only_if_an_earlier_fence_may_have_hit_it(
     status, look, expected
 ) -> None:
     assert n1(run(status, look, at_stake=False)).state is expected
+
+
+@pytest.mark.parametrize(
+    ("sent", "even", "expected"),
+    [
+        (0.0, False, 0.0),
+        (990.0, False, 990.0),
+        (1000.0 - FENCE_ARRIVES, True, 0.0),
+        (1000.0 - FENCE_ARRIVES, False, 1000.0),
+        (1000.5, True, 1000.5),
+        (4600.0, False, 1000.0),
+    ],
+)
+def test_a_fence_does_nothing_any_more_in_the_end_by_a_clock_that_ran_evenly(
+    sent, even, expected
+) -> None:
+    fenced = NodeStatus(NodeState.ONLINE, boot="n1-boot1", fence_sent=sent, inherited_fence=sent)
+    taken = n1(run(fenced, node_seen("n1"), wall_even=even))
+    assert (taken.fence_sent, taken.inherited_fence) == (expected, expected)
+
+
+def test_a_fence_whose_end_was_told_counts_from_then_by_this_clock_for_those_of_others() -> None:
+    by_another_clock = fence_report(sent=-2600.0)
+    taken = n1(
+        step(
+            state({"web": started("n1")}, {"n1": IN_FENCE}),
+            seen(WANTED, {"n1": SILENT}, fences=(by_another_clock,)),
+        )
+    )
+    assert (taken.fenced, taken.slower_fence) == ((-2600.0,), 1000.0)
+
+
+def test_a_fence_is_counted_once_by_whichever_clock() -> None:
+    counted = NodeStatus(
+        NodeState.OFF, boot="n1-boot1", fenced=(900.0, 990.0), fence_sent=990.0, slower_fence=900.0
+    )
+    taken = take_over(state({}, {"n1": counted}), 8, "n3", 2000.0).nodes["n1"]
+    assert (taken.fenced, taken.fence_sent) == ((900.0, 2000.0), 2000.0)
+    told = fence_report(sent=1999.5)
+    later = seen(wanted(), {"n1": SILENT}, fences=(told,))
+    ended = n1(step(state({}, {"n1": taken}), replace(later, wall=2000.0)))
+    assert ended.fenced == (900.0, 2000.0)
 
 
 @pytest.mark.parametrize(
@@ -423,14 +466,14 @@ def test_a_fence_of_the_last_manager_may_still_arrive_after_an_own_one_was_prove
     report = fence_report(confirmed=True)
     proved = step(taken, seen(wanted(), {"n1": SILENT}, fences=(report,))).state.nodes["n1"]
     assert proved.state is NodeState.OFF
-    assert proved.fence_sent == 990.0
+    assert proved.fence_sent == 995.0
 
 
 def test_an_idle_node_back_from_a_fence_may_be_off_by_that_of_a_slower_candidate() -> None:
-    back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", fenced=(500.0,))
+    back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", fenced=(500.0,), slower_fence=500.0)
     silent = seen(wanted(), {"n1": SILENT})
     assert n1(step(state({}, {"n1": back}), silent)).state is NodeState.FENCE
-    long_ago = replace(back, fenced=(300.0,))
+    long_ago = replace(back, slower_fence=300.0)
     assert n1(step(state({}, {"n1": long_ago}), silent)).state is NodeState.OFFLINE
 
 
@@ -444,8 +487,29 @@ def test_an_idle_node_back_from_a_fence_may_be_off_by_that_of_a_slower_candidate
 def test_an_idle_node_that_is_off_by_its_operators_will_is_left_off_soon_after_a_fence(
     look, mode
 ) -> None:
-    back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", fenced=(990.0,), mode=mode)
+    back = NodeStatus(
+        NodeState.ONLINE, boot="n1-boot2", fenced=(990.0,), slower_fence=990.0, mode=mode
+    )
     assert n1(step(state({}, {"n1": back}), look)).state is NodeState.OFFLINE
+
+
+@pytest.mark.parametrize("mode", [Mode.MAINTENANCE, Mode.RESTART, Mode.SHUTDOWN])
+def test_an_idle_node_that_is_switched_off_is_left_off_although_a_fence_may_arrive(mode) -> None:
+    back = NodeStatus(
+        NodeState.ONLINE, boot="n1-boot2", fenced=(990.0,), fence_sent=990.0, slower_fence=990.0
+    )
+    report = Report("n1", boot="n1-boot2", mode=mode, powers_off=True)
+    look = seen(wanted(), {"n1": replace(SILENT, report=report)})
+    assert n1(step(state({}, {"n1": back}), look)).state is NodeState.OFFLINE
+
+
+def test_a_node_that_is_switched_off_in_order_is_left_off_although_a_fence_may_arrive() -> None:
+    left = replace(LEFT, report=replace(LEFT.report, powers_off=True))
+    taken = run(NodeStatus(NodeState.ONLINE, boot="n1-boot1", fence_sent=990.0), left)
+    assert (n1(taken).state, n1(taken).power) == (NodeState.OFF, SHUT_DOWN)
+    assert not taken.fences
+    assert not step(taken.state, seen(WANTED, {"n1": left})).powers
+    assert web(taken).state is ServiceState.REQUEST_START
 
 
 def test_a_start_asked_of_a_node_that_was_started_anew_is_left_to_it() -> None:

@@ -26,6 +26,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.loca
     FREEZE_WAIT,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    WRITTEN_AGAIN,
     LocalService,
     LocalState,
     Mode,
@@ -338,6 +339,13 @@ def test_a_report_is_written_only_when_it_changed_and_the_manager_is_told_then(d
     told = len(daemon.network.hints)
     assert daemon.round() == []
     assert len(daemon.network.hints) == told
+
+
+def test_a_report_that_nothing_changes_is_written_again_now_and_then_as_it_may_be_damaged(daemon):
+    (written,) = reports(daemon.round())
+    assert daemon.round(WRITTEN_AGAIN - 1.0) == []
+    assert daemon.round(1.0) == [("report", written)]
+    assert daemon.round(1.0) == []
 
 
 def test_what_a_predecessor_left_is_probed_before_anything_else_is_done_with_it(tmp_path):

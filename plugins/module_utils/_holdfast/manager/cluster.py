@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .death import with_fence
+from .death import fences_count_from, with_fence
 from .fencing import switch_on_again
 from .held import look_at_disarm
 from .hold import look_at_maintenance
@@ -46,8 +46,9 @@ def take_over(
     """Return the state with which a new manager begins: the last one's, under a new epoch.
 
     Waits of the last manager are dropped, as they count on its own clock, and a
-    node that it was about to switch on is switched on again.  The fence that a
-    candidate sent, whether it won the lease or not, becomes part of the state
+    node that it was about to switch on is switched on again.  A fence of its that may
+    yet arrive counts from now: how long ago it was sent only its clock could say.  The
+    fence that a candidate sent, whether it won the lease or not, becomes part of the state
     through its *intent*; one that was meant for an earlier manager does not.
     """
     state = replace(last, epoch=epoch, manager=manager)
@@ -55,7 +56,7 @@ def take_over(
         power = "" if status.power == "sent" else status.power
         others = status.fence_sent if last.manager != manager else status.inherited_fence
         begun = replace(status, retry_after=0.0, power=power, inherited_fence=others)
-        state = state.with_node(name, begun)
+        state = state.with_node(name, fences_count_from(begun, wall))
     if intent is not None and (not intent.epoch or intent.epoch >= last.epoch):
         state = _with_intent(_with_lost_manager(state, last, intent, wall), intent, wall)
     round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())
@@ -102,8 +103,7 @@ def _with_lost_manager(
     if intent.epoch <= last.epoch:
         return state
     status = state.nodes[last.manager]
-    fenced = replace(status, fenced=with_fence(status, wall))
-    return state.with_node(last.manager, fenced)
+    return state.with_node(last.manager, with_fence(status, wall, wall))
 
 
 def _with_intent(state: ClusterState, intent: Intent, wall: float) -> ClusterState:

@@ -41,7 +41,7 @@ def declare_dead(
     status = round_.node(name)
     if fence_may_arrive(round_, status):
         # A fence that could not be proved may have switched it off all the same.
-        status = replace(status, fenced=with_fence(status, status.fence_sent))
+        status = with_fence(status, status.fence_sent, seen.wall)
     if services is None:
         services = round_.state.services_on(name)
     failover = round_.state.open_failover(name) or begin_failover(round_, name, proof)
@@ -98,6 +98,23 @@ def fence_may_arrive(round_: Round, status: NodeStatus) -> bool:
     return status.fence_sent > 0 and round_.seen.wall - status.fence_sent < FENCE_ARRIVES
 
 
+def fences_count_from(status: NodeStatus, wall: float) -> NodeStatus:
+    """Return a node's status with the fences that may yet arrive as if they had been sent now.
+
+    So they count where nobody can say how long ago it was, as another clock told it.
+    """
+    return _with_times(status, [wall if at else 0.0 for at in _times(status)])
+
+
+def let_fences_pass(round_: Round) -> None:
+    """Forget the fences that can arrive no more; by a clock that jumped they count from now."""
+    for name, status in round_.state.nodes.items():
+        before = _times(status)
+        times = [_passing(round_, at) for at in before] if any(before) else before
+        if times != before:
+            round_.set_node(name, _with_times(status, times))
+
+
 def slower_fence_may_have_come(round_: Round, name: str) -> bool:
     """Return whether a node that came back from a fence may be off again by one more.
 
@@ -107,12 +124,40 @@ def slower_fence_may_have_come(round_: Round, name: str) -> bool:
     status = round_.node(name)
     if status.mode == Mode.SHUTDOWN.value or name in round_.seen.wanted.maintenance:
         return False
-    return bool(status.fenced) and round_.seen.wall - status.fenced[-1] < FENCE_ARRIVES
+    return status.slower_fence > 0 and round_.seen.wall - status.slower_fence < FENCE_ARRIVES
 
 
-def with_fence(status: NodeStatus, at: float) -> tuple[float, ...]:
-    """Return the times of the last fences with one more, counted once."""
-    return tuple(sorted({*status.fenced, at}))[-FENCES_KEPT:]
+def with_fence(status: NodeStatus, sent: float, wall: float) -> NodeStatus:
+    """Return a node's status with one more fence that ended by now, counted once."""
+    fenced = tuple(sorted({*status.fenced, sent}))[-FENCES_KEPT:]
+    return replace(status, fenced=fenced, slower_fence=wall)
+
+
+def _times(status: NodeStatus) -> list[float]:
+    """Return when the fences were sent that may yet arrive, 0 for each that may not."""
+    return [status.fence_sent, status.inherited_fence, status.slower_fence]
+
+
+def _with_times(status: NodeStatus, times: list[float]) -> NodeStatus:
+    """Return a node's status with other ``_times``; one that was counted is counted once."""
+    moved = {was: now for was, now in zip(_times(status)[:2], times) if now}
+    return replace(
+        status,
+        fenced=tuple(sorted({moved.get(at, at) for at in status.fenced})),
+        fence_sent=times[0],
+        inherited_fence=times[1],
+        slower_fence=times[2],
+    )
+
+
+def _passing(round_: Round, sent: float) -> float:
+    """Return when a fence counts as sent from now on, 0 if it does nothing any more."""
+    age = round_.seen.wall - sent
+    if not sent or 0.0 <= age < FENCE_ARRIVES:
+        return sent
+    if not round_.seen.wall_even:
+        return round_.seen.wall
+    return 0.0 if age > 0.0 else sent
 
 
 def _lost_its_node(round_: Round, service_id: str, name: str, proof: str) -> None:

@@ -77,8 +77,7 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
     status = round_.node(fence.node)
     if status.state is NodeState.OFF and fence.confirmed:
         # Its host lease was the faster proof; but it is this fence that it has to come back from.
-        fenced = with_fence(status, fence.sent)
-        verified = replace(status, fenced=fenced, fence_sent=status.inherited_fence, expired=False)
+        verified = replace(_fenced(round_, status, fence), expired=False)
         round_.set_node(fence.node, verified)
     if status.state is not NodeState.FENCE:
         round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
@@ -89,10 +88,7 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
         round_.state = round_.state.with_failover(replace(failover, fence_sent=sent))
     sign = _sign_of_life(round_, fence)
     if fence.confirmed and not sign:
-        fenced = with_fence(status, fence.sent)
-        round_.set_node(
-            fence.node, replace(status, fenced=fenced, fence_sent=status.inherited_fence)
-        )
+        round_.set_node(fence.node, _fenced(round_, status, fence))
         declare_dead(round_, fence.node, fence.text)
         return
     text = fence.text
@@ -106,6 +102,16 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
         replace(status, attempt=attempt, retry_after=round_.seen.now + wait, reason=reason),
     )
     round_.say("fence_failed", f"{reason}; nothing is recovered without proof", node=fence.node)
+
+
+def _fenced(round_: Round, status: NodeStatus, fence: FenceReport) -> NodeStatus:
+    """Return a node's status with a fence that ended in a proof; of those before one may be left.
+
+    If another proof was faster, the fence was counted with that.
+    """
+    sent = status.fence_sent if status.fence_sent in status.fenced else fence.sent
+    proved = with_fence(status, sent, round_.seen.wall)
+    return replace(proved, fence_sent=status.inherited_fence)
 
 
 def _sign_of_life(round_: Round, fence: FenceReport) -> str:

@@ -12,6 +12,7 @@ from .death import (
     begin_failover,
     declare_dead,
     fence_may_arrive,
+    let_fences_pass,
     slower_fence_may_have_come,
 )
 from .fencing import order_fences, take_ends
@@ -31,6 +32,7 @@ _SECONDS = re.compile(r"\d+(\.\d+)? s\b")
 def look_at_nodes(round_: Round) -> None:
     """Bring every node's status up to date and give the orders that follow from it."""
     _forget_gone(round_)
+    let_fences_pass(round_)
     take_ends(round_)
     for name in sorted(round_.seen.nodes):
         _look_at(round_, name, round_.seen.nodes[name])
@@ -75,10 +77,10 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
     elif _lease_is_proof(round_, name, seen, judgement) and not _hands_off(round_, status):
         declare_dead(round_, name, judgement.reason)
         round_.set_node(name, replace(round_.node(name), expired=True))
-    elif judgement.verdict is Verdict.LEFT and _may_be_released(round_, name, status):
+    elif judgement.verdict is Verdict.LEFT and _may_be_released(round_, name, seen, status):
         declare_dead(round_, name, judgement.reason, power=SHUT_DOWN)
     elif status.state is not NodeState.FENCE:
-        _is_silent(round_, name, status, judgement)
+        _is_silent(round_, name, seen, status, judgement)
 
 
 def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgement) -> bool:
@@ -262,14 +264,21 @@ def _hands_off(round_: Round, status: NodeStatus) -> bool:
     return bool(round_.state.disarm) and status.state is not NodeState.FENCE
 
 
-def _may_be_released(round_: Round, name: str, status: NodeStatus) -> bool:
+def _may_be_released(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> bool:
     """Return whether a node that left in order lets its services be recovered without a fence.
 
     One to which a fence was sent is proved dead by that: it may have come while it was rebooted.
     """
-    if _hands_off(round_, status) or fence_may_arrive(round_, status):
+    if _hands_off(round_, status):
+        return False
+    if fence_may_arrive(round_, status) and not _is_switched_off(seen):
         return False
     return bool(_at_stake(round_, name))
+
+
+def _is_switched_off(seen: NodeSeen) -> bool:
+    """Return whether a silent node is off, or soon is, as its operator wants it to be."""
+    return seen.report is not None and seen.report.powers_off
 
 
 def _at_stake(round_: Round, name: str) -> list[str]:
@@ -286,10 +295,14 @@ def _at_stake(round_: Round, name: str) -> list[str]:
     return [*here, *_looked_for_again(round_)]
 
 
-def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
+def _is_silent(
+    round_: Round, name: str, seen: NodeSeen, status: NodeStatus, judgement: Judgement
+) -> None:
     """A node without a fresh heartbeat: what is done depends on whether anything is at stake."""
     services = _at_stake(round_, name)
     cut_off = fence_may_arrive(round_, status) or slower_fence_may_have_come(round_, name)
+    if _is_switched_off(seen):
+        cut_off = False
     if not services and not cut_off:
         if status.state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
             reason = "silent with no services on it: nothing to recover, not fenced"

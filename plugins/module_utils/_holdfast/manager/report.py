@@ -30,6 +30,10 @@ class LocalState(str, enum.Enum):
     BLOCKED = "blocked"
 
 
+WRITTEN_AGAIN = 60.0
+"""Seconds after which an LRM writes its report once more though nothing changed: what was damaged
+on the storage is whole again by that, also where nobody could tell this node what to do."""
+
 WORKED_ON = frozenset({LocalState.STARTING, LocalState.STOPPING, LocalState.MIGRATING})
 
 
@@ -115,7 +119,8 @@ class Report:
     to its service; *found* answers the manager's probes, each under its ``probe``, with
     whether the service runs here; *left* are the services that ran here when they were left
     to their operator, and still bind this start of the node to its watchdog.  *room* is
-    what the node has of CPUs and MiB of memory, if it is known.
+    what the node has of CPUs and MiB of memory, if it is known.  *powers_off* says that the
+    node is being switched off by its operator, whatever becomes of its services.
     """
 
     node: str = ""
@@ -132,6 +137,7 @@ class Report:
     found: Mapping[str, bool] = field(default_factory=dict)
     left: tuple[str, ...] = ()
     room: tuple[float, float] | None = None
+    powers_off: bool = False
 
     def with_service(self, service_id: str, service: LocalService) -> Report:
         """Return this report with one service changed."""
@@ -214,6 +220,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "found": dict(report.found),
         "left": list(report.left),
         "room": list(report.room) if report.room is not None else None,
+        "powers_off": report.powers_off,
     }
 
 

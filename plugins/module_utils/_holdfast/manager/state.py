@@ -159,7 +159,8 @@ class NodeStatus:
     *expired* says that the proof is the host lease alone, which ran out behind a watchdog:
     the node was reset, or it had stopped its services and disarmed the watchdog.
     *inherited_fence* is when an earlier manager sent a fence whose end nobody told: it may
-    still arrive after one of this manager was proved.
+    still arrive after one of this manager was proved.  *slower_fence* is when a fence was last
+    known to have ended: those of other candidates may arrive after it.
     """
 
     state: NodeState = NodeState.UNKNOWN
@@ -176,6 +177,7 @@ class NodeStatus:
     demanded: bool = False
     expired: bool = False
     inherited_fence: float = 0.0
+    slower_fence: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ..errors import HoldfastError, LeaseError, StorageError
 from ..manager import local
 from ..manager.hold import in_force
 from ..manager.jobs import Job, JobEnd, JobKind, Sight
-from ..manager.report import Report
+from ..manager.report import WRITTEN_AGAIN, Report
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
 from .agent_work import AgentWork
@@ -84,6 +84,7 @@ class LocalDaemon:
         last = self._storage.read_report(self._me.host_id)
         self._report, self._memory = local.resume(last, configuration.node, configuration.boot())
         self._written: Report | None = None
+        self._write_again = 0.0
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "lrm"), clock)
         self._pending: list[JobEnd] = []
         self._next_heartbeat = 0.0
@@ -239,8 +240,9 @@ class LocalDaemon:
             log(f"the manager's record cannot be read: {error}")
 
     def _write(self, report: Report) -> bool:
-        """Write the report if it changed; False if it could not be written."""
-        if report == self._written:
+        """Write the report if it changed, or was last written long ago; False if that failed."""
+        now = self._clock()
+        if report == self._written and now < self._write_again:
             return True
         if not self._lease.owns_slot:
             return False
@@ -249,9 +251,13 @@ class LocalDaemon:
         except (StorageError, LeaseError) as error:
             log(f"report not written: {error}")
             return False
+<<<<<<< HEAD
         self._written = report
         # The manager reads the record when the block speaks of it.
         self._write_block(self._clock())
+=======
+        self._written, self._write_again = report, now + WRITTEN_AGAIN
+>>>>>>> simulator
         if self._state is not None and self._state.manager in self._configuration.members:
             manager = self._configuration.members[self._state.manager]
             self._network.hint([manager.at(CRM)])

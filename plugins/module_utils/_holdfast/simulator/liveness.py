@@ -23,7 +23,7 @@ from ..manager.state_document import state_document, state_from_document
 from .faults import thaw
 from .fleet import Fleet
 from .local_daemon import LocalDaemon
-from .machine import Device
+from .machine import Device, Machine
 from .play import Outcome, Play
 from .rules import Violation
 from .scenario import Scenario
@@ -184,7 +184,7 @@ def _wait_until_well(fleet: Fleet) -> list[str]:
         machines = list(fleet.world.machines.values())
         nobody = not any(one.on for one in machines)
         for machine in machines:
-            if nobody or (machine.cut and machine.left and not machine.device.stays_off):
+            if nobody or (_was_shut_down(fleet, machine) and not machine.device.stays_off):
                 # Its operator shut it down, or nobody is left to switch it on.
                 fleet.world.power_on(machine)
         timeline.run_until(timeline.now + 5.0)
@@ -192,6 +192,12 @@ def _wait_until_well(fleet: Fleet) -> list[str]:
         if not problems:
             return []
     return problems
+
+
+def _was_shut_down(fleet: Fleet, machine: Machine) -> bool:
+    """Return whether a machine is off as its operator wanted it, by itself or by a late fence."""
+    report = fleet.world.storage.report(machine.name)
+    return (machine.cut and machine.left) or (report is not None and report.powers_off)
 
 
 def _look_for_unrest(fleet: Fleet) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..manager import local
 from ..manager.jobs import Job, JobEnd, JobKind
 from ..manager.local_phase import POWEROFF, RESTART
-from ..manager.report import LocalState, Mode, Report
+from ..manager.report import WRITTEN_AGAIN, LocalState, Mode, Report
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
 from .daemon import ACTING, Daemon
@@ -40,6 +40,7 @@ class LocalDaemon(Daemon):
         last = fleet.world.storage.report(machine.name)
         self.report, self.memory = local.resume(last, machine.name, machine.boot_id)
         self.written: Report | None = None
+        self.write_again = 0.0
         self.pending: list[JobEnd] = []
         self.ended: list[JobEnd] = []
         self.busy: set[str] = set()
@@ -74,7 +75,7 @@ class LocalDaemon(Daemon):
         step = local.step(self.report, self.memory, seen)
         if step.report.epoch < self.report.epoch:
             self.world.rules.broken("S6", f"{self.machine.name} goes back to an older epoch")
-        if step.report != self.written:
+        if step.report != self.written or self.clock.mono(now) >= self.write_again:
             self.write(
                 lambda: self._put(step.report),
                 lambda: torn_report(self.world, self.machine.name, step.report),
@@ -155,6 +156,7 @@ class LocalDaemon(Daemon):
     def _written(self, step: local.LocalStep, ok: bool, trouble: str) -> None:
         if ok:
             self.written = step.report
+            self.write_again = self.clock.mono(self.world.now) + WRITTEN_AGAIN
         elif not trouble:
             # Nothing may happen that does not stand on storage; look again next round.
             return
@@ -252,6 +254,7 @@ class LocalDaemon(Daemon):
         if self._foretells:
             due = {**memory.monitor_due, **dict.fromkeys(self._foretells, math.inf)}
             memory = replace(memory, monitor_due=due)
+        horizon.until((self.write_again - self.clock.mono(now)) / self.clock.rate)
         step = local.step(self.report, memory, self._seen(now, trouble, horizon))
         if step.jobs or step.ends or step.report != self.written or step.memory != memory:
             return None
