@@ -16,6 +16,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.clus
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
     FENCE_ARRIVES,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import (
+    Policy,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalService,
     LocalState,
@@ -446,6 +449,21 @@ def test_an_idle_node_that_is_off_by_its_operators_will_is_left_off_soon_after_a
 ) -> None:
     back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", fenced=(990.0,), mode=mode)
     assert n1(step(state({}, {"n1": back}), look)).state is NodeState.OFFLINE
+
+
+@pytest.mark.parametrize("earlier", [{"fenced": (990.0,)}, {"fence_sent": 990.0}])
+@pytest.mark.parametrize(("shutdown", "powers"), [("conditional", ("n1",)), ("freeze", ())])
+def test_a_node_that_restarts_soon_after_a_fence_is_not_fenced_but_switched_on(
+    earlier, shutdown, powers
+) -> None:
+    back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", mode=Mode.RESTART.value, **earlier)
+    look = seen(wanted(policy=Policy(shutdown=shutdown)), {"n1": SILENT})
+    taken = step(state({}, {"n1": back}), look)
+    assert n1(taken).state is NodeState.OFFLINE
+    assert taken.powers == powers
+    tried = step(taken.state, replace(look, powers=(PowerReport("n1", True, ""),)))
+    assert not tried.powers
+    assert n1(step(tried.state, seen(wanted()))).power == ""
 
 
 def test_a_start_asked_of_a_node_that_was_started_anew_is_left_to_it() -> None:

@@ -98,7 +98,25 @@ def fence_may_arrive(round_: Round, status: NodeStatus) -> bool:
     return status.fence_sent > 0 and round_.seen.wall - status.fence_sent < FENCE_ARRIVES
 
 
-def slower_fence_may_have_come(round_: Round, name: str) -> bool:
+def cut_off(round_: Round, name: str) -> bool:
+    """Return whether a silent node is fenced to be certain, as an earlier fence may have come.
+
+    One that restarts comes back by itself, or is switched on.
+    """
+    return _may_be_cut_off(round_, name) and round_.node(name).mode != Mode.RESTART.value
+
+
+def restarts_cut_off(round_: Round, name: str) -> bool:
+    """Return whether an earlier fence may have come to a node that said that it comes back."""
+    return _may_be_cut_off(round_, name) and round_.node(name).mode == Mode.RESTART.value
+
+
+def _may_be_cut_off(round_: Round, name: str) -> bool:
+    fence = fence_may_arrive(round_, round_.node(name))
+    return fence or _slower_fence_may_have_come(round_, name)
+
+
+def _slower_fence_may_have_come(round_: Round, name: str) -> bool:
     """Return whether a node that came back from a fence may be off again by one more.
 
     Each candidate that found the manager silent sent its own; only one of them was proved.  A

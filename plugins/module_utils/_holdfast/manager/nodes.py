@@ -7,13 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from .death import (
-    SHUT_DOWN,
-    begin_failover,
-    declare_dead,
-    fence_may_arrive,
-    slower_fence_may_have_come,
-)
+from .death import SHUT_DOWN, begin_failover, cut_off, declare_dead, fence_may_arrive
 from .fencing import order_fences, take_ends
 from .report import Mode
 from .round import Round
@@ -212,6 +206,7 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
             state=NodeState.ONLINE,
             reason="",
             boot=boot,
+            power="",
             attempt=0,
             retry_after=0.0,
             mode=mode,
@@ -289,8 +284,7 @@ def _at_stake(round_: Round, name: str) -> list[str]:
 def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
     """A node without a fresh heartbeat: what is done depends on whether anything is at stake."""
     services = _at_stake(round_, name)
-    cut_off = fence_may_arrive(round_, status) or slower_fence_may_have_come(round_, name)
-    if not services and not cut_off:
+    if not services and not cut_off(round_, name):
         if status.state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
             reason = "silent with no services on it: nothing to recover, not fenced"
             frozen = round_.state.services_on(name)
