@@ -150,6 +150,12 @@ def test_what_nobody_moves_as_the_cluster_is_disarmed_is_stopped_before_its_node
     assert [job.kind for job in second.jobs] == [JobKind.STOP]
 
 
+def test_an_lrm_of_a_drained_node_that_is_started_anew_waits_for_nothing() -> None:
+    drained = wanted(WEB, maintenance={"n1": Maintenance()}, policy=Policy(shutdown_timeout=60.0))
+    seen = look(state({"web": started("n1")}), drained, shutdown="restart", shutdown_for=99.0)
+    assert turn(lrm(), seen).report.mode is Mode.RESTART
+
+
 def test_an_emptied_node_goes_down_with_what_cannot_be_stopped_in_error() -> None:
     asked = wanted(WEB, policy=Policy(shutdown="migrate"))
     stuck = {"web": replace(RUNS, state=LocalState.BLOCKED)}

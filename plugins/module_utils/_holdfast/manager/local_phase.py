@@ -108,10 +108,10 @@ def _mode(
 ) -> Mode:
     if wanted is None or state is None:
         return last
-    if node in in_force(wanted, state.ended).maintenance:
-        return Mode.MAINTENANCE
     if shutdown == RESTART:
         return Mode.RESTART
+    if node in in_force(wanted, state.ended).maintenance:
+        return Mode.MAINTENANCE
     if shutdown:
         chosen = wanted.policy.shutdown
         if chosen == policy.MIGRATE:
