@@ -466,6 +466,12 @@ def test_a_node_that_restarts_soon_after_a_fence_is_not_fenced_but_switched_on(
     assert n1(step(tried.state, seen(wanted()))).power == ""
 
 
+def test_a_node_that_restarts_while_the_cluster_is_disarmed_is_left_as_it_is() -> None:
+    back = NodeStatus(NodeState.OFFLINE, mode=Mode.RESTART.value, fenced=(990.0,))
+    disarmed = state({}, {"n1": back}, disarm="disarmed", disarm_mode="freeze")
+    assert not step(disarmed, seen(wanted(disarm="freeze"), {"n1": SILENT})).powers
+
+
 def test_a_start_asked_of_a_node_that_was_started_anew_is_left_to_it() -> None:
     asked = started("n1", state=ServiceState.FREEZE, before="request_start")
     held = replace(asked, state=ServiceState.FENCE)

@@ -158,11 +158,12 @@ def _is_off(status: NodeStatus) -> bool:
 def _is_expected(round_: Round, name: str, status: NodeStatus) -> bool:
     """Return whether a node that restarts may wait in vain to be switched on.
 
-    Where the policy freezes services for a poweroff too, nobody can tell that from a reboot.
+    Where the policy freezes services for a poweroff too, nobody can tell that from a reboot; and
+    while the cluster is disarmed somebody may work on the node.
     """
     if status.state is not NodeState.OFFLINE or not restarts_cut_off(round_, name):
         return False
-    if round_.seen.wanted.policy.shutdown == FREEZE:
+    if round_.state.disarm or round_.seen.wanted.policy.shutdown == FREEZE:
         return False
     return _fenced_lately(round_, status) < round_.timing.fence_limit
 
