@@ -71,6 +71,7 @@ def test_what_a_shutdown_means_is_the_policy(policy, shutdown, mode) -> None:
     asked = wanted(WEB, policy=Policy(shutdown=policy))
     taken = turn(lrm(), look(state({"web": started("n1")}), asked, shutdown=shutdown))
     assert taken.report.mode is mode
+    assert taken.report.goes_off is (shutdown == "poweroff")
 
 
 def test_a_declared_maintenance_goes_before_the_policy() -> None:

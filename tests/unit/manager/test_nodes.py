@@ -16,9 +16,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.clus
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
     FENCE_ARRIVES,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import (
-    Policy,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalService,
     LocalState,
@@ -44,6 +41,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     kinds,
     node_seen,
+    report,
     seen,
     service,
     started,
@@ -452,12 +450,20 @@ def test_an_idle_node_that_is_off_by_its_operators_will_is_left_off_soon_after_a
 
 
 @pytest.mark.parametrize("earlier", [{"fenced": (990.0,)}, {"fence_sent": 990.0}])
-@pytest.mark.parametrize(("shutdown", "powers"), [("conditional", ("n1",)), ("freeze", ())])
+@pytest.mark.parametrize(
+    ("goes_off", "lease", "powers"),
+    [
+        (False, LeaseSight.FREE, ("n1",)),
+        (True, LeaseSight.STALE, ("n1",)),
+        (True, LeaseSight.FREE, ()),
+    ],
+)
 def test_a_node_that_restarts_soon_after_a_fence_is_not_fenced_but_switched_on(
-    earlier, shutdown, powers
+    earlier, goes_off, lease, powers
 ) -> None:
     back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", mode=Mode.RESTART.value, **earlier)
-    look = seen(wanted(policy=Policy(shutdown=shutdown)), {"n1": SILENT})
+    last = report("n1", mode=Mode.RESTART, goes_off=goes_off)
+    look = seen(wanted(), {"n1": replace(SILENT, lease=lease, report=last)})
     taken = step(state({}, {"n1": back}), look)
     assert n1(taken).state is NodeState.OFFLINE
     assert taken.powers == powers

@@ -7,9 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .death import declare_dead, restarts_cut_off, with_fence
-from .policy import FREEZE
 from .round import FenceOrder, Round
-from .seen import Answer, FenceReport, PowerReport
+from .seen import Answer, FenceReport, LeaseSight, PowerReport
 from .state import NodeState, NodeStatus
 
 MAX_RETRY = 60.0
@@ -158,12 +157,15 @@ def _is_off(status: NodeStatus) -> bool:
 def _is_expected(round_: Round, name: str, status: NodeStatus) -> bool:
     """Return whether a node that restarts may wait in vain to be switched on.
 
-    Where the policy freezes services for a poweroff too, nobody can tell that from a reboot; and
-    while the cluster is disarmed somebody may work on the node.
+    One that its operator switched off went down in order: it gave its host lease back.  While the
+    cluster is disarmed somebody may work on the node.
     """
-    if status.state is not NodeState.OFFLINE or not restarts_cut_off(round_, name):
+    if status.state is not NodeState.OFFLINE or round_.state.disarm:
         return False
-    if round_.state.disarm or round_.seen.wanted.policy.shutdown == FREEZE:
+    seen = round_.seen.nodes.get(name)
+    if seen is None or not restarts_cut_off(round_, name):
+        return False
+    if seen.report is not None and seen.report.goes_off and seen.lease is LeaseSight.FREE:
         return False
     return _fenced_lately(round_, status) < round_.timing.fence_limit
 

@@ -50,7 +50,7 @@ def look_at_phase(
         late = waited >= wanted.policy.shutdown_timeout
         if late or not (bound or _is_stuck(round_.report)):
             mode = Mode.SHUTDOWN
-    round_.set(mode=mode)
+    round_.set(mode=mode, goes_off=shutdown == POWEROFF)
     now = round_.now
     since = round_.memory.idle_since
     if bound:

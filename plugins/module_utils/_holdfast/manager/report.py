@@ -114,8 +114,9 @@ class Report:
     record, older ones are refused; *accepted* maps each command uid that was begun
     to its service; *found* answers the manager's probes, each under its ``probe``, with
     whether the service runs here; *left* are the services that ran here when they were left
-    to their operator, and still bind this start of the node to its watchdog.  *room* is
-    what the node has of CPUs and MiB of memory, if it is known.
+    to their operator, and still bind this start of the node to its watchdog.  *goes_off* says
+    that the node is being switched off, whatever its mode.  *room* is what the node has of
+    CPUs and MiB of memory, if it is known.
     """
 
     node: str = ""
@@ -131,6 +132,7 @@ class Report:
     services: Mapping[str, LocalService] = field(default_factory=dict)
     found: Mapping[str, bool] = field(default_factory=dict)
     left: tuple[str, ...] = ()
+    goes_off: bool = False
     room: tuple[float, float] | None = None
 
     def with_service(self, service_id: str, service: LocalService) -> Report:
@@ -213,6 +215,7 @@ def report_document(report: Report) -> dict[str, Any]:
         },
         "found": dict(report.found),
         "left": list(report.left),
+        "goes_off": report.goes_off,
         "room": list(report.room) if report.room is not None else None,
     }
 
