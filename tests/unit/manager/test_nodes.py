@@ -449,6 +449,15 @@ def test_an_idle_node_that_is_off_by_its_operators_will_is_left_off_soon_after_a
     assert n1(step(state({}, {"n1": back}), look)).state is NodeState.OFFLINE
 
 
+def test_a_node_dead_by_its_lease_long_after_a_fence_of_unknown_end_is_switched_on() -> None:
+    dead = {"n1": replace(SILENT, lease=LeaseSight.DEAD)}
+    long_ago = replace(IN_FENCE, since=100.0, fence_sent=101.0)
+    taken = step(state({"web": started("n1")}, {"n1": long_ago}), seen(WANTED, dead))
+    assert taken.powers == ("n1",)
+    earlier = replace(long_ago, since=102.0)
+    assert not step(state({"web": started("n1")}, {"n1": earlier}), seen(WANTED, dead)).powers
+
+
 @pytest.mark.parametrize("earlier", [{"fenced": (990.0,)}, {"fence_sent": 990.0}])
 @pytest.mark.parametrize(
     ("goes_off", "lease", "powers"),

@@ -93,9 +93,13 @@ def fence_may_arrive(round_: Round, status: NodeStatus) -> bool:
     """Return whether a fence with an unknown end may have switched the node off, or may yet.
 
     Without this a node would stay off that a manager or candidate fenced just
-    before it died itself.
+    before it died itself.  One that was sent since the node is to be fenced may have come,
+    however long ago that is, or seems to be by a clock that jumped.
     """
-    return status.fence_sent > 0 and round_.seen.wall - status.fence_sent < FENCE_ARRIVES
+    if not status.fence_sent:
+        return False
+    present = status.state is NodeState.FENCE and status.fence_sent >= status.since
+    return present or round_.seen.wall - status.fence_sent < FENCE_ARRIVES
 
 
 def cut_off(round_: Round, name: str) -> bool:
