@@ -57,7 +57,7 @@ class Words:
 
     def _node(self, name: str, before: NodeStatus, after: NodeStatus) -> None:
         old = self.nodes.get(name, "unknown")
-        new = node_word(after)
+        new = node_word(after, old)
         self.nodes[name] = new
         if before.state is NodeState.FENCE and after.state is NodeState.OFF:
             self.world.say("fence", name, "ack")
@@ -187,11 +187,15 @@ class Words:
         self.places[service_id] = node
 
 
-def node_word(status: NodeStatus) -> str:
-    """Return what the peer calls a node's state."""
+def node_word(status: NodeStatus, last: str) -> str:
+    """Return what the peer calls a node's state, and called it *last*.
+
+    Of one that was emptied first the peer does not tell that it goes down.
+    """
     if status.state is NodeState.FENCE:
         return "fence"
     known = status.state in (NodeState.ONLINE, NodeState.SUSPECT, NodeState.OFFLINE)
-    if known and status.mode == Mode.MAINTENANCE.value:
+    emptied = status.mode == Mode.SHUTDOWN.value and last == "maintenance"
+    if known and (status.mode == Mode.MAINTENANCE.value or emptied):
         return "maintenance"
     return "online" if status.state is NodeState.ONLINE else "unknown"

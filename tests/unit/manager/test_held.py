@@ -295,6 +295,20 @@ def test_disarming_in_another_way_is_refused_until_the_cluster_is_armed() -> Non
     assert disarmed.with_disarm("").with_disarm("ignore").disarm == "ignore"
 
 
+@pytest.mark.parametrize(("first", "then"), [("freeze", "ignore"), ("ignore", "freeze")])
+def test_a_cluster_that_was_armed_and_disarmed_in_another_way_unseen_is_disarmed_so(
+    first, then
+) -> None:
+    before = state({"web": FROZEN}, disarm="disarmed", disarm_mode=first)
+    asked = wanted(WEB, disarm=then)
+    armed = step(before, seen(asked, all_in(Mode.DISARM)))
+    assert armed.state.disarm == ""
+    disarming = step(armed.state, seen(asked, all_in(Mode.DISARM, commands=0)))
+    assert (disarming.state.disarm, disarming.state.disarm_mode) == ("disarming", then)
+    looks = all_in(Mode.DISARM, disarming.state.disarm_number)
+    assert step(disarming.state, seen(asked, looks)).state.disarm == "disarmed"
+
+
 def test_older_versions_see_the_state_under_a_fence() -> None:
     fenced = started("n1", state=ServiceState.FENCE, before="relocate", target="n2")
     before = state({"web": fenced}, {"n1": NodeStatus(NodeState.FENCE)})

@@ -145,6 +145,41 @@ def test_a_node_that_does_not_become_empty_in_time_stops_what_is_left() -> None:
         assert turn(lrm(), seen).report.mode is mode
 
 
+def test_an_emptied_node_says_that_it_goes_away_before_it_does() -> None:
+    asked = wanted(WEB, maintenance={"n1": Maintenance()})
+    empty = replace(lrm(Phase.MAINTENANCE, mode=Mode.SHUTDOWN), services={})
+    taken = turn(empty, look(state({"web": started("n2")}), asked, shutdown="poweroff"))
+    assert taken.ends
+    assert (taken.report.mode, taken.report.phase) == (Mode.SHUTDOWN, Phase.MAINTENANCE)
+
+
+def test_what_nobody_moves_as_the_cluster_is_disarmed_is_stopped_before_its_node_goes_down() -> (
+    None
+):
+    frozen = state({"web": started("n1", state=ServiceState.FREEZE)}, disarm="disarmed")
+    asked = wanted(WEB, disarm="freeze", policy=Policy(shutdown="migrate"))
+    seen = look(frozen, asked, shutdown="reboot")
+    first = turn(lrm(), seen)
+    assert not first.ends
+    second = turn(first.report, seen, first.memory)
+    assert [job.kind for job in second.jobs] == [JobKind.STOP]
+
+
+def test_an_lrm_of_a_drained_node_that_is_started_anew_waits_for_nothing() -> None:
+    drained = wanted(WEB, maintenance={"n1": Maintenance()}, policy=Policy(shutdown_timeout=60.0))
+    seen = look(state({"web": started("n1")}), drained, shutdown="restart", shutdown_for=99.0)
+    assert turn(lrm(), seen).report.mode is Mode.RESTART
+
+
+def test_an_emptied_node_goes_down_with_what_cannot_be_stopped_in_error() -> None:
+    asked = wanted(WEB, policy=Policy(shutdown="migrate"))
+    stuck = {"web": replace(RUNS, state=LocalState.BLOCKED)}
+    blocked = replace(lrm(), services=stuck, accepted={"7.1": "web"})
+    in_error = state({"web": started("n1", state=ServiceState.ERROR)})
+    taken = turn(blocked, look(in_error, asked, shutdown="reboot"))
+    assert taken.ends
+
+
 @pytest.mark.parametrize(
     ("shutdown", "running", "ends"),
     [("restart", True, True), ("reboot", True, False), ("reboot", False, True)],

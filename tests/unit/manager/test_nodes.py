@@ -14,8 +14,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.clus
     take_over,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
-    FENCE_ARRIVES,
     SHUT_DOWN,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.late_fences import (
+    FENCE_ARRIVES,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalService,
@@ -42,6 +44,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     kinds,
     node_seen,
+    report,
     seen,
     service,
     started,
@@ -510,6 +513,37 @@ def test_a_node_that_is_switched_off_in_order_is_left_off_although_a_fence_may_a
     assert not taken.fences
     assert not step(taken.state, seen(WANTED, {"n1": left})).powers
     assert web(taken).state is ServiceState.REQUEST_START
+
+
+def test_a_node_dead_by_its_lease_long_after_a_fence_of_unknown_end_is_switched_on() -> None:
+    dead = {"n1": replace(SILENT, lease=LeaseSight.DEAD)}
+    long_ago = replace(IN_FENCE, since=100.0, fence_sent=101.0)
+    taken = step(state({"web": started("n1")}, {"n1": long_ago}), seen(WANTED, dead))
+    assert taken.powers == ("n1",)
+    earlier = replace(long_ago, since=102.0)
+    assert not step(state({"web": started("n1")}, {"n1": earlier}), seen(WANTED, dead)).powers
+
+
+@pytest.mark.parametrize("earlier", [{"slower_fence": 990.0}, {"fence_sent": 990.0}])
+@pytest.mark.parametrize(("powers_off", "powers"), [(False, ("n1",)), (True, ())])
+def test_a_node_that_restarts_soon_after_a_fence_is_not_fenced_but_switched_on(
+    earlier, powers_off, powers
+) -> None:
+    back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", mode=Mode.RESTART.value, **earlier)
+    last = report("n1", mode=Mode.RESTART, powers_off=powers_off)
+    look = seen(wanted(), {"n1": replace(SILENT, report=last)})
+    taken = step(state({}, {"n1": back}), look)
+    assert n1(taken).state is NodeState.OFFLINE
+    assert taken.powers == powers
+    tried = step(taken.state, replace(look, powers=(PowerReport("n1", True, ""),)))
+    assert not tried.powers
+    assert n1(step(tried.state, seen(wanted()))).power == ""
+
+
+def test_a_node_that_restarts_while_the_cluster_is_disarmed_is_left_as_it_is() -> None:
+    back = NodeStatus(NodeState.OFFLINE, mode=Mode.RESTART.value, slower_fence=990.0)
+    disarmed = state({}, {"n1": back}, disarm="disarmed", disarm_mode="freeze")
+    assert not step(disarmed, seen(wanted(disarm="freeze"), {"n1": SILENT})).powers
 
 
 def test_a_start_asked_of_a_node_that_was_started_anew_is_left_to_it() -> None:

@@ -17,7 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conver
     FenceTools,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.kinds import ASSUMED
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.late_fences import (
     FENCE_ARRIVES,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.orders import Orders

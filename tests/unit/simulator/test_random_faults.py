@@ -13,13 +13,30 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator im
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.batch import (
     run_batch,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.liveness import (
+    play_and_get_well,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.operators import (
     OPERATIONS,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario_text import (
+    read_scenarios,
 )
 
 RUNS = int(os.environ.get("HOLDFAST_RUNS", "800"))
 FIRST_SEED = int(os.environ.get("HOLDFAST_FIRST_SEED", "0"))
 BATCHES = 10
+DOWN_WHILE_IT_SETTLES = """
+scenario an-error-keeps-a-node-from-going-down-until-its-stop-works
+nodes n1 n2
+seed 81385
+policy shutdown=failover
+service s0 node=n2 stop-within=8
+at 7 agent s0 stop fails
+at 13 redefine s0
+at 20 shutdown n2 poweroff
+length 23
+"""
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
@@ -37,3 +54,10 @@ def test_where_operators_do_most_they_do_more_than_anything_fails() -> None:
         return sum(verb in OPERATIONS or verb == "service" for verb in verbs) / len(verbs)
 
     assert share(True) > 0.5 > share(False)
+
+
+def test_a_node_that_goes_down_once_its_error_is_over_is_switched_on_by_its_operator() -> None:
+    (scenario,) = read_scenarios(DOWN_WHILE_IT_SETTLES, "here")
+    outcome = play_and_get_well(scenario)
+    assert any("n2 is off: it is shut down" in text for _at, text in outcome.trace)
+    assert not outcome.problem

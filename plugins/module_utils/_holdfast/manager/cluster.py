@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .death import fences_count_from, with_fence
 from .fencing import switch_on_again
 from .held import look_at_disarm
 from .hold import look_at_maintenance
 from .intent import Intent
+from .late_fences import fences_count_from, with_fence
 from .nodes import look_at_nodes
 from .rebalance import rebalance
 from .round import Change, FenceOrder, Round

@@ -7,18 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
-from .report import Mode
+from .late_fences import fence_may_arrive, with_fence
 from .round import Round
-from .state import Failover, NodeState, NodeStatus, ServiceState
-
-FENCE_ARRIVES = 600.0
-"""Seconds after which a fence that was sent does nothing any more.
-
-Who carries it out asks no device for anything later than that: not after waiting for its
-turn at a busy one, and not on a later level.
-"""
-
-FENCES_KEPT = 10
+from .state import Failover, NodeState, ServiceState
 
 SHUT_DOWN = "shut down"
 """What stands for the power of a node that its operator shut down: it is left off."""
@@ -87,77 +78,6 @@ def begin_failover(round_: Round, name: str, reason: str) -> Failover:
         recorded=wall,
         services=tuple(round_.state.services_on(name)),
     )
-
-
-def fence_may_arrive(round_: Round, status: NodeStatus) -> bool:
-    """Return whether a fence with an unknown end may have switched the node off, or may yet.
-
-    Without this a node would stay off that a manager or candidate fenced just
-    before it died itself.
-    """
-    return status.fence_sent > 0 and round_.seen.wall - status.fence_sent < FENCE_ARRIVES
-
-
-def fences_count_from(status: NodeStatus, wall: float) -> NodeStatus:
-    """Return a node's status with the fences that may yet arrive as if they had been sent now.
-
-    So they count where nobody can say how long ago it was, as another clock told it.
-    """
-    return _with_times(status, [wall if at else 0.0 for at in _times(status)])
-
-
-def let_fences_pass(round_: Round) -> None:
-    """Forget the fences that can arrive no more; by a clock that jumped they count from now."""
-    for name, status in round_.state.nodes.items():
-        before = _times(status)
-        times = [_passing(round_, at) for at in before] if any(before) else before
-        if times != before:
-            round_.set_node(name, _with_times(status, times))
-
-
-def slower_fence_may_have_come(round_: Round, name: str) -> bool:
-    """Return whether a node that came back from a fence may be off again by one more.
-
-    Each candidate that found the manager silent sent its own; only one of them was proved.  A
-    node that is shut down or worked on is off, or soon is, by the will of its operator.
-    """
-    status = round_.node(name)
-    if status.mode == Mode.SHUTDOWN.value or name in round_.seen.wanted.maintenance:
-        return False
-    return status.slower_fence > 0 and round_.seen.wall - status.slower_fence < FENCE_ARRIVES
-
-
-def with_fence(status: NodeStatus, sent: float, wall: float) -> NodeStatus:
-    """Return a node's status with one more fence that ended by now, counted once."""
-    fenced = tuple(sorted({*status.fenced, sent}))[-FENCES_KEPT:]
-    return replace(status, fenced=fenced, slower_fence=wall)
-
-
-def _times(status: NodeStatus) -> list[float]:
-    """Return when the fences were sent that may yet arrive, 0 for each that may not."""
-    return [status.fence_sent, status.inherited_fence, status.slower_fence]
-
-
-def _with_times(status: NodeStatus, times: list[float]) -> NodeStatus:
-    """Return a node's status with other ``_times``; one that was counted is counted once."""
-    moved = {was: now for was, now in zip(_times(status)[:2], times) if now}
-    return replace(
-        status,
-        fenced=tuple(sorted({moved.get(at, at) for at in status.fenced})),
-        fence_sent=times[0],
-        inherited_fence=times[1],
-        slower_fence=times[2],
-    )
-
-
-def _passing(round_: Round, sent: float) -> float:
-    """Return when a fence counts as sent from now on, 0 if it does nothing any more."""
-    age = round_.seen.wall - sent
-    if not sent or 0.0 <= age < FENCE_ARRIVES:
-        return sent
-    if not round_.seen.wall_even:
-        return round_.seen.wall
-    return 0.0 if age > 0.0 else sent
 
 
 def _lost_its_node(round_: Round, service_id: str, name: str, proof: str) -> None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .death import declare_dead, with_fence
+from .death import declare_dead
+from .late_fences import restarts_cut_off, with_fence
 from .round import FenceOrder, Round
 from .seen import Answer, FenceReport, PowerReport
 from .state import NodeState, NodeStatus
@@ -57,12 +58,13 @@ def order_fences(round_: Round) -> None:
 def switch_on_again(round_: Round) -> None:
     """Switch fenced nodes on again, once this round has recovered what it could.
 
-    What still waits for a node by then may well be waiting for this one.
+    What still waits for a node by then may well be waiting for this one.  So is one that restarts
+    and may have been cut off in that: it is not fenced to be certain, as it is expected back.
     """
     if round_.seen.held or not round_.timing.power_on_after_fence:
         return
     for name, status in sorted(round_.state.nodes.items()):
-        if status.state is not NodeState.OFF or not status.fenced:
+        if not (_is_off(status) or _is_expected(round_, name, status)):
             continue
         if status.power and not _may_have_been_cut_off(round_, status):
             continue
@@ -129,13 +131,16 @@ def _sign_of_life(round_: Round, fence: FenceReport) -> str:
 
 def _power_ended(round_: Round, power: PowerReport) -> None:
     status = round_.node(power.node)
-    if status.state is not NodeState.OFF:
+    if status.state not in (NodeState.OFF, NodeState.OFFLINE):
         return
     if power.ok:
         again = round_.seen.now + POWER_AGAIN
         tried = replace(status, power="on", attempt=status.attempt + 1, retry_after=again)
         round_.set_node(power.node, tried)
-        round_.say("power_on", "switched on again after its recovery", node=power.node)
+        text = "switched on again after its recovery"
+        if status.state is NodeState.OFFLINE:
+            text = "switched on, as an earlier fence may have cut it off while it restarts"
+        round_.say("power_on", text, node=power.node)
         return
     attempt = status.attempt + 1
     again = attempt < POWER_ATTEMPTS
@@ -150,6 +155,22 @@ def _power_ended(round_: Round, power: PowerReport) -> None:
     )
     more = f"next try in {POWER_RETRY:.0f} s" if again else "given up: switch it on by hand"
     round_.say("power_on_failed", f"{power.text}; {more}", node=power.node)
+
+
+def _is_off(status: NodeStatus) -> bool:
+    return status.state is NodeState.OFF and bool(status.fenced)
+
+
+def _is_expected(round_: Round, name: str, status: NodeStatus) -> bool:
+    """Return whether a node that restarts may wait in vain to be switched on.
+
+    While the cluster is disarmed somebody may work on it.
+    """
+    if status.state is not NodeState.OFFLINE or round_.state.disarm:
+        return False
+    if not restarts_cut_off(round_, name):
+        return False
+    return _fenced_lately(round_, status) < round_.timing.fence_limit
 
 
 def _may_have_been_cut_off(round_: Round, status: NodeStatus) -> bool:

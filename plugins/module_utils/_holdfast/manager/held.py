@@ -41,7 +41,11 @@ AWAY = (Mode.RESTART, Mode.DISARM)
 
 
 def look_at_disarm(round_: Round) -> None:
-    """Disarm the cluster step by step, or arm it again, as the configuration asks."""
+    """Disarm the cluster step by step, or arm it again, as the configuration asks.
+
+    Where it asks for the other mode by now the cluster was armed while no manager saw it: that
+    is made up for first.
+    """
     state, asked = round_.state, round_.seen.wanted.disarm
     if asked and not state.disarm:
         number = state.commands + 1
@@ -49,7 +53,7 @@ def look_at_disarm(round_: Round) -> None:
             state, commands=number, disarm=DISARMING, disarm_mode=asked, disarm_number=number
         )
         round_.say("disarming", f"the cluster is being disarmed; services: {asked}")
-    elif not asked and state.disarm:
+    elif state.disarm and asked != state.disarm_mode:
         round_.state = replace(state, disarm="", disarm_mode="", disarm_waits="")
         round_.say("armed", "the cluster is armed again")
         if state.disarm_mode == IGNORE:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from . import policy
 from .hold import in_force
 from .local_round import LocalRound
-from .report import Mode, Phase
+from .report import LocalState, Mode, Phase, Report
 from .state import ClusterState, NodeState, ServiceState
 from .wanted import Wanted
 
@@ -42,12 +42,15 @@ def look_at_phase(
 ) -> None:
     """Bring the LRM's mode and phase up to date; *waited* seconds ago it was told to end."""
     said = round_.report.mode
+    bound = _bound(round_, state)
     mode = _mode(said, round_.report.node, state, wanted, shutdown)
     if shutdown and mode is Mode.MAINTENANCE and wanted is not None:
-        # Proxmox VE's HA manager waits for ever, until systemd kills what still runs.
-        mode = mode if waited < wanted.policy.shutdown_timeout else Mode.SHUTDOWN
+        # Proxmox VE's HA manager waits for ever, until systemd kills what still runs.  What is
+        # left here by then, or as nobody moves it, is stopped; an empty node says that it goes.
+        late = waited >= wanted.policy.shutdown_timeout
+        if late or not (bound or _is_stuck(round_.report)):
+            mode = Mode.SHUTDOWN
     round_.set(mode=mode, powers_off=shutdown == POWEROFF)
-    bound = _bound(round_, state)
     now = round_.now
     since = round_.memory.idle_since
     if bound:
@@ -92,15 +95,23 @@ def may_end(round_: LocalRound, state: ClusterState | None, shutdown: str, waite
     return shutdown == RESTART or not round_.report.running()
 
 
+def _is_stuck(report: Report) -> bool:
+    """Return whether all that still runs here cannot be stopped."""
+    running = report.running()
+    return bool(running) and all(
+        report.services[one].state is LocalState.BLOCKED for one in running
+    )
+
+
 def _mode(
     last: Mode, node: str, state: ClusterState | None, wanted: Wanted | None, shutdown: str
 ) -> Mode:
     if wanted is None or state is None:
         return last
-    if node in in_force(wanted, state.ended).maintenance:
-        return Mode.MAINTENANCE
     if shutdown == RESTART:
         return Mode.RESTART
+    if node in in_force(wanted, state.ended).maintenance:
+        return Mode.MAINTENANCE
     if shutdown:
         chosen = wanted.policy.shutdown
         if chosen == policy.MIGRATE:
@@ -143,7 +154,8 @@ def _next_phase(
             return Phase.LOST
         if _disarms(round_, mode, bound) or (idle and not round_.busy):
             return Phase.WAIT
-        return Phase.MAINTENANCE if mode is Mode.MAINTENANCE else Phase.ACTIVE
+        emptied = phase is Phase.MAINTENANCE and mode is Mode.SHUTDOWN
+        return Phase.MAINTENANCE if emptied or mode is Mode.MAINTENANCE else Phase.ACTIVE
     if not round_.may_start or fenced:
         return phase
     if phase is Phase.LOST:

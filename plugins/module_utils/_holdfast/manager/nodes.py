@@ -7,15 +7,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from .death import (
-    SHUT_DOWN,
-    begin_failover,
-    declare_dead,
-    fence_may_arrive,
-    let_fences_pass,
-    slower_fence_may_have_come,
-)
+from .death import SHUT_DOWN, begin_failover, declare_dead
 from .fencing import order_fences, take_ends
+from .late_fences import cut_off, fence_may_arrive, is_switched_off, let_fences_pass
 from .report import Mode
 from .round import Round
 from .seen import NodeSeen
@@ -77,10 +71,10 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
     elif _lease_is_proof(round_, name, seen, judgement) and not _hands_off(round_, status):
         declare_dead(round_, name, judgement.reason)
         round_.set_node(name, replace(round_.node(name), expired=True))
-    elif judgement.verdict is Verdict.LEFT and _may_be_released(round_, name, seen, status):
+    elif judgement.verdict is Verdict.LEFT and _may_be_released(round_, name, status):
         declare_dead(round_, name, judgement.reason, power=SHUT_DOWN)
     elif status.state is not NodeState.FENCE:
-        _is_silent(round_, name, seen, status, judgement)
+        _is_silent(round_, name, status, judgement)
 
 
 def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgement) -> bool:
@@ -214,6 +208,7 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
             state=NodeState.ONLINE,
             reason="",
             boot=boot,
+            power="",
             attempt=0,
             retry_after=0.0,
             mode=mode,
@@ -264,21 +259,16 @@ def _hands_off(round_: Round, status: NodeStatus) -> bool:
     return bool(round_.state.disarm) and status.state is not NodeState.FENCE
 
 
-def _may_be_released(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> bool:
+def _may_be_released(round_: Round, name: str, status: NodeStatus) -> bool:
     """Return whether a node that left in order lets its services be recovered without a fence.
 
     One to which a fence was sent is proved dead by that: it may have come while it was rebooted.
     """
     if _hands_off(round_, status):
         return False
-    if fence_may_arrive(round_, status) and not _is_switched_off(seen):
+    if fence_may_arrive(round_, status) and not is_switched_off(round_, name):
         return False
     return bool(_at_stake(round_, name))
-
-
-def _is_switched_off(seen: NodeSeen) -> bool:
-    """Return whether a silent node is off, or soon is, as its operator wants it to be."""
-    return seen.report is not None and seen.report.powers_off
 
 
 def _at_stake(round_: Round, name: str) -> list[str]:
@@ -295,15 +285,10 @@ def _at_stake(round_: Round, name: str) -> list[str]:
     return [*here, *_looked_for_again(round_)]
 
 
-def _is_silent(
-    round_: Round, name: str, seen: NodeSeen, status: NodeStatus, judgement: Judgement
-) -> None:
+def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
     """A node without a fresh heartbeat: what is done depends on whether anything is at stake."""
     services = _at_stake(round_, name)
-    cut_off = fence_may_arrive(round_, status) or slower_fence_may_have_come(round_, name)
-    if _is_switched_off(seen):
-        cut_off = False
-    if not services and not cut_off:
+    if not services and not cut_off(round_, name):
         if status.state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
             reason = "silent with no services on it: nothing to recover, not fenced"
             frozen = round_.state.services_on(name)

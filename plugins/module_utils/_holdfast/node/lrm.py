@@ -241,8 +241,8 @@ class LocalDaemon:
 
     def _write(self, report: Report) -> bool:
         """Write the report if it changed, or was last written long ago; False if that failed."""
-        now = self._clock()
-        if report == self._written and now < self._write_again:
+        now, changed = self._clock(), report != self._written
+        if not changed and now < self._write_again:
             return True
         if not self._lease.owns_slot:
             return False
@@ -251,17 +251,16 @@ class LocalDaemon:
         except (StorageError, LeaseError) as error:
             log(f"report not written: {error}")
             return False
-<<<<<<< HEAD
-        self._written = report
+        self._written, self._write_again = report, now + WRITTEN_AGAIN
         # The manager reads the record when the block speaks of it.
         self._write_block(self._clock())
-=======
-        self._written, self._write_again = report, now + WRITTEN_AGAIN
->>>>>>> simulator
-        if self._state is not None and self._state.manager in self._configuration.members:
-            manager = self._configuration.members[self._state.manager]
-            self._network.hint([manager.at(CRM)])
+        if changed and self._state is not None:
+            self._hint_manager(self._state.manager)
         return True
+
+    def _hint_manager(self, manager: str) -> None:
+        if manager in self._configuration.members:
+            self._network.hint([self._configuration.members[manager].at(CRM)])
 
     def _forbidden(self) -> str:
         """Return why nothing may be started here at this moment; asked by the workers."""

@@ -20,7 +20,7 @@ from ..fence import prove
 from ..fence.conversation import TOOLS, FenceTools
 from ..fence.kinds import VERIFIED
 from ..fence.topology import FenceConfiguration, load_fence_configuration
-from ..manager.death import FENCE_ARRIVES
+from ..manager.late_fences import FENCE_ARRIVES
 from ..manager.seen import FenceReport, PowerReport
 from .configuration import NodeConfiguration
 

@@ -32,6 +32,7 @@ WELL_WITHIN = 240.0
 """Seconds within which all must be well again: a fence given up for a while is tried after 60 s."""
 
 SETTLES = 180.0
+STEP = 5.0
 BROKEN_EACH = 12
 """Of so many seeds one has a machine that lost its power for good."""
 
@@ -181,17 +182,22 @@ def _wait_until_well(fleet: Fleet) -> list[str]:
     until = timeline.now + WELL_WITHIN
     problems: list[str] = []
     while timeline.now < until:
-        machines = list(fleet.world.machines.values())
-        nobody = not any(one.on for one in machines)
-        for machine in machines:
-            if nobody or (_was_shut_down(fleet, machine) and not machine.device.stays_off):
-                # Its operator shut it down, or nobody is left to switch it on.
-                fleet.world.power_on(machine)
-        timeline.run_until(timeline.now + 5.0)
+        _go_on(fleet)
         problems = what_is_not_well(fleet)
         if not problems:
             return []
     return problems
+
+
+def _go_on(fleet: Fleet) -> None:
+    """Go on for a while, with the operators who switch on what nobody else does."""
+    machines = list(fleet.world.machines.values())
+    nobody = not any(one.on for one in machines)
+    for machine in machines:
+        if nobody or (_was_shut_down(fleet, machine) and not machine.device.stays_off):
+            # Its operator shut it down, or nobody is left to switch it on.
+            fleet.world.power_on(machine)
+    fleet.world.timeline.run_until(fleet.world.now + STEP)
 
 
 def _was_shut_down(fleet: Fleet, machine: Machine) -> bool:
@@ -201,9 +207,14 @@ def _was_shut_down(fleet: Fleet, machine: Machine) -> bool:
 
 
 def _look_for_unrest(fleet: Fleet) -> list[str]:
-    """When nothing happens nothing is written; and records keep within their bounds."""
+    """When nothing happens nothing is written; and records keep within their bounds.
+
+    A node that an error kept from going down goes down while it settles.
+    """
     timeline = fleet.world.timeline
-    timeline.run_until(timeline.now + SETTLES)
+    settled = timeline.now + SETTLES
+    while timeline.now < settled:
+        _go_on(fleet)
     before, fences = fleet.manager_writes, sum(fleet.devices.sent.values())
     timeline.run_until(timeline.now + QUIET)
     problems = what_is_not_well(fleet)

@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fences that may yet arrive, or did unseen: of other candidates, earlier managers, unknown end.
+
+Without this a node would stay off that such a fence cut off after its return, or in it.  How long
+ago one was sent is told by the wall clock of whoever is manager; what another clock says of it, or
+one that jumped, is not believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .report import Mode
+from .round import Round
+from .state import NodeState, NodeStatus
+
+FENCE_ARRIVES = 600.0
+"""Seconds after which a fence that was sent does nothing any more.
+
+Who carries it out asks no device for anything later than that: not after waiting for its
+turn at a busy one, and not on a later level.
+"""
+
+FENCES_KEPT = 10
+
+
+def fence_may_arrive(round_: Round, status: NodeStatus) -> bool:
+    """Return whether a fence with an unknown end may have switched the node off, or may yet.
+
+    One that was sent since the node is to be fenced may have come, however long ago that is.
+    """
+    return _is_present(status) or _is_recent(round_, status.fence_sent)
+
+
+def cut_off(round_: Round, name: str) -> bool:
+    """Return whether a silent node is fenced to be certain, as an earlier fence may have come.
+
+    One that restarts comes back by itself, or is switched on.
+    """
+    return _may_be_cut_off(round_, name) and round_.node(name).mode != Mode.RESTART.value
+
+
+def restarts_cut_off(round_: Round, name: str) -> bool:
+    """Return whether an earlier fence may have come to a node that said that it comes back."""
+    return _may_be_cut_off(round_, name) and round_.node(name).mode == Mode.RESTART.value
+
+
+def is_switched_off(round_: Round, name: str) -> bool:
+    """Return whether a silent node is off, or soon is, as its operator wants it to be."""
+    seen = round_.seen.nodes.get(name)
+    return seen is not None and seen.report is not None and seen.report.powers_off
+
+
+def with_fence(status: NodeStatus, sent: float, wall: float) -> NodeStatus:
+    """Return a node's status with one more fence that ended by now, counted once."""
+    fenced = tuple(sorted({*status.fenced, sent}))[-FENCES_KEPT:]
+    return replace(status, fenced=fenced, slower_fence=wall)
+
+
+def fences_count_from(status: NodeStatus, wall: float) -> NodeStatus:
+    """Return a node's status with the fences that may yet arrive as if they had been sent now.
+
+    So they count where nobody can say how long ago it was, as another clock told it.
+    """
+    return _with_times(status, [wall if at else 0.0 for at in _times(status)])
+
+
+def let_fences_pass(round_: Round) -> None:
+    """Forget the fences that can arrive no more; by a clock that jumped they count from now."""
+    for name, status in round_.state.nodes.items():
+        before = _times(status)
+        if not any(before):
+            continue
+        times = [_passing(round_, at) for at in before]
+        if _is_present(status):
+            times[0] = times[0] or before[0]
+        if times != before:
+            round_.set_node(name, _with_times(status, times))
+
+
+def _is_present(status: NodeStatus) -> bool:
+    """Return whether the fence of unknown end was sent since the node is to be fenced."""
+    sent = status.fence_sent
+    return status.state is NodeState.FENCE and bool(sent) and sent >= status.since
+
+
+def _is_recent(round_: Round, sent: float) -> bool:
+    return sent > 0 and round_.seen.wall - sent < FENCE_ARRIVES
+
+
+def _may_be_cut_off(round_: Round, name: str) -> bool:
+    if is_switched_off(round_, name):
+        return False
+    fence = fence_may_arrive(round_, round_.node(name))
+    return fence or _slower_fence_may_have_come(round_, name)
+
+
+def _slower_fence_may_have_come(round_: Round, name: str) -> bool:
+    """Return whether a node that came back from a fence may be off again by one more.
+
+    Each candidate that found the manager silent sent its own; only one of them was proved.  A
+    node that is shut down or worked on is off, or soon is, by the will of its operator.
+    """
+    status = round_.node(name)
+    if status.mode == Mode.SHUTDOWN.value or name in round_.seen.wanted.maintenance:
+        return False
+    return _is_recent(round_, status.slower_fence)
+
+
+def _times(status: NodeStatus) -> list[float]:
+    """Return when the fences were sent that may yet arrive, 0 for each that may not."""
+    return [status.fence_sent, status.inherited_fence, status.slower_fence]
+
+
+def _with_times(status: NodeStatus, times: list[float]) -> NodeStatus:
+    """Return a node's status with other ``_times``; one that was counted is counted once."""
+    moved = {was: now for was, now in zip(_times(status)[:2], times) if now}
+    return replace(
+        status,
+        fenced=tuple(sorted({moved.get(at, at) for at in status.fenced})),
+        fence_sent=times[0],
+        inherited_fence=times[1],
+        slower_fence=times[2],
+    )
+
+
+def _passing(round_: Round, sent: float) -> float:
+    """Return when a fence counts as sent from now on, 0 if it does nothing any more."""
+    age = round_.seen.wall - sent
+    if not sent or 0.0 <= age < FENCE_ARRIVES:
+        return sent
+    if not round_.seen.wall_even:
+        return round_.seen.wall
+    return 0.0 if age > 0.0 else sent
