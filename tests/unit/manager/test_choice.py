@@ -188,6 +188,11 @@ def test_when_no_node_fits_the_reason_names_them_all() -> None:
             "n2",
         ),
         ({"web": started("n1", no_failback=("n3",))}, {"node_rules": where({"n3": 1})}, None),
+        (
+            {"web": started("n1", no_failback=("n2",)), "db": started("n2")},
+            {"service_rules": pair("together")},
+            None,
+        ),
     ],
 )
 def test_a_running_service_moves_only_for_a_reason(services, changes, goes_to) -> None:

@@ -182,8 +182,11 @@ def _why_leave(
     if current in apart:
         return f"kept apart from {apart[current]!r}"
     together = _partners_nodes(service_id, state, seen)
-    if together and current != next(iter(together)):
-        return f"kept together with {next(iter(together.values()))!r}"
+    if together:
+        node, partner = next(iter(together.items()))
+        # Where it failed before it is not tried again and again: each time it is stopped for that.
+        if node not in (current, *state.services[service_id].no_failback):
+            return f"kept together with {partner!r}"
     return ""
 
 
