@@ -17,6 +17,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.deat
     FENCE_ARRIVES,
     SHUT_DOWN,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.nodes import (
+    REBOOT_TAKES,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalService,
     LocalState,
@@ -498,13 +501,26 @@ def test_an_idle_node_that_is_switched_off_is_left_off_although_a_fence_may_arri
     back = NodeStatus(
         NodeState.ONLINE, boot="n1-boot2", fenced=(990.0,), fence_sent=990.0, slower_fence=990.0
     )
-    report = Report("n1", boot="n1-boot2", mode=mode, powers_off=True)
+    report = Report("n1", boot="n1-boot2", mode=mode, goes_down="poweroff")
     look = seen(wanted(), {"n1": replace(SILENT, report=report)})
     assert n1(step(state({}, {"n1": back}), look)).state is NodeState.OFFLINE
 
 
+@pytest.mark.parametrize(
+    ("silent_for", "expected"), [(5.0, NodeState.OFFLINE), (REBOOT_TAKES, NodeState.FENCE)]
+)
+@pytest.mark.parametrize("mode", [Mode.MAINTENANCE, Mode.RESTART])
+def test_an_idle_node_that_is_rebooted_is_not_fenced_before_it_could_be_back(
+    mode, silent_for, expected
+) -> None:
+    back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", fenced=(990.0,), slower_fence=990.0)
+    report = Report("n1", boot="n1-boot2", mode=mode, goes_down="reboot")
+    look = replace(SILENT, heartbeat_age=silent_for, report=report)
+    assert n1(step(state({}, {"n1": back}), seen(wanted(), {"n1": look}))).state is expected
+
+
 def test_a_node_that_is_switched_off_in_order_is_left_off_although_a_fence_may_arrive() -> None:
-    left = replace(LEFT, report=replace(LEFT.report, powers_off=True))
+    left = replace(LEFT, report=replace(LEFT.report, goes_down="poweroff"))
     taken = run(NodeStatus(NodeState.ONLINE, boot="n1-boot1", fence_sent=990.0), left)
     assert (n1(taken).state, n1(taken).power) == (NodeState.OFF, SHUT_DOWN)
     assert not taken.fences

@@ -46,7 +46,7 @@ def look_at_phase(
     if shutdown and mode is Mode.MAINTENANCE and wanted is not None:
         # Proxmox VE's HA manager waits for ever, until systemd kills what still runs.
         mode = mode if waited < wanted.policy.shutdown_timeout else Mode.SHUTDOWN
-    round_.set(mode=mode, powers_off=shutdown == POWEROFF)
+    round_.set(mode=mode, goes_down=shutdown if shutdown in (REBOOT, POWEROFF) else "")
     bound = _bound(round_, state)
     now = round_.now
     since = round_.memory.idle_since

@@ -16,6 +16,7 @@ from .death import (
     slower_fence_may_have_come,
 )
 from .fencing import order_fences, take_ends
+from .local_phase import POWEROFF, REBOOT
 from .report import Mode
 from .round import Round
 from .seen import NodeSeen
@@ -25,6 +26,9 @@ from .verdict import Judgement, Verdict, judge
 GONE_KEPT = 3600.0
 """Seconds for which a node that was taken out of the configuration is remembered (as in Proxmox
 VE's HA manager)."""
+
+REBOOT_TAKES = 180.0
+"""Seconds that a node which is rebooted has to be back before an earlier fence is suspected."""
 
 _SECONDS = re.compile(r"\d+(\.\d+)? s\b")
 
@@ -278,7 +282,14 @@ def _may_be_released(round_: Round, name: str, seen: NodeSeen, status: NodeStatu
 
 def _is_switched_off(seen: NodeSeen) -> bool:
     """Return whether a silent node is off, or soon is, as its operator wants it to be."""
-    return seen.report is not None and seen.report.powers_off
+    return seen.report is not None and seen.report.goes_down == POWEROFF
+
+
+def _is_rebooted(seen: NodeSeen) -> bool:
+    """Return whether a silent node is being started anew, as its operator wants it to be."""
+    if seen.report is None or seen.report.goes_down != REBOOT:
+        return False
+    return seen.heartbeat_age < REBOOT_TAKES
 
 
 def _at_stake(round_: Round, name: str) -> list[str]:
@@ -301,7 +312,7 @@ def _is_silent(
     """A node without a fresh heartbeat: what is done depends on whether anything is at stake."""
     services = _at_stake(round_, name)
     cut_off = fence_may_arrive(round_, status) or slower_fence_may_have_come(round_, name)
-    if _is_switched_off(seen):
+    if _is_switched_off(seen) or _is_rebooted(seen):
         cut_off = False
     if not services and not cut_off:
         if status.state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
