@@ -17,6 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.deat
     FENCE_ARRIVES,
     SHUT_DOWN,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.intent import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.nodes import (
     REBOOT_TAKES,
 )
@@ -517,6 +518,31 @@ def test_an_idle_node_that_is_rebooted_is_not_fenced_before_it_could_be_back(
     report = Report("n1", boot="n1-boot2", mode=mode, goes_down="reboot")
     look = replace(SILENT, heartbeat_age=silent_for, report=report)
     assert n1(step(state({}, {"n1": back}), seen(wanted(), {"n1": look}))).state is expected
+
+
+@pytest.mark.parametrize(
+    ("report", "at_stake", "under_way", "expected"),
+    [
+        (Report("n1", boot="n1-boot1", goes_down="poweroff"), False, False, NodeState.OFFLINE),
+        (Report("n1", boot="n1-boot1", goes_down="reboot"), False, False, NodeState.OFFLINE),
+        (Report("n1", boot="n1-boot1"), False, False, NodeState.FENCE),
+        (Report("n1", boot="n1-boot1", goes_down="reboot"), True, False, NodeState.FENCE),
+        (Report("n1", boot="n1-boot1", goes_down="reboot"), False, True, NodeState.FENCE),
+    ],
+)
+def test_an_idle_manager_that_goes_down_is_not_fenced_as_a_candidate_meant_to_long_before(
+    report, at_stake, under_way, expected
+) -> None:
+    services = {"web": started("n1")} if at_stake else {}
+    intent = Intent("n1", "silent", 300.0, 303.0, 7)
+    taken = take_over(replace(state(services), manager="n1"), 8, "n3", 1000.0, intent)
+    fencing = frozenset({"n1"}) if under_way else frozenset()
+    declared = WANTED if at_stake else wanted()
+    look = seen(declared, {"n1": replace(SILENT, report=report)}, fencing=fencing)
+    after = step(taken, look)
+    assert n1(after).state is expected
+    assert bool(after.fences) == (expected is NodeState.FENCE and not under_way)
+    assert (after.state.open_failover("n1") is None) == (expected is NodeState.OFFLINE)
 
 
 def test_a_node_that_is_switched_off_in_order_is_left_off_although_a_fence_may_arrive() -> None:
