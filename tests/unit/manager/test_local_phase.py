@@ -81,17 +81,18 @@ def test_a_declared_maintenance_goes_before_the_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shutdown", "expected"), [("poweroff", True), ("reboot", False), ("restart", False)]
+    ("shutdown", "expected"),
+    [("poweroff", "poweroff"), ("reboot", "reboot"), ("restart", ""), ("", "")],
 )
 @pytest.mark.parametrize("policy", ["conditional", "freeze", "failover", "migrate"])
-def test_an_lrm_says_that_its_node_is_switched_off_until_the_next_start(
+def test_an_lrm_says_that_its_node_goes_down_until_the_next_start(
     policy, shutdown, expected
 ) -> None:
     told = wanted(WEB, policy=Policy(shutdown=policy))
     taken = turn(lrm(), look(state({"web": started("n1")}), told, shutdown=shutdown))
-    assert taken.report.powers_off is expected
+    assert taken.report.goes_down == expected
     again, _memory = local.resume(taken.report, "n1", "n1-boot2")
-    assert not again.powers_off
+    assert not again.goes_down
 
 
 def test_the_mode_is_published_before_the_services_are_stopped() -> None:

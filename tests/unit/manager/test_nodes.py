@@ -16,6 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.clus
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
     SHUT_DOWN,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.intent import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.late_fences import (
     FENCE_ARRIVES,
 )
@@ -501,13 +502,46 @@ def test_an_idle_node_that_is_switched_off_is_left_off_although_a_fence_may_arri
     back = NodeStatus(
         NodeState.ONLINE, boot="n1-boot2", fenced=(990.0,), fence_sent=990.0, slower_fence=990.0
     )
-    report = Report("n1", boot="n1-boot2", mode=mode, powers_off=True)
+    report = Report("n1", boot="n1-boot2", mode=mode, goes_down="poweroff")
     look = seen(wanted(), {"n1": replace(SILENT, report=report)})
     assert n1(step(state({}, {"n1": back}), look)).state is NodeState.OFFLINE
 
 
+@pytest.mark.parametrize("mode", [Mode.MAINTENANCE, Mode.RESTART, Mode.SHUTDOWN])
+def test_an_idle_node_that_is_rebooted_soon_after_a_fence_is_switched_on_not_fenced(mode) -> None:
+    back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", slower_fence=990.0, mode=mode.value)
+    report = Report("n1", boot="n1-boot2", mode=mode, goes_down="reboot")
+    taken = step(state({}, {"n1": back}), seen(wanted(), {"n1": replace(SILENT, report=report)}))
+    assert (n1(taken).state, taken.powers) == (NodeState.OFFLINE, ("n1",))
+
+
+@pytest.mark.parametrize(
+    ("report", "at_stake", "under_way", "expected"),
+    [
+        (Report("n1", boot="n1-boot1", goes_down="poweroff"), False, False, NodeState.OFFLINE),
+        (Report("n1", boot="n1-boot1", goes_down="reboot"), False, False, NodeState.OFFLINE),
+        (Report("n1", boot="n1-boot1"), False, False, NodeState.FENCE),
+        (Report("n1", boot="n1-boot1", goes_down="reboot"), True, False, NodeState.FENCE),
+        (Report("n1", boot="n1-boot1", goes_down="reboot"), False, True, NodeState.FENCE),
+    ],
+)
+def test_an_idle_manager_that_goes_down_is_not_fenced_as_a_candidate_meant_to_long_before(
+    report, at_stake, under_way, expected
+) -> None:
+    services = {"web": started("n1")} if at_stake else {}
+    intent = Intent("n1", "silent", 300.0, 303.0, 7)
+    taken = take_over(replace(state(services), manager="n1"), 8, "n3", 1000.0, intent)
+    fencing = frozenset({"n1"}) if under_way else frozenset()
+    declared = WANTED if at_stake else wanted()
+    look = seen(declared, {"n1": replace(SILENT, report=report)}, fencing=fencing)
+    after = step(taken, look)
+    assert n1(after).state is expected
+    assert bool(after.fences) == (expected is NodeState.FENCE and not under_way)
+    assert (after.state.open_failover("n1") is None) == (expected is NodeState.OFFLINE)
+
+
 def test_a_node_that_is_switched_off_in_order_is_left_off_although_a_fence_may_arrive() -> None:
-    left = replace(LEFT, report=replace(LEFT.report, powers_off=True))
+    left = replace(LEFT, report=replace(LEFT.report, goes_down="poweroff"))
     taken = run(NodeStatus(NodeState.ONLINE, boot="n1-boot1", fence_sent=990.0), left)
     assert (n1(taken).state, n1(taken).power) == (NodeState.OFF, SHUT_DOWN)
     assert not taken.fences
@@ -525,12 +559,14 @@ def test_a_node_dead_by_its_lease_long_after_a_fence_of_unknown_end_is_switched_
 
 
 @pytest.mark.parametrize("earlier", [{"slower_fence": 990.0}, {"fence_sent": 990.0}])
-@pytest.mark.parametrize(("powers_off", "powers"), [(False, ("n1",)), (True, ())])
+@pytest.mark.parametrize(
+    ("goes_down", "powers"), [("", ("n1",)), ("reboot", ("n1",)), ("poweroff", ())]
+)
 def test_a_node_that_restarts_soon_after_a_fence_is_not_fenced_but_switched_on(
-    earlier, powers_off, powers
+    earlier, goes_down, powers
 ) -> None:
     back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", mode=Mode.RESTART.value, **earlier)
-    last = report("n1", mode=Mode.RESTART, powers_off=powers_off)
+    last = report("n1", mode=Mode.RESTART, goes_down=goes_down)
     look = seen(wanted(), {"n1": replace(SILENT, report=last)})
     taken = step(state({}, {"n1": back}), look)
     assert n1(taken).state is NodeState.OFFLINE

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .local_phase import POWEROFF, REBOOT
 from .report import Mode
 from .round import Round
 from .state import NodeState, NodeStatus
@@ -38,18 +39,22 @@ def cut_off(round_: Round, name: str) -> bool:
 
     One that restarts comes back by itself, or is switched on.
     """
-    return _may_be_cut_off(round_, name) and round_.node(name).mode != Mode.RESTART.value
+    return _may_be_cut_off(round_, name) and not restarts(round_, name)
 
 
 def restarts_cut_off(round_: Round, name: str) -> bool:
     """Return whether an earlier fence may have come to a node that said that it comes back."""
-    return _may_be_cut_off(round_, name) and round_.node(name).mode == Mode.RESTART.value
+    return _may_be_cut_off(round_, name) and restarts(round_, name)
+
+
+def restarts(round_: Round, name: str) -> bool:
+    """Return whether a silent node, or its LRM, comes back by itself, as its operator wants it."""
+    return _goes_down(round_, name) == REBOOT or round_.node(name).mode == Mode.RESTART.value
 
 
 def is_switched_off(round_: Round, name: str) -> bool:
     """Return whether a silent node is off, or soon is, as its operator wants it to be."""
-    seen = round_.seen.nodes.get(name)
-    return seen is not None and seen.report is not None and seen.report.powers_off
+    return _goes_down(round_, name) == POWEROFF
 
 
 def with_fence(status: NodeStatus, sent: float, wall: float) -> NodeStatus:
@@ -89,6 +94,11 @@ def _is_recent(round_: Round, sent: float) -> bool:
     return sent > 0 and round_.seen.wall - sent < FENCE_ARRIVES
 
 
+def _goes_down(round_: Round, name: str) -> str:
+    seen = round_.seen.nodes.get(name)
+    return seen.report.goes_down if seen is not None and seen.report is not None else ""
+
+
 def _may_be_cut_off(round_: Round, name: str) -> bool:
     if is_switched_off(round_, name):
         return False
@@ -103,7 +113,8 @@ def _slower_fence_may_have_come(round_: Round, name: str) -> bool:
     node that is shut down or worked on is off, or soon is, by the will of its operator.
     """
     status = round_.node(name)
-    if status.mode == Mode.SHUTDOWN.value or name in round_.seen.wanted.maintenance:
+    leaves = status.mode == Mode.SHUTDOWN.value and not restarts(round_, name)
+    if leaves or name in round_.seen.wanted.maintenance:
         return False
     return _is_recent(round_, status.slower_fence)
 

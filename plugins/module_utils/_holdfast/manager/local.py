@@ -108,7 +108,7 @@ def resume(last: Report | None, node: str, boot: str) -> tuple[Report, Memory]:
         node=node,
         boot=boot,
         lease_lost=False,
-        powers_off=False,
+        goes_down="",
         found={},
         left=last.left if last is not None and last.boot == boot else (),
         phase=Phase.WAIT,

@@ -50,7 +50,7 @@ def look_at_phase(
         late = waited >= wanted.policy.shutdown_timeout
         if late or not (bound or _is_stuck(round_.report)):
             mode = Mode.SHUTDOWN
-    round_.set(mode=mode, powers_off=shutdown == POWEROFF)
+    round_.set(mode=mode, goes_down=shutdown if shutdown in (REBOOT, POWEROFF) else "")
     now = round_.now
     since = round_.memory.idle_since
     if bound:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from .death import SHUT_DOWN, begin_failover, declare_dead
 from .fencing import order_fences, take_ends
-from .late_fences import cut_off, fence_may_arrive, is_switched_off, let_fences_pass
+from .late_fences import cut_off, fence_may_arrive, is_switched_off, let_fences_pass, restarts
 from .report import Mode
 from .round import Round
 from .seen import NodeSeen
@@ -75,6 +75,8 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         declare_dead(round_, name, judgement.reason, power=SHUT_DOWN)
     elif status.state is not NodeState.FENCE:
         _is_silent(round_, name, status, judgement)
+    elif _needs_no_fence(round_, name):
+        _went_down(round_, name, status)
 
 
 def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgement) -> bool:
@@ -196,11 +198,7 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
         return
     if mode != status.mode:
         round_.say("mode", f"its LRM does: {mode or Mode.ACTIVE.value}", node=name)
-    failover = round_.state.open_failover(name)
-    if failover is not None and not failover.confirmed:
-        round_.state = round_.state.with_failover(
-            replace(failover, finished=round_.seen.wall, proof="none: its heartbeat came back")
-        )
+    _close_failover(round_, name, "its heartbeat came back")
     round_.set_node(
         name,
         replace(
@@ -215,6 +213,14 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
             demanded=False,
         ),
     )
+
+
+def _close_failover(round_: Round, name: str, why: str) -> None:
+    """End the timeline of a node that was not proved dead, and need not be any more."""
+    failover = round_.state.open_failover(name)
+    if failover is not None and not failover.confirmed:
+        ended = replace(failover, finished=round_.seen.wall, proof=f"none: {why}")
+        round_.state = round_.state.with_failover(ended)
 
 
 def _was_started_anew(status: NodeStatus, boot: str) -> bool:
@@ -269,6 +275,24 @@ def _may_be_released(round_: Round, name: str, status: NodeStatus) -> bool:
     if fence_may_arrive(round_, status) and not is_switched_off(round_, name):
         return False
     return bool(_at_stake(round_, name))
+
+
+def _needs_no_fence(round_: Round, name: str) -> bool:
+    """Return whether a node that is to be fenced went down by its operator's will, and idle.
+
+    A candidate may have meant to fence it long ago, while it was the manager and did not die.
+    """
+    if name in round_.seen.fencing or _at_stake(round_, name):
+        return False
+    return is_switched_off(round_, name) or restarts(round_, name)
+
+
+def _went_down(round_: Round, name: str, status: NodeStatus) -> None:
+    reason = "it went down as its operator wanted, with nothing to recover: not fenced"
+    _close_failover(round_, name, reason)
+    offline = replace(status, state=NodeState.OFFLINE, reason=reason, attempt=0, retry_after=0.0)
+    round_.set_node(name, offline)
+    round_.say("fence_cancelled", reason, node=name)
 
 
 def _at_stake(round_: Round, name: str) -> list[str]:

@@ -119,8 +119,8 @@ class Report:
     to its service; *found* answers the manager's probes, each under its ``probe``, with
     whether the service runs here; *left* are the services that ran here when they were left
     to their operator, and still bind this start of the node to its watchdog.  *room* is
-    what the node has of CPUs and MiB of memory, if it is known.  *powers_off* says that the
-    node is being switched off by its operator, whatever becomes of its services.
+    what the node has of CPUs and MiB of memory, if it is known.  *goes_down* is ``reboot``
+    or ``poweroff`` while the node goes down by the will of its operator, else empty.
     """
 
     node: str = ""
@@ -137,7 +137,7 @@ class Report:
     found: Mapping[str, bool] = field(default_factory=dict)
     left: tuple[str, ...] = ()
     room: tuple[float, float] | None = None
-    powers_off: bool = False
+    goes_down: str = ""
 
     def with_service(self, service_id: str, service: LocalService) -> Report:
         """Return this report with one service changed."""
@@ -220,7 +220,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "found": dict(report.found),
         "left": list(report.left),
         "room": list(report.room) if report.room is not None else None,
-        "powers_off": report.powers_off,
+        "goes_down": report.goes_down,
     }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..manager.local_phase import POWEROFF
 from ..manager.service import STARTED, Service
 from ..manager.state import (
     EVENTS_KEPT,
@@ -203,7 +204,8 @@ def _go_on(fleet: Fleet) -> None:
 def _was_shut_down(fleet: Fleet, machine: Machine) -> bool:
     """Return whether a machine is off as its operator wanted it, by itself or by a late fence."""
     report = fleet.world.storage.report(machine.name)
-    return (machine.cut and machine.left) or (report is not None and report.powers_off)
+    told = report is not None and report.goes_down == POWEROFF
+    return told or (machine.cut and machine.left)
 
 
 def _look_for_unrest(fleet: Fleet) -> list[str]:
