@@ -109,6 +109,18 @@ def test_an_lrm_whose_service_cannot_be_stopped_does_not_end() -> None:
 
 
 @pytest.mark.parametrize("waited", [1.0, 60.0])
+def test_what_is_frozen_already_is_stopped_before_a_reboot_goes_on(waited) -> None:
+    frozen = state({"web": started("n1", state=ServiceState.FREEZE, before="started")})
+    seen = look(frozen, shutdown="reboot", shutdown_for=waited)
+    first = turn(lrm(), seen)
+    assert not first.ends
+    second = turn(first.report, seen, first.memory)
+    assert [job.kind for job in second.jobs] == [JobKind.STOP]
+    stopped = {"web": replace(RUNS, state=LocalState.STOPPED)}
+    assert turn(replace(second.report, services=stopped), seen).ends
+
+
+@pytest.mark.parametrize("waited", [1.0, 60.0])
 def test_a_reboot_goes_on_once_what_cannot_be_stopped_is_in_error(waited) -> None:
     in_error = state({"web": started("n1", state=ServiceState.ERROR)})
     report = replace(

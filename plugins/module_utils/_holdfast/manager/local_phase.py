@@ -80,7 +80,8 @@ def stops_all(mode: Mode, shutdown: str) -> bool:
 def may_end(round_: LocalRound, state: ClusterState | None, shutdown: str, waited: float) -> bool:
     """Return whether the LRM may end now, with nothing left that anybody has to wait for.
 
-    Services are frozen by a manager that is there and not held by global maintenance.
+    Services are frozen by a manager that is there and not held by global maintenance.  Frozen
+    ones are stopped like all others before their node goes down.
     """
     if not shutdown or round_.busy:
         return False
@@ -89,18 +90,21 @@ def may_end(round_: LocalRound, state: ClusterState | None, shutdown: str, waite
     if round_.report.mode is Mode.SHUTDOWN:
         return not round_.report.running()
     if not _bound(round_, state):
-        return True
+        return shutdown == RESTART or not _to_be_stopped(round_.report)
     if waited < FREEZE_WAIT or round_.report.mode is Mode.MAINTENANCE:
         return False
     return shutdown == RESTART or not round_.report.running()
 
 
+def _to_be_stopped(report: Report) -> list[str]:
+    """Return what runs here, but for what cannot be stopped."""
+    services = report.services
+    return [one for one in report.running() if services[one].state is not LocalState.BLOCKED]
+
+
 def _is_stuck(report: Report) -> bool:
     """Return whether all that still runs here cannot be stopped."""
-    running = report.running()
-    return bool(running) and all(
-        report.services[one].state is LocalState.BLOCKED for one in running
-    )
+    return bool(report.running()) and not _to_be_stopped(report)
 
 
 def _mode(
