@@ -21,10 +21,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs
     JobKind,
     Sight,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_phase import (
-    RESTART,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    RESTART,
     Mode,
     Outcome,
     Phase,

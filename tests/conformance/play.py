@@ -13,15 +13,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_phase import (
-    POWEROFF,
-    REBOOT,
-    RESTART,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Mode
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    POWEROFF,
+    REBOOT,
+    RESTART,
+    Mode,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
     MOVE,
     STOP,

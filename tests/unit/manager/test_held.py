@@ -90,6 +90,14 @@ def test_a_frozen_command_is_ended_and_not_taken_for_a_service_that_is_gone(comm
     assert (web(back).state.value, web(back).uid) == (command, "7.1")
 
 
+def test_what_came_to_a_node_while_it_ran_is_taken_up_there_before_it_is_frozen() -> None:
+    coming = started("n1", state=ServiceState.REQUEST_START, from_node="n2")
+    look = seen(wanted(WEB), in_mode(Mode.RESTART))
+    assert web(step(state({"web": coming}), look)).state is ServiceState.REQUEST_START
+    new = replace(coming, from_node="")
+    assert web(step(state({"web": new}), look)).state is ServiceState.FREEZE
+
+
 def test_a_service_frozen_for_a_reboot_is_let_go_once_its_node_is_to_be_off_for_good() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     look = in_mode(Mode.SHUTDOWN, local=LocalState.STOPPED)

@@ -124,6 +124,41 @@ def test_an_lrm_whose_service_cannot_be_stopped_does_not_end() -> None:
 
 
 @pytest.mark.parametrize("waited", [1.0, 60.0])
+def test_what_is_frozen_already_is_stopped_before_a_reboot_goes_on(waited) -> None:
+    frozen = state({"web": started("n1", state=ServiceState.FREEZE, before="started")})
+    seen = look(frozen, shutdown="reboot", shutdown_for=waited)
+    first = turn(lrm(), seen)
+    assert not first.ends
+    second = turn(first.report, seen, first.memory)
+    assert [job.kind for job in second.jobs] == [JobKind.STOP]
+    stopped = {"web": replace(RUNS, state=LocalState.STOPPED)}
+    assert turn(replace(second.report, services=stopped), seen).ends
+
+
+@pytest.mark.parametrize(
+    ("shutdown", "coming", "waited", "ends"),
+    [
+        ("poweroff", {"state": ServiceState.MIGRATE}, 9.0, False),
+        ("poweroff", {"state": ServiceState.MIGRATE}, 60.0, True),
+        ("reboot", {"state": ServiceState.MIGRATE}, 59.0, False),
+        ("reboot", {"state": ServiceState.FENCE, "before": "migrate"}, 9.0, False),
+        ("reboot", {"state": ServiceState.RECOVERY}, 9.0, False),
+        ("reboot", {"state": ServiceState.RELOCATE}, 11.0, True),
+        ("restart", {"state": ServiceState.MIGRATE}, 11.0, True),
+    ],
+)
+def test_a_node_waits_for_what_comes_while_it_runs_before_it_goes_down(
+    shutdown, coming, waited, ends
+) -> None:
+    asked = wanted(WEB, policy=Policy(shutdown_timeout=60.0))
+    moving = state({"web": started("n2", target="n1", **coming)})
+    mode = Mode.SHUTDOWN if shutdown == "poweroff" else Mode.RESTART
+    empty = Report("n1", "n1-boot1", phase=Phase.ACTIVE, mode=mode)
+    seen = look(moving, asked, shutdown=shutdown, shutdown_for=waited)
+    assert turn(empty, seen).ends is ends
+
+
+@pytest.mark.parametrize("waited", [1.0, 60.0])
 def test_a_reboot_goes_on_once_what_cannot_be_stopped_is_in_error(waited) -> None:
     in_error = state({"web": started("n1", state=ServiceState.ERROR)})
     report = replace(

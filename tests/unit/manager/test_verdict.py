@@ -111,6 +111,15 @@ def test_only_who_stopped_all_and_gave_its_lease_back_has_left(
 
 
 @pytest.mark.parametrize(
+    ("mode", "local", "left"),
+    [(Mode.RESTART, GONE, True), (Mode.RESTART, RUNS, False), (Mode.MAINTENANCE, GONE, False)],
+)
+def test_who_is_switched_off_with_its_services_frozen_has_left_as_well(mode, local, left) -> None:
+    said = Report("n1", "boot", mode=mode, goes_down="poweroff", services={"web": local})
+    assert (verdict(NodeSeen(3.0, NO, LeaseSight.FREE, said)) is Verdict.LEFT) == left
+
+
+@pytest.mark.parametrize(
     ("age", "expected"), [(3.0, Verdict.WAIT), (32.9, Verdict.WAIT), (33.0, Verdict.FENCE)]
 )
 def test_who_stopped_all_has_a_while_to_give_its_lease_back(age, expected) -> None:

@@ -109,8 +109,11 @@ def _becomes_fenced(round_: Round, status: ServiceStatus) -> bool:
 
 
 def _becomes_frozen(round_: Round, status: ServiceStatus) -> bool:
-    """Return whether the LRM of the service's node asks to be left alone for a moment."""
-    if status.state not in FROZEN_FROM or not online(round_, status.node):
+    """Return whether the LRM of the service's node asks to be left alone for a moment.
+
+    What came there while it ran is taken up first: its LRM knows nothing of it yet.
+    """
+    if status.state not in FROZEN_FROM or not online(round_, status.node) or status.from_node:
         return False
     report = round_.seen.nodes[status.node].report
     if report is None or report.mode is not Mode.RESTART:

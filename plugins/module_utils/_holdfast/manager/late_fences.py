@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .local_phase import POWEROFF, REBOOT
-from .report import Mode
+from .report import POWEROFF, REBOOT, Mode
 from .round import Round
 from .state import NodeState, NodeStatus
 

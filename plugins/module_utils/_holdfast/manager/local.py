@@ -145,7 +145,7 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
             _stop_everything(round_, "its node shuts down")
         elif round_.report.mode is not Mode.DISARM:
             _monitor(round_)
-    ends = local_phase.may_end(round_, state, seen.shutdown, seen.shutdown_for)
+    ends = local_phase.may_end(round_, state, seen.wanted, seen.shutdown, seen.shutdown_for)
     return LocalStep(round_.report, round_.memory, tuple(round_.jobs), ends)
 
 

@@ -15,14 +15,9 @@ from dataclasses import replace
 from . import policy
 from .hold import in_force
 from .local_round import LocalRound
-from .report import LocalState, Mode, Phase, Report
+from .report import POWEROFF, REBOOT, RESTART, LocalState, Mode, Phase, Report
 from .state import ClusterState, NodeState, ServiceState
 from .wanted import Wanted
-
-RESTART = "restart"
-REBOOT = "reboot"
-POWEROFF = "poweroff"
-"""What ends an LRM: it alone is to be started anew, or its node is to be."""
 
 FREEZE_WAIT = 10.0
 """Seconds for the manager to freeze the services of an LRM that is to end; then it ends anyway."""
@@ -77,30 +72,54 @@ def stops_all(mode: Mode, shutdown: str) -> bool:
     return shutdown in (REBOOT, POWEROFF) and mode in (Mode.RESTART, Mode.SHUTDOWN)
 
 
-def may_end(round_: LocalRound, state: ClusterState | None, shutdown: str, waited: float) -> bool:
+def may_end(
+    round_: LocalRound,
+    state: ClusterState | None,
+    wanted: Wanted | None,
+    shutdown: str,
+    waited: float,
+) -> bool:
     """Return whether the LRM may end now, with nothing left that anybody has to wait for.
 
-    Services are frozen by a manager that is there and not held by global maintenance.
+    Services are frozen by a manager that is there and not held by global maintenance.  Frozen
+    ones are stopped like all others before their node goes down, and so is what comes while it
+    runs: that is waited for as long as the emptying of a node is.
     """
     if not shutdown or round_.busy:
         return False
     if round_.report.phase is Phase.LOST:
         return False
+    late = wanted is None or waited >= wanted.policy.shutdown_timeout
+    if shutdown != RESTART and not late and _comes_running(state, round_.report.node):
+        return False
     if round_.report.mode is Mode.SHUTDOWN:
         return not round_.report.running()
     if not _bound(round_, state):
-        return True
+        return shutdown == RESTART or not _to_be_stopped(round_.report)
     if waited < FREEZE_WAIT or round_.report.mode is Mode.MAINTENANCE:
         return False
     return shutdown == RESTART or not round_.report.running()
 
 
+def _comes_running(state: ClusterState | None, node: str) -> bool:
+    """Return whether a service is on its way to the node while it runs, or may have come."""
+    if state is None:
+        return False
+    coming = (ServiceState.MIGRATE, ServiceState.RECOVERY)
+    return any(
+        status.target == node and status.underlying in coming for status in state.services.values()
+    )
+
+
+def _to_be_stopped(report: Report) -> list[str]:
+    """Return what runs here, but for what cannot be stopped."""
+    services = report.services
+    return [one for one in report.running() if services[one].state is not LocalState.BLOCKED]
+
+
 def _is_stuck(report: Report) -> bool:
     """Return whether all that still runs here cannot be stopped."""
-    running = report.running()
-    return bool(running) and all(
-        report.services[one].state is LocalState.BLOCKED for one in running
-    )
+    return bool(report.running()) and not _to_be_stopped(report)
 
 
 def _mode(

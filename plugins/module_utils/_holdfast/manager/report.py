@@ -30,6 +30,11 @@ class LocalState(str, enum.Enum):
     BLOCKED = "blocked"
 
 
+RESTART = "restart"
+REBOOT = "reboot"
+POWEROFF = "poweroff"
+"""What ends an LRM: it alone is to be started anew, or its node is to be."""
+
 WRITTEN_AGAIN = 60.0
 """Seconds after which an LRM writes its report once more though nothing changed: what was damaged
 on the storage is whole again by that, also where nobody could tell this node what to do."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from .report import Mode
+from .report import POWEROFF, Mode
 from .seen import Answer, LeaseSight, NodeSeen, Timing
 
 
@@ -71,9 +71,16 @@ def judge(seen: NodeSeen, storage_trouble: str, timing: Timing) -> Judgement:
 
 
 def _stopped_all(seen: NodeSeen) -> bool:
-    """Return whether a node said that it is shut down, and that nothing runs there any more."""
+    """Return whether a node said that it is shut down, and that nothing runs there any more.
+
+    One that is switched off with its services frozen is shut down as well.
+    """
     report = seen.report
-    return report is not None and report.mode is Mode.SHUTDOWN and not report.running()
+    if report is None or report.running():
+        return False
+    return report.mode is Mode.SHUTDOWN or (
+        report.mode is Mode.RESTART and report.goes_down == POWEROFF
+    )
 
 
 def _alive_without_heartbeat(seen: NodeSeen, silent: str, timing: Timing) -> Judgement:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import AgentError
-from ..manager.local_phase import POWEROFF, REBOOT, RESTART
+from ..manager.report import POWEROFF, REBOOT, RESTART
 from ..process import run
 from .configuration import NodeConfiguration
 

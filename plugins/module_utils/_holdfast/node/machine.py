@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import HoldfastError, LeaseError, StorageError
-from ..manager.local_phase import POWEROFF, REBOOT
+from ..manager.report import POWEROFF, REBOOT
 from . import power
 from .configuration import CRM, EMBEDDED, LRM, MACHINE, NodeConfiguration, make_private
 from .ending import leave_word

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..manager.local_phase import POWEROFF
+from ..manager.report import POWEROFF
 from ..manager.service import STARTED, Service
 from ..manager.state import (
     EVENTS_KEPT,

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..manager import local
 from ..manager.jobs import Job, JobEnd, JobKind
-from ..manager.local_phase import POWEROFF, RESTART
-from ..manager.report import WRITTEN_AGAIN, LocalState, Mode, Report
+from ..manager.report import POWEROFF, RESTART, WRITTEN_AGAIN, LocalState, Mode, Report
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
 from .daemon import ACTING, Daemon
