@@ -144,6 +144,8 @@ options:
       - Fence the node on which the service cannot be stopped, so that it can run elsewhere.
       - The manager does not fence its own node. There the service stays in error until another
         node is the manager.
+      - A service that cannot be stopped on the next nodes either, before it ran well for a
+        minute, has O(max_relocate) more of them fenced at most. Then it stays in error.
       - The default for a new service is V(false).
     type: bool
   clear_error:

@@ -292,7 +292,7 @@ def _any_heartbeat_clears(original: Any, round_: Any, name: str, seen: Any, stat
     round_.seen = replace(round_.seen, fencing=whole.fencing)
 
 
-def _fences_its_own(original: Any, round_: Any, node: str, wanted: Any) -> bool:
+def _fences_its_own(original: Any, round_: Any, node: str, status: Any, wanted: Any) -> bool:
     return bool(wanted and wanted.fence_on_stop_failure and node in round_.seen.nodes)
 
 

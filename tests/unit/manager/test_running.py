@@ -302,6 +302,18 @@ def test_a_service_says_itself_how_long_it_waits_after_it_failed() -> None:
 CLINGING = service(fence_on_stop_failure=True)
 
 
+@pytest.mark.parametrize(("crashes", "after"), [(1, ServiceState.FENCE), (2, ServiceState.ERROR)])
+def test_not_one_node_after_the_other_is_fenced_for_what_cannot_be_stopped(crashes, after) -> None:
+    leaving = started("n1", CLINGING, state=ServiceState.RELOCATE, target="n2", crashes=crashes)
+    look = seen(wanted(CLINGING), {"n1": says("n1", Outcome.BLOCKED)})
+    taken = step(state({"web": leaving}), look, rounds=2)
+    assert web(taken).state is after
+    if after is ServiceState.FENCE:
+        assert web(taken).crashes == crashes + 1
+    else:
+        assert "no other node is fenced for it" in web(taken).reason
+
+
 def test_a_node_is_fenced_for_a_service_that_cannot_be_stopped_and_asks_for_it() -> None:
     leaving = started("n1", CLINGING, state=ServiceState.RELOCATE, target="n2")
     look = seen(wanted(CLINGING), {"n1": says("n1", Outcome.BLOCKED)})

@@ -166,9 +166,13 @@ def fail(round_: Round, service_id: str, status: ServiceStatus, text: str, *, no
     *node* is where something of it may still run, empty if nothing does.
     """
     wanted = round_.seen.wanted.services.get(service_id)
+    if node and wanted is not None and _fenced_enough(status, wanted):
+        text = (
+            f"{text}; no other node is fenced for it, as it failed {status.crashes} times in a row"
+        )
     if text != status.reason:
         round_.say("error", text, service=service_id, node=status.node)
-    if may_demand_fence(round_, node, wanted):
+    if may_demand_fence(round_, node, status, wanted):
         _demand_fence(round_, service_id, status, text)
         return
     round_.set_service(
@@ -184,14 +188,24 @@ def fail(round_: Round, service_id: str, status: ServiceStatus, text: str, *, no
     )
 
 
-def may_demand_fence(round_: Round, node: str, wanted: Service | None) -> bool:
+def may_demand_fence(
+    round_: Round, node: str, status: ServiceStatus, wanted: Service | None
+) -> bool:
     """Return whether a service that cannot be stopped on *node* can have it fenced now.
 
     A manager never fences its own node: there it stays in error until another is manager.
+    What cannot be stopped wherever it comes does not have one node after the other fenced.
     """
     if wanted is None or not wanted.fence_on_stop_failure or node == round_.state.manager:
         return False
+    if _fenced_enough(status, wanted):
+        return False
     return node in round_.seen.nodes and round_.node(node).state is NodeState.ONLINE
+
+
+def _fenced_enough(status: ServiceStatus, wanted: Service) -> bool:
+    """Return whether it failed on as many nodes as it may, one right after the other."""
+    return wanted.fence_on_stop_failure and status.crashes > wanted.max_relocate
 
 
 def _demand_fence(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
@@ -217,6 +231,7 @@ def _demand_fence(round_: Round, service_id: str, status: ServiceStatus, text: s
         target="",
         last_node=status.node,
         reason=text,
+        crashes=status.crashes + 1,
     )
     round_.set_service(service_id, blocked)
 

@@ -370,7 +370,7 @@ def _error(round_: Round, service_id: str, status: ServiceStatus, wanted: Servic
     if _is_gone(round_, service_id, status):
         _stop_ended(round_, service_id, status)
         return
-    if running.may_demand_fence(round_, status.node, wanted):
+    if running.may_demand_fence(round_, status.node, status, wanted):
         running.fail(round_, service_id, status, status.reason, node=status.node)
         return
     mended = wanted is None or wanted.state != STARTED or wanted.digest() != status.digest

@@ -353,6 +353,19 @@ def _declare(chance: random.Random, nodes: Sequence[str], services: Sequence[str
     return verb, (service,), {}
 
 
+def _rule(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    """A rule comes, goes or changes, whatever is under way."""
+    draw = chance.random()
+    if draw < 0.3:
+        return "unrule", (chance.choice(("where", "pair")),), {}
+    if draw < 0.6 and len(services) > 1:
+        kind = chance.choice(("apart", "together"))
+        return "rule", ("pair", kind, *chance.sample(list(services), 2)), {}
+    priorities = {node: chance.randint(0, 2) for node in chance.sample(list(nodes), 2)}
+    kind = chance.choice(("prefer", "only"))
+    return "rule", ("where", kind, chance.choice(list(services))), priorities
+
+
 KINDS: tuple[Maker, ...] = (
     _ask,
     _ask,
@@ -400,5 +413,5 @@ KINDS: tuple[Maker, ...] = (
 )
 """The kinds of faults; what stands here twice is chosen twice as often."""
 
-OPERATIONS: tuple[Maker, ...] = (_ask, _disarm, _by_hand, _declare, _drain, _hold) * 7
+OPERATIONS: tuple[Maker, ...] = (_ask, _disarm, _by_hand, _declare, _drain, _hold, _rule) * 7
 """Drawn besides where operators do most."""
