@@ -19,6 +19,7 @@ from unittest.mock import patch
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (
     choice,
     cluster,
+    command_ends,
     death,
     election,
     fencing,
@@ -27,6 +28,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     inactive,
     job_ends,
     local,
+    local_answers,
+    local_commands,
     local_phase,
     nodes,
     running,
@@ -61,7 +64,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator im
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
 
-MANAGERS = (cluster, election, fencing, inactive, local, nodes, running, services)
+MANAGERS = (
+    cluster,
+    command_ends,
+    election,
+    fencing,
+    inactive,
+    local,
+    local_commands,
+    nodes,
+    running,
+    services,
+)
 """Files that import functions of others by their names."""
 
 Patch = Callable[[], AbstractContextManager[Any]]
@@ -153,7 +167,7 @@ def _does_not_wait_for_the_stop(
     original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
 ) -> None:
     if status.state in MOVING and status.uid not in round_.fresh:
-        services._left(round_, service_id, status, wanted)
+        command_ends._left(round_, service_id, status, wanted)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -271,7 +285,7 @@ def _blocked_is_stopped(
 ) -> None:
     result = report.results.get(status.uid)
     if result is not None and result.outcome is Outcome.BLOCKED:
-        services._stop_ended(round_, service_id, status)
+        command_ends.stop_ended(round_, service_id, status)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -280,7 +294,7 @@ def _starts_while_it_migrates(
     original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
 ) -> None:
     if status.state is ServiceState.MIGRATE and status.uid not in round_.fresh:
-        services._left(round_, service_id, status, wanted)
+        command_ends._left(round_, service_id, status, wanted)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -321,17 +335,20 @@ MUTATIONS = (
     Mutation("take-a-failed-lease-for-a-dead-one", _changed(verdict, "judge", _failed_is_dead)),
     Mutation("recover-from-a-suspect", _changed(nodes, "look_at_nodes", _recovers_from_the_silent)),
     Mutation("forget-the-epoch", _changed(local, "_is_current", _returns(True))),
-    Mutation("run-a-command-again", _changed(local, "_obey", _runs_uids_again)),
+    Mutation("run-a-command-again", _changed(local_commands, "_obey", _runs_uids_again)),
     Mutation("begin-before-it-is-written", _changed(LocalRound, "accept", _nothing)),
     Mutation("trust-what-a-dead-lrm-left", _changed(local, "resume", _no_doubts)),
     Mutation("start-without-a-host-lease", _changed(local, "step", _no_lease_needed)),
     Mutation(
         "start-before-the-stop-has-ended",
-        _changed(services, "_active", _does_not_wait_for_the_stop),
+        _changed(command_ends, "take_result", _does_not_wait_for_the_stop),
     ),
-    Mutation("take-any-result-for-this-one", _changed(services, "_active", _any_result_counts)),
     Mutation(
-        "say-stopped-before-it-is", _changed(local, "_obey_leave", _stop_is_said_before_it_is_done)
+        "take-any-result-for-this-one", _changed(command_ends, "take_result", _any_result_counts)
+    ),
+    Mutation(
+        "say-stopped-before-it-is",
+        _changed(local_commands, "_obey_leave", _stop_is_said_before_it_is_done),
     ),
     Mutation("count-a-failed-stop-as-one", _changed(job_ends, "_stopped", _failed_stops_are_stops)),
     Mutation("forget-the-last-manager", _changed(cluster, "take_over", _forgets_the_last_manager)),
@@ -344,7 +361,7 @@ MUTATIONS = (
     Mutation("give-a-number-twice", _changed(Round, "command", _same_uid_again)),
     Mutation("try-a-fence-once", _changed(fencing, "_fence_ended", _gives_up_a_fence)),
     Mutation("look-at-no-service", _changed(local, "_monitor", _nothing)),
-    Mutation("keep-every-result", _changed(local, "_prune", _nothing)),
+    Mutation("keep-every-result", _changed(local_answers, "prune", _nothing)),
     Mutation("leave-failovers-open", _changed(services, "_close_failovers", _nothing)),
     Mutation("fence-without-a-brake", _changed(fencing, "order_fences", _no_brake)),
     Mutation("fence-without-a-reason", _changed(cluster_daemon, "Intent", _no_reason)),
@@ -360,10 +377,12 @@ MUTATIONS = (
     Mutation("never-switch-on-again", _changed(fencing, "switch_on_again", _nothing)),
     Mutation("leave-failed-services", _changed(running, "_failed", _nothing)),
     Mutation("skip-the-probe", _changed(services, "_look_at", _skips_the_probe)),
-    Mutation("take-a-blocked-stop-for-one", _changed(services, "_active", _blocked_is_stopped)),
+    Mutation(
+        "take-a-blocked-stop-for-one", _changed(command_ends, "take_result", _blocked_is_stopped)
+    ),
     Mutation(
         "start-the-target-while-the-source-runs",
-        _changed(services, "_active", _starts_while_it_migrates),
+        _changed(command_ends, "take_result", _starts_while_it_migrates),
     ),
     Mutation(
         "clear-a-fence-on-any-heartbeat", _changed(nodes, "_is_healthy", _any_heartbeat_clears)
@@ -382,7 +401,7 @@ MUTATIONS = (
     Mutation("ignore-what-is-asked-for", _changed(running, "answer_request", _nothing)),
     Mutation("leave-services-on-the-dead", _changed(death, "_lost_its_node", _nothing)),
     Mutation("run-on-without-a-host-lease", _changed(local, "_stop_everything", _nothing)),
-    Mutation("leave-what-is-elsewhere", _changed(local, "_not_here", _nothing)),
+    Mutation("leave-what-is-elsewhere", _changed(local_commands, "_not_here", _nothing)),
     Mutation("arm-without-looking", _changed(held, "_look_for_all", _nothing)),
     Mutation("disarm-at-once", _changed(held, "look_at_disarm", _disarms_at_once)),
     Mutation("place-services-on-any-node", _changed(choice, "unusable", _returns(""))),

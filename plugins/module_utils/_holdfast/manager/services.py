@@ -6,28 +6,25 @@ A command once given to a node ends in one of two ways only: the node's LRM
 publishes its result, or the node is proved dead.  No other event moves the
 service elsewhere; that is what keeps it from running twice.
 
-Here is what becomes of a service whose command ended, and of one in error.
-``inactive.py`` has what becomes of one that runs nowhere or is looked for,
-``running.py`` of one that runs, ``held.py`` of one that is left alone for a while.
+Here each service is led to what becomes of it: ``inactive.py`` has that of one that runs
+nowhere or is looked for, ``running.py`` of one that runs, ``command_ends.py`` of one whose
+command ended, ``service_error.py`` of one in error, ``held.py`` of one that is left alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from . import choice, held, inactive, running
+from . import choice, command_ends, held, inactive, running, service_error
 from .policy import COUNT
-from .report import CommandResult, LocalState, Outcome, Report
+from .report import Report
 from .requests import CLEAR, MOVE
 from .round import Round
-from .service import STARTED, Service
-from .state import HELD, MOVING, ClusterState, ServiceState, ServiceStatus
+from .service import Service
+from .state import HELD, ClusterState, ServiceState, ServiceStatus
 
 TURNS = 12
 """The services are gone through at most so often in one round, until none moves any more."""
-
-ERROR_RETRY = 30.0
-"""Seconds, by the wall clock, after which a stop that failed is tried again if still wanted."""
 
 
 def look_at_services(round_: Round) -> None:
@@ -87,7 +84,7 @@ def _look_at(round_: Round, service_id: str) -> None:
     elif status.state in (ServiceState.STOPPED, ServiceState.RECOVERY):
         inactive.look_at_stopped(round_, service_id, status, wanted)
     elif status.state is ServiceState.ERROR:
-        _error(round_, service_id, status, wanted)
+        service_error.look_at_error(round_, service_id, status, wanted)
     elif status.node not in round_.seen.nodes:
         _not_configured(round_, service_id, status)
     elif held.online(round_, status.node):
@@ -179,7 +176,7 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
         if not status.node or held.online(round_, status.node):
             round_.set_service(service_id, heard)
             round_.say("request", "its error is cleared by the operator", service=service_id)
-            _clear(round_, service_id, heard)
+            service_error.clear(round_, service_id, heard)
         return
     if status.state is ServiceState.STARTED and request.kind != CLEAR:
         running.answer_request(round_, service_id, heard, request)
@@ -216,39 +213,7 @@ def _active(
     if status.state is ServiceState.STARTED:
         running.look_at(round_, service_id, status, wanted, report)
         return
-    result = report.results.get(status.uid)
-    if result is None:
-        return
-    if result.outcome is Outcome.INTERRUPTED:
-        _interrupted(round_, service_id, status, wanted, result.text)
-    elif result.outcome is Outcome.REFUSED:
-        _refused(round_, service_id, status, result.text)
-    elif result.outcome is Outcome.BLOCKED and status.state is ServiceState.MIGRATE:
-        _migrated_in_part(round_, service_id, status, result.text)
-    elif result.outcome is Outcome.BLOCKED:
-        running.fail(round_, service_id, status, result.text, node=status.node)
-    elif status.state is ServiceState.REQUEST_START:
-        _start_ended(round_, service_id, status, result)
-    elif status.state is ServiceState.MIGRATE and result.outcome is not Outcome.OK:
-        _migration_failed(round_, service_id, status, result.text)
-    elif status.state in MOVING:
-        _left(round_, service_id, status, wanted)
-    else:
-        _stop_ended(round_, service_id, status)
-
-
-def _refused(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
-    """Its start was not begun; but what migrated there runs there, and is stopped first."""
-    if status.from_node:
-        coming = replace(status, target="", from_node="", reason=text)
-        round_.command(service_id, coming, ServiceState.REQUEST_STOP)
-        why = f"{text}, and it came while it ran: stopped first"
-        round_.say("again", why, service=service_id, node=status.node)
-        return
-    stopped = replace(
-        status, state=ServiceState.STOPPED, node="", target="", uid="", from_node="", reason=text
-    )
-    round_.set_service(service_id, stopped)
+    command_ends.take_result(round_, service_id, status, wanted, report)
 
 
 def _not_configured(round_: Round, service_id: str, status: ServiceStatus) -> None:
@@ -260,174 +225,6 @@ def _not_configured(round_: Round, service_id: str, status: ServiceStatus) -> No
     if status.reason != reason:
         round_.set_service(service_id, replace(status, reason=reason))
         round_.say("blocked", reason, service=service_id, node=status.node)
-
-
-def _interrupted(
-    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None, text: str
-) -> None:
-    """Give the command anew, on the same node; a start that is not wanted there becomes a stop."""
-    round_.say("again", f"{text}; the command is given anew", service=service_id, node=status.node)
-    if status.state is not ServiceState.REQUEST_START:
-        # What was found stopped half-way through a migration is stopped for good, and starts.
-        state = ServiceState.RELOCATE if status.state is ServiceState.MIGRATE else status.state
-        round_.command(service_id, status, state)
-        return
-    drained = choice.drained(status.node, round_.state, round_.seen)
-    if wanted is None or wanted.state != STARTED or drained:
-        round_.command(service_id, status, ServiceState.REQUEST_STOP)
-        return
-    anew = replace(status, digest=wanted.digest(), from_node="")
-    round_.command(service_id, anew, status.state)
-
-
-def _start_ended(
-    round_: Round, service_id: str, status: ServiceStatus, result: CommandResult
-) -> None:
-    if result.outcome is Outcome.OK:
-        text = f"started in {result.took:.1f} s: {status.reason}"
-        round_.set_service(service_id, replace(status, state=ServiceState.STARTED, from_node=""))
-        round_.say("started", text, service=service_id, node=status.node)
-        _note_recovered(round_, service_id, status.node, result.at or round_.seen.wall)
-        return
-    running.try_elsewhere(round_, service_id, replace(status, from_node=""), result.text)
-
-
-def _left(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
-    """It has left its node: start it on its target, or where it is best by now."""
-    target, reason = status.target, status.reason
-    stopped = replace(
-        status,
-        state=ServiceState.STOPPED,
-        node="",
-        target="",
-        uid="",
-        last_node=target or status.last_node,
-        reason=f"left {status.node}: {reason}",
-    )
-    live = status.state is ServiceState.MIGRATE
-    if wanted is None and live:
-        why = f"came to {target} while it ran, and is no longer declared: stopped there"
-        # Without its digest it is stopped once it is declared again, if it cannot be now.
-        there = replace(stopped, node=target, reason=why, digest="")
-        round_.command(service_id, there, ServiceState.REQUEST_STOP)
-        round_.say("stop", why, service=service_id, node=target)
-        return
-    if wanted is None or (wanted.state != STARTED and not live):
-        round_.set_service(service_id, stopped)
-        return
-    if target and (live or not choice.unusable(target, round_.state, round_.seen)):
-        # After a live migration it is there already, whatever the node looks like now.
-        coming = replace(status, from_node=status.node if live else "")
-        inactive.begin(round_, service_id, coming, wanted, target, reason)
-        return
-    round_.set_service(service_id, stopped)
-
-
-def _migration_failed(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
-    """It did not go over and runs where it was; the next time it is stopped and started."""
-    reason = f"its live migration to {status.target} failed: {text}"
-    back = replace(
-        status,
-        state=ServiceState.STARTED,
-        target="",
-        reason=reason,
-        no_live=True,
-    )
-    round_.set_service(service_id, back)
-    round_.say("migration_failed", reason, service=service_id, node=status.node)
-
-
-def _migrated_in_part(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
-    """Something of it is left where it was: that is stopped, and it starts where it was to go."""
-    why = f"its live migration to {status.target} failed, and it runs in part: {text}"
-    round_.command(service_id, replace(status, reason=why), ServiceState.RELOCATE)
-    round_.say("migration_failed", why, service=service_id, node=status.node)
-
-
-def _stop_ended(round_: Round, service_id: str, status: ServiceStatus) -> None:
-    text = f"stopped on {status.node}"
-    round_.set_service(
-        service_id,
-        replace(
-            status,
-            state=ServiceState.STOPPED,
-            node="",
-            target="",
-            uid="",
-            stop_timeout=None,
-            last_node=status.node,
-            reason=text,
-        ),
-    )
-    round_.say("stopped", text, service=service_id, node=status.node)
-
-
-def _error(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
-    """Out of an error: it is declared stopped, removed, or given another definition.
-
-    What could not be stopped may be gone all the same, with the last start of its node.
-    """
-    if _is_gone(round_, service_id, status):
-        _stop_ended(round_, service_id, status)
-        return
-    if running.may_demand_fence(round_, status.node, status, wanted):
-        running.fail(round_, service_id, status, status.reason, node=status.node)
-        return
-    mended = wanted is None or wanted.state != STARTED or wanted.digest() != status.digest
-    if mended:
-        _clear(round_, service_id, status)
-
-
-def _is_gone(round_: Round, service_id: str, status: ServiceStatus) -> bool:
-    """Return whether a new LRM found stopped what the last one could not stop."""
-    if not held.online(round_, status.node):
-        return False
-    report = round_.seen.nodes[status.node].report
-    local = report.services.get(service_id) if report is not None else None
-    return local is not None and local.uid == status.uid and local.state is LocalState.STOPPED
-
-
-def _clear(round_: Round, service_id: str, status: ServiceStatus) -> None:
-    """Take a service out of its error: what may still run is stopped, then all begins anew."""
-    if status.node:
-        _stop_again(round_, service_id, status)
-        return
-    stopped = ServiceStatus(
-        ServiceState.STOPPED,
-        reason="out of its error",
-        last_node=status.last_node,
-        request=status.request,
-    )
-    round_.set_service(service_id, stopped)
-
-
-def _stop_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
-    """Try to stop what could not be stopped, again and again while that is wanted.
-
-    It stays in error meanwhile.  Without its digest it is known that this was tried.
-    """
-    if not held.online(round_, status.node):
-        return
-    report = round_.seen.nodes[status.node].report
-    result = report.results.get(status.uid) if report is not None else None
-    now = round_.seen.wall
-    if status.digest:
-        first = replace(status, digest="", not_before=now)
-        round_.command(service_id, first, ServiceState.ERROR)
-    elif result is not None and result.outcome is Outcome.OK:
-        _stop_ended(round_, service_id, status)
-    elif result is not None and not 0.0 <= now - status.not_before < ERROR_RETRY:
-        again = replace(status, not_before=now, reason=result.text)
-        round_.command(service_id, again, ServiceState.ERROR)
-
-
-def _note_recovered(round_: Round, service_id: str, node: str, at: float) -> None:
-    """Write into the timelines under way that one of their services runs again."""
-    for failover in round_.state.failovers:
-        if failover.finished or service_id not in failover.services:
-            continue
-        started = {**failover.started, service_id: (node, at)}
-        round_.state = round_.state.with_failover(replace(failover, started=started))
 
 
 def _close_failovers(round_: Round) -> None:

@@ -1,0 +1,165 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What becomes of a service whose command ended: it started, left its node, stopped, or could not.
+
+Its result in the report of its node, or the proof of that node's death: nothing else ends one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from . import choice, inactive, running
+from .report import CommandResult, Outcome, Report
+from .round import Round
+from .service import STARTED, Service
+from .state import MOVING, ServiceState, ServiceStatus
+
+
+def take_result(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None, report: Report
+) -> None:
+    """Read the result of a service's command in its node's *report*, if it is there yet."""
+    result = report.results.get(status.uid)
+    if result is None:
+        return
+    if result.outcome is Outcome.INTERRUPTED:
+        _interrupted(round_, service_id, status, wanted, result.text)
+    elif result.outcome is Outcome.REFUSED:
+        _refused(round_, service_id, status, result.text)
+    elif result.outcome is Outcome.BLOCKED and status.state is ServiceState.MIGRATE:
+        _migrated_in_part(round_, service_id, status, result.text)
+    elif result.outcome is Outcome.BLOCKED:
+        running.fail(round_, service_id, status, result.text, node=status.node)
+    elif status.state is ServiceState.REQUEST_START:
+        _start_ended(round_, service_id, status, result)
+    elif status.state is ServiceState.MIGRATE and result.outcome is not Outcome.OK:
+        _migration_failed(round_, service_id, status, result.text)
+    elif status.state in MOVING:
+        _left(round_, service_id, status, wanted)
+    else:
+        stop_ended(round_, service_id, status)
+
+
+def stop_ended(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """It runs nowhere now, after it was on a node."""
+    text = f"stopped on {status.node}"
+    round_.set_service(
+        service_id,
+        replace(
+            status,
+            state=ServiceState.STOPPED,
+            node="",
+            target="",
+            uid="",
+            stop_timeout=None,
+            last_node=status.node,
+            reason=text,
+        ),
+    )
+    round_.say("stopped", text, service=service_id, node=status.node)
+
+
+def _interrupted(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None, text: str
+) -> None:
+    """Give the command anew, on the same node; a start that is not wanted there becomes a stop."""
+    round_.say("again", f"{text}; the command is given anew", service=service_id, node=status.node)
+    if status.state is not ServiceState.REQUEST_START:
+        # What was found stopped half-way through a migration is stopped for good, and starts.
+        state = ServiceState.RELOCATE if status.state is ServiceState.MIGRATE else status.state
+        round_.command(service_id, status, state)
+        return
+    drained = choice.drained(status.node, round_.state, round_.seen)
+    if wanted is None or wanted.state != STARTED or drained:
+        round_.command(service_id, status, ServiceState.REQUEST_STOP)
+        return
+    anew = replace(status, digest=wanted.digest(), from_node="")
+    round_.command(service_id, anew, status.state)
+
+
+def _refused(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    """Its start was not begun; but what migrated there runs there, and is stopped first."""
+    if status.from_node:
+        coming = replace(status, target="", from_node="", reason=text)
+        round_.command(service_id, coming, ServiceState.REQUEST_STOP)
+        why = f"{text}, and it came while it ran: stopped first"
+        round_.say("again", why, service=service_id, node=status.node)
+        return
+    stopped = replace(
+        status, state=ServiceState.STOPPED, node="", target="", uid="", from_node="", reason=text
+    )
+    round_.set_service(service_id, stopped)
+
+
+def _start_ended(
+    round_: Round, service_id: str, status: ServiceStatus, result: CommandResult
+) -> None:
+    if result.outcome is Outcome.OK:
+        text = f"started in {result.took:.1f} s: {status.reason}"
+        round_.set_service(service_id, replace(status, state=ServiceState.STARTED, from_node=""))
+        round_.say("started", text, service=service_id, node=status.node)
+        _note_recovered(round_, service_id, status.node, result.at or round_.seen.wall)
+        return
+    running.try_elsewhere(round_, service_id, replace(status, from_node=""), result.text)
+
+
+def _left(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
+    """It has left its node: start it on its target, or where it is best by now."""
+    target, reason = status.target, status.reason
+    stopped = replace(
+        status,
+        state=ServiceState.STOPPED,
+        node="",
+        target="",
+        uid="",
+        last_node=target or status.last_node,
+        reason=f"left {status.node}: {reason}",
+    )
+    live = status.state is ServiceState.MIGRATE
+    if wanted is None and live:
+        why = f"came to {target} while it ran, and is no longer declared: stopped there"
+        # Without its digest it is stopped once it is declared again, if it cannot be now.
+        there = replace(stopped, node=target, reason=why, digest="")
+        round_.command(service_id, there, ServiceState.REQUEST_STOP)
+        round_.say("stop", why, service=service_id, node=target)
+        return
+    if wanted is None or (wanted.state != STARTED and not live):
+        round_.set_service(service_id, stopped)
+        return
+    if target and (live or not choice.unusable(target, round_.state, round_.seen)):
+        # After a live migration it is there already, whatever the node looks like now.
+        coming = replace(status, from_node=status.node if live else "")
+        inactive.begin(round_, service_id, coming, wanted, target, reason)
+        return
+    round_.set_service(service_id, stopped)
+
+
+def _migration_failed(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    """It did not go over and runs where it was; the next time it is stopped and started."""
+    reason = f"its live migration to {status.target} failed: {text}"
+    back = replace(
+        status,
+        state=ServiceState.STARTED,
+        target="",
+        reason=reason,
+        no_live=True,
+    )
+    round_.set_service(service_id, back)
+    round_.say("migration_failed", reason, service=service_id, node=status.node)
+
+
+def _migrated_in_part(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    """Something of it is left where it was: that is stopped, and it starts where it was to go."""
+    why = f"its live migration to {status.target} failed, and it runs in part: {text}"
+    round_.command(service_id, replace(status, reason=why), ServiceState.RELOCATE)
+    round_.say("migration_failed", why, service=service_id, node=status.node)
+
+
+def _note_recovered(round_: Round, service_id: str, node: str, at: float) -> None:
+    """Write into the timelines under way that one of their services runs again."""
+    for failover in round_.state.failovers:
+        if failover.finished or service_id not in failover.services:
+            continue
+        started = {**failover.started, service_id: (node, at)}
+        round_.state = round_.state.with_failover(replace(failover, started=started))

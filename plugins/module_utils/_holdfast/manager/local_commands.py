@@ -1,0 +1,216 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How an LRM follows the manager's record: what it begins, takes up, stops and lets go of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from . import local_phase
+from .jobs import Job, JobKind, Purpose
+from .local_answers import answer_probes, prune
+from .local_round import LocalRound
+from .report import CommandResult, LocalService, LocalState, Outcome
+from .service import Service
+from .state import HELD, ClusterState, ServiceState, ServiceStatus
+from .wanted import IGNORE, Wanted
+
+STOP_AGAIN = 30.0
+"""Seconds, by the wall clock, after which a stop that failed is tried again of what is not to be
+here; the manager gives its own in the same time."""
+
+STOP_STATES = (
+    ServiceState.REQUEST_STOP,
+    ServiceState.RELOCATE,
+    ServiceState.REQUEST_START_BALANCE,
+    ServiceState.ERROR,
+)
+"""States in which a uid asks for a stop; of a service in error, for another try of it."""
+
+HERE = (
+    ServiceState.REQUEST_START,
+    ServiceState.STARTED,
+    ServiceState.MIGRATE,
+    *STOP_STATES,
+    *HELD,
+)
+
+
+def follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> None:
+    """Take up the manager's commands, and let go of what it no longer speaks of."""
+    round_.set(epoch=state.epoch, commands=state.commands)
+    if wanted is not None:
+        round_.set(config_version=wanted.version)
+    services: Mapping[str, Service] = wanted.services if wanted is not None else {}
+    up_to_date = wanted is not None and wanted.version >= state.config_version
+    acts = local_phase.may_act(round_)
+    node = round_.report.node
+    _note_coming(round_, state, services)
+    for service_id in sorted({*state.services_named(node), *round_.report.services}):
+        status = state.services.get(service_id)
+        if service_id in round_.busy or service_id in round_.memory.doubtful:
+            continue
+        if status is None:
+            _untracked(round_, service_id, services.get(service_id), state, up_to_date)
+        elif status.node == node and status.state in HERE:
+            if status.state is ServiceState.FREEZE and state.disarm_mode == IGNORE:
+                round_.drop(service_id)
+            elif acts and status.state not in HELD:
+                _obey(round_, service_id, status, services.get(service_id), up_to_date)
+        else:
+            _not_here(round_, service_id, status)
+    prune(round_, state, services, up_to_date)
+    answer_probes(round_, state, services)
+
+
+def _obey(
+    round_: LocalRound,
+    service_id: str,
+    status: ServiceStatus,
+    wanted: Service | None,
+    up_to_date: bool,
+) -> None:
+    local = round_.report.services.get(service_id)
+    if local is not None and wanted is not None and status.state is ServiceState.STARTED:
+        local = _take_up_limits(round_, local, wanted)
+    if status.uid in round_.report.results or status.uid in round_.report.accepted:
+        return
+    if status.state is ServiceState.REQUEST_START:
+        came = round_.memory.coming.get(service_id) if status.from_node else None
+        if came is not None and came.digest() == status.digest:
+            wanted = came
+        if wanted is None or wanted.digest() != status.digest:
+            if up_to_date:
+                _refuse(round_, service_id, status.uid, local)
+            return
+        round_.accept(status.uid, service_id)
+        started = LocalService(wanted, LocalState.STARTING, status.uid, round_.wall)
+        round_.put(started)
+        round_.begin(Job(JobKind.START, wanted, status.uid, other=status.from_node))
+    elif status.state in (*STOP_STATES, ServiceState.MIGRATE):
+        _obey_leave(round_, service_id, status, local, wanted)
+    elif status.state is ServiceState.STARTED:
+        _adopt(round_, status, local, wanted)
+
+
+def _take_up_limits(round_: LocalRound, local: LocalService, wanted: Service) -> LocalService:
+    """Return what runs here with the number of restarts that it is declared with by now.
+
+    That is no part of what is run, so that it is not started anew for it.
+    """
+    running = local.definition
+    if wanted.max_restart == running.max_restart or wanted.digest() != running.digest():
+        return local
+    local = replace(local, definition=wanted)
+    round_.put(local)
+    return local
+
+
+def _refuse(round_: LocalRound, service_id: str, uid: str, local: LocalService | None) -> None:
+    """Give a start back whose definition changed; what runs here all the same is stopped first."""
+    text = "its definition changed before it was started"
+    gone = (LocalState.STOPPED, LocalState.FAILED)
+    if local is None or local.state in gone:
+        round_.resolve(uid, CommandResult(service_id, Outcome.REFUSED, text, round_.wall))
+    elif local.state is LocalState.BLOCKED:
+        round_.resolve(uid, CommandResult(service_id, Outcome.BLOCKED, local.reason, round_.wall))
+    else:
+        round_.accept(uid, service_id)
+        round_.stop(replace(local, uid=uid), Purpose.INTERRUPTED, text)
+
+
+def _obey_leave(
+    round_: LocalRound,
+    service_id: str,
+    status: ServiceStatus,
+    local: LocalService | None,
+    wanted: Service | None,
+) -> None:
+    came = round_.memory.coming.get(service_id)
+    definition = local.definition if local is not None else came or wanted
+    if definition is None:
+        text = "its definition is not known here, so it cannot be stopped: declare it again"
+        result = CommandResult(service_id, Outcome.BLOCKED, text, round_.wall)
+        round_.resolve(status.uid, result)
+        return
+    round_.accept(status.uid, service_id)
+    if status.state is ServiceState.MIGRATE:
+        round_.put(LocalService(definition, LocalState.MIGRATING, status.uid, round_.wall))
+        round_.begin(Job(JobKind.MIGRATE, definition, status.uid, other=status.target))
+        return
+    round_.put(LocalService(definition, LocalState.STOPPING, status.uid, round_.wall))
+    round_.begin(Job(JobKind.STOP, definition, status.uid, timeout=status.stop_timeout))
+
+
+def _untracked(
+    round_: LocalRound,
+    service_id: str,
+    wanted: Service | None,
+    state: ClusterState,
+    up_to_date: bool,
+) -> None:
+    """The manager does not speak of it: what is left to its operator is left as it is.
+
+    One that was taken out of the configuration while nobody could stop it is stopped now.
+    """
+    if wanted is not None:
+        if wanted.ignored:
+            if service_id in round_.report.running():
+                round_.set(left=tuple(sorted({*round_.report.left, service_id})))
+            round_.drop(service_id)
+            round_.runs_no_more(service_id)
+        elif state.disarm_mode == IGNORE:
+            round_.drop(service_id)
+            round_.runs_no_more(service_id)
+    elif up_to_date and service_id in round_.report.running():
+        _leave(round_, round_.report.services[service_id], "it is no longer declared")
+
+
+def _adopt(
+    round_: LocalRound, status: ServiceStatus, local: LocalService | None, wanted: Service | None
+) -> None:
+    """The manager takes it to run here under a uid that this daemon does not know: look."""
+    if local is not None and local.uid == status.uid:
+        return
+    definition = local.definition if local is not None else wanted
+    if definition is None:
+        return
+    round_.put(LocalService(definition, LocalState.UNKNOWN, status.uid, round_.wall))
+    round_.doubt(definition.id)
+    round_.begin(Job(JobKind.PROBE, definition, status.uid))
+
+
+def _not_here(round_: LocalRound, service_id: str, status: ServiceStatus) -> None:
+    """The manager has it elsewhere, or nowhere: what runs here all the same is stopped."""
+    local = round_.report.services.get(service_id)
+    if local is None or status.state is ServiceState.PROBE:
+        return
+    if local.state in (LocalState.STOPPED, LocalState.FAILED):
+        round_.drop(service_id)
+        return
+    where = status.node if status.node != round_.report.node else "no node yet"
+    _leave(round_, local, f"the manager has it on {where or 'no node'}")
+
+
+def _leave(round_: LocalRound, local: LocalService, why: str) -> None:
+    """Stop what is not to be here; what could not be stopped is tried again after a while."""
+    since = round_.wall - local.since
+    if local.state is not LocalState.BLOCKED or not 0.0 <= since < STOP_AGAIN:
+        round_.stop(local, Purpose.AWAY, why)
+
+
+def _note_coming(round_: LocalRound, state: ClusterState, services: Mapping[str, Service]) -> None:
+    """Remember by which definition a service runs that migrates here, until it is taken in."""
+    node, known = round_.report.node, round_.memory.coming
+    coming: dict[str, Service] = {}
+    for service_id, status in state.services.items():
+        if node == status.target:
+            one = services.get(service_id)
+            if one is not None and one.live_migration and one.digest() == status.digest:
+                coming[service_id] = one
+        here = service_id in round_.report.services
+        if service_id in known and not here and node in (status.node, status.target):
+            coming.setdefault(service_id, known[service_id])
+    if coming != known:
+        round_.memory = replace(round_.memory, coming=coming)
