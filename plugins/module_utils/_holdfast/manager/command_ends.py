@@ -44,19 +44,8 @@ def take_result(
 def stop_ended(round_: Round, service_id: str, status: ServiceStatus) -> None:
     """It runs nowhere now, after it was on a node."""
     text = f"stopped on {status.node}"
-    round_.set_service(
-        service_id,
-        replace(
-            status,
-            state=ServiceState.STOPPED,
-            node="",
-            target="",
-            uid="",
-            stop_timeout=None,
-            last_node=status.node,
-            reason=text,
-        ),
-    )
+    stopped = replace(status.stopped(text, status.node), stop_timeout=None)
+    round_.set_service(service_id, stopped)
     round_.say("stopped", text, service=service_id, node=status.node)
 
 
@@ -86,10 +75,7 @@ def _refused(round_: Round, service_id: str, status: ServiceStatus, text: str) -
         why = f"{text}, and it came while it ran: stopped first"
         round_.say("again", why, service=service_id, node=status.node)
         return
-    stopped = replace(
-        status, state=ServiceState.STOPPED, node="", target="", uid="", from_node="", reason=text
-    )
-    round_.set_service(service_id, stopped)
+    round_.set_service(service_id, status.stopped(text))
 
 
 def _start_ended(
@@ -107,15 +93,7 @@ def _start_ended(
 def _left(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
     """It has left its node: start it on its target, or where it is best by now."""
     target, reason = status.target, status.reason
-    stopped = replace(
-        status,
-        state=ServiceState.STOPPED,
-        node="",
-        target="",
-        uid="",
-        last_node=target or status.last_node,
-        reason=f"left {status.node}: {reason}",
-    )
+    stopped = status.stopped(f"left {status.node}: {reason}", target)
     live = status.state is ServiceState.MIGRATE
     if wanted is None and live:
         why = f"came to {target} while it ran, and is no longer declared: stopped there"

@@ -123,15 +123,7 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
         return
     round_.say("failed", text, service=service_id, node=status.node)
     round_.set_service(service_id, status)
-    stopped = replace(
-        status,
-        state=ServiceState.STOPPED,
-        node="",
-        target="",
-        uid="",
-        last_node=status.node,
-        reason=text,
-    )
+    stopped = status.stopped(text, status.node)
     if wanted.state != STARTED:
         round_.set_service(service_id, stopped)
         return
@@ -286,16 +278,7 @@ def _found_stopped(
         again = replace(status, digest=wanted.digest(), reason=reason)
         round_.command(service_id, again, ServiceState.REQUEST_START)
         return
-    stopped = replace(
-        status,
-        state=ServiceState.STOPPED,
-        node="",
-        uid="",
-        last_node=status.node,
-        reason=reason,
-        leave="",
-    )
-    round_.set_service(service_id, stopped)
+    round_.set_service(service_id, replace(status.stopped(reason, status.node), leave=""))
 
 
 def _keep_well(

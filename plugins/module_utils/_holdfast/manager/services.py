@@ -136,15 +136,7 @@ def _just_placed(
     if better.node:
         running.move(round_, service_id, status, wanted, better, live=False)
         return
-    stopped = replace(
-        status,
-        state=ServiceState.STOPPED,
-        node="",
-        uid="",
-        reason=better.reason,
-        leave=better.leave,
-    )
-    round_.set_service(service_id, stopped)
+    round_.set_service(service_id, replace(status.stopped(better.reason), leave=better.leave))
     round_.say("waiting", better.reason, service=service_id)
 
 

@@ -137,6 +137,19 @@ class ServiceStatus:
         """
         return self.uid or service_id
 
+    def stopped(self, reason: str, last_node: str = "") -> ServiceStatus:
+        """Return this service as one that runs nowhere; *last_node* is where it was, if it was."""
+        return replace(
+            self,
+            state=ServiceState.STOPPED,
+            node="",
+            target="",
+            uid="",
+            from_node="",
+            last_node=last_node or self.last_node,
+            reason=reason,
+        )
+
     @property
     def underlying(self) -> ServiceState:
         """The state itself, or the one that ``fence`` or ``freeze`` lies over."""
