@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -42,8 +43,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SANLOCK,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    PAGE,
     Kind,
+    Record,
     RecordFile,
+    encode_record,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     NODES,
@@ -99,6 +103,22 @@ def test_the_record_of_the_highest_epoch_counts_while_the_new_manager_has_not_wr
         storage.write_manager(ClusterState(epoch=epoch, manager=f"by {epoch}"))
     assert third.leases.acquire(MANAGER_LEASE) == 1
     assert [storage.read_manager().epoch for storage in storages] == [7, 7, 7]
+
+
+def test_a_node_that_lost_its_power_in_its_first_write_as_manager_keeps_no_other_from_it(
+    storages, tmp_path
+):
+    first, second, _third = storages
+    second.write_manager(ClusterState(epoch=5, manager="n2"))
+    with RecordFile(str(configuration(tmp_path).state_path)) as records:
+        torn = encode_record(Record(Kind.CRM, 1, 1, 6, b"x" * PAGE))[:512]
+        descriptor = os.open(records.path, os.O_WRONLY)
+        os.pwrite(descriptor, torn, records.geometry().offset(Kind.CRM, 1, 0))
+        os.close(descriptor)
+    assert first.read_manager().manager == "n2"
+    assert first.newest_intent() is None
+    first.write_manager(ClusterState(epoch=7, manager="n1"))
+    assert second.read_manager().manager == "n1"
 
 
 def test_the_lease_holders_record_is_the_managers_whatever_the_others_slots_hold(

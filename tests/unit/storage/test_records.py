@@ -95,12 +95,24 @@ def test_two_damaged_copies_are_an_error_that_names_the_slot_and_can_be_written_
         assert file.read(Kind.CRM, 3).payload == b"c"
 
 
-def test_a_first_write_that_was_torn_is_no_blank_slot(path):
+def test_a_first_write_that_was_torn_counts_as_none_and_its_number_is_not_used_again(path):
     with RecordFile(path) as file:
         new = encode_record(Record(Kind.LRM, 1, 1, 1, b"a" * PAGE))
         patch(path, GEOMETRY.offset(Kind.LRM, 1, 0), new[:512])
-        with pytest.raises(FormatError, match="does not match its checksum"):
-            file.read(Kind.LRM, 1)
+        assert file.read(Kind.LRM, 1) is None
+        assert file.write(Kind.LRM, 1, 1, b"b").sequence == 2
+        assert file.read(Kind.LRM, 1).payload == b"b"
+
+
+@pytest.mark.parametrize("copy", [0, 1])
+def test_damage_to_the_very_first_record_is_not_taken_for_a_slot_without_one(path, copy):
+    with RecordFile(path) as file:
+        file.write(Kind.CRM, 3, 7, b"a")
+        patch(path, GEOMETRY.offset(Kind.CRM, 3, copy) + 64, b"X")
+        assert file.read(Kind.CRM, 3).payload == b"a"
+        patch(path, GEOMETRY.offset(Kind.CRM, 3, 1 - copy) + 64, b"X")
+        with pytest.raises(FormatError, match="no copy of the CRM record of host id 3 is whole"):
+            file.read(Kind.CRM, 3)
 
 
 def test_a_slot_that_was_never_written_is_none(path):

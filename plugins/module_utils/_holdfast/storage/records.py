@@ -117,13 +117,21 @@ class CopyHeader:
 
 @dataclass(frozen=True)
 class _Copy:
-    """What one copy of a slot is: blank, or damaged as ``problem`` says, or with a header."""
+    """What one copy of a slot is: blank, or damaged as ``problem`` says, or with a header.
+
+    *misplaced* is one that is whole, but of another slot.
+    """
 
     index: int
     page: bytes = b""
     header: CopyHeader | None = None
     record: Record | None = None
     problem: str = ""
+    misplaced: bool = False
+
+
+class MisplacedRecordError(FormatError):
+    """A copy is whole, but of another slot: somebody writes into the wrong places."""
 
 
 def encode_header(geometry: Geometry) -> bytes:
@@ -271,7 +279,8 @@ class RecordFile(Closing):
 
         Reads one page of each copy, and the rest of a payload only when the record
         is not *known*.  A damaged copy never takes the reader back to an older record
-        than the one it knows.
+        than the one it knows.  One beside a blank copy is a first write that was torn: it
+        never returned, and so nothing was done on its strength.
         """
         if known is not None and (known.kind, known.host_id) != (kind, host_id):
             known = None
@@ -284,7 +293,8 @@ class RecordFile(Closing):
         damaged = [copy for copy in copies if copy.problem]
         if known is not None and damaged and (newest is None or newest.sequence < known.sequence):
             return known
-        if newest is None and damaged:
+        first_was_torn = len(damaged) == 1 and not damaged[0].misplaced
+        if newest is None and damaged and not first_was_torn:
             reasons = "; ".join(f"copy {copy.index}: {copy.problem}" for copy in damaged)
             raise FormatError(
                 f"{self.path}: no copy of the {kind.name} record of host id {host_id} is whole"
@@ -321,6 +331,10 @@ class RecordFile(Closing):
         target = next(copy.index for copy in copies if newest is None or copy.record is not newest)
         offset = geometry.offset(kind, host_id, target)
         self._held.for_writing().write(offset, encode_record(record))
+        if newest is None:
+            # With both copies written, a blank one says that no write ever returned.
+            other = geometry.offset(kind, host_id, 1 - target)
+            self._held.for_writing().write(other, encode_record(record))
         return record
 
     def close(self) -> None:
@@ -350,7 +364,8 @@ class RecordFile(Closing):
         try:
             header = decode_copy_header(page, kind, host_id, geometry.max_payload(kind))
         except FormatError as error:
-            return _Copy(index, problem=str(error))
+            misplaced = isinstance(error, MisplacedRecordError)
+            return _Copy(index, problem=str(error), misplaced=misplaced)
         return _Copy(index, page, header)
 
     def _with_record(
@@ -388,7 +403,7 @@ def decode_copy_header(page: bytes, kind: Kind, host_id: int, max_payload: int) 
     if crc != zlib.crc32(page[: COPY_HEADER.size - 4]):
         raise FormatError("the checksum of its header is wrong")
     if (kind_number, slot) != (kind, host_id):
-        raise FormatError(f"it is a record of kind {kind_number} and host id {slot}")
+        raise MisplacedRecordError(f"it is a record of kind {kind_number} and host id {slot}")
     if length > max_payload or sequence == 0:
         raise FormatError(f"a payload of {length} bytes with sequence {sequence} cannot be")
     return CopyHeader(sequence, epoch, length, payload_crc)
