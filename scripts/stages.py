@@ -242,7 +242,8 @@ def simulation(run: Run) -> None:
     """Random clusters with faults, always the same; and mistakes that they must find."""
     batch = ("tests/simulation/batch.py", "--first-seed", "0")
     run.python(*batch, "--count", "10000", folder=ROOT)
-    run.python(*batch, "--count", "3000", "--operators", folder=ROOT)
+    for drawing in ("operators", "close"):
+        run.python(*batch, "--count", "3000", "--drawn", drawing, folder=ROOT)
     run.python("tests/mutation/find.py", "--quick", folder=ROOT)
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Play many random clusters with faults, and look for one that breaks a rule.
 
-Use: tests/simulation/batch [--first-seed N] [--count N] [--seconds N] [--workers N]
+Use: tests/simulation/batch [--first-seed N] [--count N] [--seconds N] [--drawn WAY] [--workers N]
 
 A run is decided by its seed alone, so that a batch is repeated by its first seed and count.
 Without --first-seed a fresh one is taken and printed.  With --seconds the batch ends after
@@ -29,6 +29,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.ba
     Batch,
     run_batch,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.random_scenario import (  # noqa: E402, E501
+    DRAWINGS,
+    MIXED,
+)
 
 REPEAT = "tests/simulation/batch --first-seed {} --count {}"
 
@@ -36,10 +40,10 @@ PART = 250
 """Runs that a worker takes at a time."""
 
 
-def run_part(part: tuple[int, int], operators: bool) -> Batch:
+def run_part(part: tuple[int, int], drawing: str) -> Batch:
     """Run the seeds of one part."""
     first, count = part
-    return run_batch(range(first, first + count), most_failures=3, operators=operators)
+    return run_batch(range(first, first + count), most_failures=3, drawing=drawing)
 
 
 def parts(first: int, count: int, ends: float) -> Iterator[tuple[int, int]]:
@@ -57,11 +61,14 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=None, help="runs; 10000 without --seconds")
     parser.add_argument("--seconds", type=float, default=None, help="end after this time")
     parser.add_argument(
-        "--operators", action="store_true", help="operators do more than anything fails"
+        "--drawn",
+        choices=DRAWINGS,
+        default=MIXED,
+        help="all alike, more of what operators do, or a few things close together",
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
-    repeat = REPEAT + " --operators" * options.operators
+    repeat = REPEAT + (f" --drawn {options.drawn}" if options.drawn != MIXED else "")
     first = secrets.randbelow(10**9) if options.first_seed is None else options.first_seed
     count = options.count or (10**9 if options.seconds else 10_000)
     ends = time.monotonic() + (options.seconds or float("inf"))
@@ -75,7 +82,7 @@ def main() -> int:
         coming = parts(first, count, ends)
         while True:
             while len(waiting) < 2 * options.workers and (part := next(coming, None)):
-                waiting.append(pool.apply_async(run_part, (part, options.operators)))
+                waiting.append(pool.apply_async(run_part, (part, options.drawn)))
             if not waiting:
                 break
             done = waiting.pop(0).get()

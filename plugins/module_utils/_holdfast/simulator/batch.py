@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Many random scenarios: anyone can repeat a batch by its first seed and count.
 
-Every sixth seed is a run for liveness: its faults end, and the cluster must get well.
-The others are for safety alone and are shorter.
+Every sixth seed, or second one of what is drawn close together, is a run for liveness: its
+faults end, and the cluster must get well.  The others are for safety alone and are shorter.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from .liveness import play_and_get_well
 from .play import Outcome, play
-from .random_scenario import random_scenario
+from .random_scenario import CLOSE, MIXED, OPERATORS, random_scenario
 from .scenario import Scenario
 from .scenario_text import write_scenario
 from .shrink import shrink
 
-LIVENESS_EACH = 6
-"""Of so many seeds one is a run for liveness."""
+LIVENESS_EACH = {MIXED: 6, OPERATORS: 6, CLOSE: 2}
+"""Of so many seeds one is a run for liveness, by how they are drawn."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Batch:
     failures: tuple[Failure, ...] = ()
 
 
-def run_seed(seed: int, operators: bool = False) -> Outcome:
+def run_seed(seed: int, drawing: str = MIXED) -> Outcome:
     """Play the scenario of one seed, for safety or for liveness as its number says.
 
-    With *operators* they do more in it than anything fails.
+    It is drawn in one of the ways of ``random_scenario.DRAWINGS``.
     """
-    return _player(seed)(random_scenario(seed, operators))
+    return _player(seed, drawing)(random_scenario(seed, drawing))
 
 
 def run_batch(
@@ -59,7 +59,7 @@ def run_batch(
     until: Callable[[], bool] = lambda: False,
     most_failures: int = 5,
     shrinks: bool = True,
-    operators: bool = False,
+    drawing: str = MIXED,
 ) -> Batch:
     """Run *seeds* until they end, *until* says so, or too many failed."""
     begun = time.process_time()
@@ -67,24 +67,24 @@ def run_batch(
     simulated = 0.0
     failures: list[Failure] = []
     for seed in seeds:
-        outcome = run_seed(seed, operators)
+        outcome = run_seed(seed, drawing)
         runs += 1
         rounds += outcome.rounds
         simulated += outcome.ended
         if outcome.problem:
-            failures.append(_failure(seed, outcome, shrinks, operators))
+            failures.append(_failure(seed, outcome, shrinks, drawing))
         if until() or len(failures) >= most_failures:
             break
     return Batch(runs, simulated, rounds, time.process_time() - begun, tuple(failures))
 
 
-def _player(seed: int) -> Callable[[Scenario], Outcome]:
-    return play_and_get_well if seed % LIVENESS_EACH == 0 else play
+def _player(seed: int, drawing: str) -> Callable[[Scenario], Outcome]:
+    return play_and_get_well if seed % LIVENESS_EACH[drawing] == 0 else play
 
 
-def _failure(seed: int, outcome: Outcome, shrinks: bool, operators: bool) -> Failure:
-    scenario = random_scenario(seed, operators)
-    player = _player(seed)
+def _failure(seed: int, outcome: Outcome, shrinks: bool, drawing: str) -> Failure:
+    scenario = random_scenario(seed, drawing)
+    player = _player(seed, drawing)
     if shrinks:
         scenario = shrink(scenario, lambda one: player(one).rule)
         outcome = player(scenario)

@@ -10,16 +10,16 @@ end, and by its end the cluster must be well (``liveness.py``).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Union
 
 from ..manager.policy import SHUTDOWN_POLICIES, Policy
 from ..manager.rules import NodeRule, ServiceRule
 from ..manager.seen import Timing
 from ..manager.service import Resource, Service
-from ..manager.wanted import DISARM_MODES, Wanted
+from ..manager.wanted import Wanted
 from .declarations import AGENT
+from .random_actions import KINDS, OPERATED, OPERATIONS, Maker
 from .scenario import Action, Scenario
 from .settings import Settings
 
@@ -29,12 +29,14 @@ SAFETY_LENGTH = 24.0
 
 TIMING = Timing(fence_window=120.0, fence_limit=6)
 
-Made = tuple[str, Sequence[str], Mapping[str, object]]
-Maker = Callable[[random.Random, Sequence[str], Sequence[str]], Union[Made, list[Made]]]
+MIXED, OPERATORS, CLOSE = "mixed", "operators", "close"
+DRAWINGS = (MIXED, OPERATORS, CLOSE)
+"""What a scenario is made of: faults and operations alike; more operations; or a few of both that
+come within seconds of each other, so that one falls into the middle of another."""
 
 
-def random_scenario(seed: int, operators: bool = False) -> Scenario:
-    """Return the scenario of a seed; with *operators* they do more in it than anything fails."""
+def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
+    """Return the scenario of a seed, drawn in one of the ways of ``DRAWINGS``."""
     chance = random.Random(seed)
     nodes = tuple(f"n{number}" for number in range(1, chance.choice((3, 3, 3, 4, 5)) + 1))
     wanted = _wanted(chance, nodes)
@@ -51,20 +53,11 @@ def random_scenario(seed: int, operators: bool = False) -> Scenario:
         timing=TIMING,
     )
     services = sorted(wanted.services)
-    kinds = chance.sample(KINDS + OPERATIONS if operators else KINDS, chance.randint(2, 6))
-    actions = [
-        Action(chance.uniform(0.0, 0.01), "clock", (node,), {"jump": f"{chance.gauss(0, 2):.2f}"})
-        for node in nodes
-        if chance.random() < 0.2
-    ]
-    for _turn in range(chance.randint(2, 12)):
-        made = chance.choice(kinds)(chance, nodes, services)
-        # What is made of several actions needs time to come to its worst moment.
-        story = made if isinstance(made, list) else [made]
-        at = chance.uniform(BEGIN, FAULTS_UNTIL / (2 if len(story) > 1 else 1))
-        for verb, words, options in story:
-            actions.append(Action(round(at, 2), verb, tuple(words), _texts(options)))
-            at = min(at + chance.uniform(0.0, 4.0), FAULTS_UNTIL)
+    if drawing == CLOSE:
+        actions = _close_together(chance, nodes, services)
+    else:
+        kinds = KINDS + OPERATIONS if drawing == OPERATORS else KINDS
+        actions = _spread(chance, nodes, services, kinds)
     actions.sort(key=lambda one: one.at)
     return Scenario(
         name=f"seed-{seed}",
@@ -75,6 +68,42 @@ def random_scenario(seed: int, operators: bool = False) -> Scenario:
         seed=seed,
         length=SAFETY_LENGTH,
     )
+
+
+def _spread(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str], kinds: Sequence[Maker]
+) -> list[Action]:
+    """Return actions of a few kinds at any time, and perhaps clocks that differ."""
+    chosen = chance.sample(kinds, chance.randint(2, 6))
+    actions = [
+        Action(chance.uniform(0.0, 0.01), "clock", (node,), {"jump": f"{chance.gauss(0, 2):.2f}"})
+        for node in nodes
+        if chance.random() < 0.2
+    ]
+    for _turn in range(chance.randint(2, 12)):
+        made = chance.choice(chosen)(chance, nodes, services)
+        # What is made of several actions needs time to come to its worst moment.
+        story = made if isinstance(made, list) else [made]
+        at = chance.uniform(BEGIN, FAULTS_UNTIL / (2 if len(story) > 1 else 1))
+        for verb, words, options in story:
+            actions.append(Action(round(at, 2), verb, tuple(words), _texts(options)))
+            at = min(at + chance.uniform(0.0, 4.0), FAULTS_UNTIL)
+    return actions
+
+
+def _close_together(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
+) -> list[Action]:
+    """Return a few actions of operators, and faults, that follow each other closely."""
+    chosen = chance.sample(OPERATED, chance.randint(2, 6))
+    at, spread = chance.uniform(BEGIN, FAULTS_UNTIL / 2), chance.choice((0.3, 0.6, 1.0, 2.0, 4.0))
+    actions = []
+    for _turn in range(chance.randint(2, 8)):
+        made = chance.choice(chosen)(chance, nodes, services)
+        for verb, words, options in made if isinstance(made, list) else [made]:
+            actions.append(Action(round(at, 2), verb, tuple(words), _texts(options)))
+            at = min(at + chance.expovariate(1 / spread), FAULTS_UNTIL)
+    return actions
 
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:
@@ -128,290 +157,3 @@ def _service(chance: random.Random, service_id: str) -> Service:
         after=("s0",) if service_id != "s0" and chance.random() < 0.1 else (),
         fence_on_stop_failure=chance.random() < 0.2,
     )
-
-
-def _of_node(verb: str, longest: float = 0.0, shortest: float = 0.5) -> Maker:
-    """Return a maker of actions of one node, that last for a while if *longest* is given."""
-
-    def make(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-        node = "manager" if chance.random() < 0.25 else chance.choice(nodes)
-        options = {"for": chance.uniform(shortest, longest)} if longest else {}
-        return verb, (node,), options
-
-    return make
-
-
-def _kill(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    node = "manager" if chance.random() < 0.3 else chance.choice(nodes)
-    return "kill", (chance.choice(("lrm", "lrm", "crm")), node), {}
-
-
-def _hang(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    node = "manager" if chance.random() < 0.3 else chance.choice(nodes)
-    return "hang", (chance.choice(("lrm", "crm")), node), {"for": chance.uniform(1.0, 12.0)}
-
-
-def _crash_at_write(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    at = chance.choice(("before", "torn", "torn", "torn", "after", "acting", "acting"))
-    options = {"at": at, "writes": chance.randint(1, 3)}
-    node = "manager" if chance.random() < 0.4 else chance.choice(nodes)
-    return "crash-at-write", (chance.choice(("lrm", "crm")), node), options
-
-
-def _pause_at_write(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    options = {"for": chance.uniform(1.0, 20.0), "writes": chance.randint(1, 3)}
-    node = "manager" if chance.random() < 0.4 else chance.choice(nodes)
-    return "pause-at-write", (chance.choice(("lrm", "crm")), node), options
-
-
-def _power(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    node = "manager" if chance.random() < 0.3 else chance.choice(nodes)
-    options: dict[str, object] = {}
-    if chance.random() < 0.6:
-        options["for"] = chance.uniform(1.0, 25.0)
-    return "power-off", (node,), options
-
-
-def _reset_all(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    return "reset", ("*",), {}
-
-
-def _storage(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    options: dict[str, object] = {"for": chance.uniform(0.5, 25.0)}
-    part = chance.choice(("", "", "reads", "writes"))
-    if part:
-        options["only"] = part
-    node = "manager" if chance.random() < 0.3 else chance.choice(nodes)
-    return "storage", (node, "off"), options
-
-
-def _all_storage(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    return "storage", ("*", "off"), {"for": chance.uniform(0.5, 10.0)}
-
-
-def _slow(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    options = {"seconds": chance.uniform(0.1, 3.0), "for": chance.uniform(2.0, 15.0)}
-    return "slow", (chance.choice(nodes),), options
-
-
-def _network(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    return "network", (chance.choice(nodes), "off"), {"for": chance.uniform(1.0, 25.0)}
-
-
-def _link(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    one, other = chance.sample(list(nodes), 2)
-    return "link", (one, other, "off"), {"for": chance.uniform(1.0, 25.0)}
-
-
-def _writes(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    node = chance.choice(("*", chance.choice(nodes)))
-    return "writes", (node,), {"fail": 0.2, "for": chance.uniform(3.0, 20.0)}
-
-
-def _kills(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    return "kills", (), {"chance": 0.1, "for": chance.uniform(3.0, 20.0)}
-
-
-def _clock(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    jump = chance.choice((-3600.0, -60.0, -2.0, 0.5, 5.0, 60.0, 3600.0))
-    return "clock", (chance.choice(nodes),), {"jump": jump}
-
-
-def _device(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    mode = chance.choice(("fails", "hangs", "hides", "lies", "wrong", "back", "works", "with-node"))
-    options: dict[str, object] = {"for": chance.uniform(3.0, 30.0)}
-    node, other = chance.sample(list(nodes), 2)
-    if mode == "wrong":
-        options["other"] = other
-    if mode == "works":
-        options["seconds"] = chance.uniform(3.0, 15.0)
-    return "device", (node, mode), options
-
-
-def _agent(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    action = chance.choice(("start", "start", "stop", "monitor", "migrate"))
-    how = chance.choice(("fails", "fails", "hangs", "lies" if action == "monitor" else "fails"))
-    options: dict[str, object] = {"for": chance.uniform(3.0, 25.0)}
-    options["chance"] = chance.choice((0.3, 0.5, 1))
-    service = chance.choice(("*", chance.choice(list(services))))
-    return "agent", (service, action, how), options
-
-
-def _crash(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    return "crash", (chance.choice(list(services)),), {}
-
-
-def _stale(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    options: dict[str, object] = {"for": chance.uniform(0.5, 6.0)}
-    if chance.random() < 0.5:
-        options["back"] = "yes"
-    return "stale", (chance.choice(nodes),), options
-
-
-def _liar(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
-    """A service that cannot be stopped has its node fenced, and the device lies."""
-    service = chance.choice(list(services))
-    mode = chance.choice(("lies", "wrong", "works"))
-    options = {"other": chance.choice(nodes)} if mode == "wrong" else {}
-    return [
-        ("service", (service,), {"fence": "yes", "stop-within": 3, "restarts": 0}),
-        ("agent", (service, "stop", "fails"), {"for": 25.0}),
-        ("device", (chance.choice((*nodes, "*", "*")), mode), {"for": 25.0, **options}),
-        ("move", (service, chance.choice(nodes)), {}),
-    ]
-
-
-def _blind(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
-    """A node is without its storage for long, and its services fail meanwhile."""
-    node = chance.choice(nodes)
-    return [
-        ("agent", ("*", "stop", "hangs"), {"on": node, "for": 25.0}),
-        ("storage", (node, "off"), {"for": chance.uniform(10.0, 25.0)}),
-        *(("crash", (service,), {}) for service in services),
-        *(("crash", (service,), {}) for service in services),
-    ]
-
-
-def _source_dies(
-    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
-) -> list[Made]:
-    """The source of a live migration dies at about the time of its end."""
-    service = chance.choice(list(services))
-    return [
-        ("agent", (service, "migrate", "slow"), {"seconds": 5.0, "for": 25.0}),
-        ("service", (service,), {"live": "yes"}),
-        ("power-off", (f"@{service}",), {"after": chance.uniform(4.0, 9.0)}),
-        ("move", (service, chance.choice(nodes)), {}),
-    ]
-
-
-def _manager_follows(
-    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
-) -> list[Made]:
-    """A node hangs, and soon after it the manager dies that has to do with it, or its CRM."""
-    after: Made = ("kill", ("crm", "manager"), {"for": chance.uniform(1.0, 8.0)})
-    if chance.random() < 0.3:
-        after = ("power-off", ("manager",), {})
-    return [("freeze", (chance.choice(nodes),), {"for": 30.0}), after, after, after]
-
-
-def _many_die(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
-    """All nodes but one or two die within moments, and fencing them takes a while."""
-    dying = chance.sample(list(nodes), len(nodes) - chance.choice((1, 1, 2)))
-    slow: Made = ("device", ("*", "works"), {"seconds": 6.0})
-    return [slow, *(("power-off", (node,), {}) for node in dying)]
-
-
-def _clone(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    return "clone", (chance.choice(nodes),), {}
-
-
-def _hold(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    verb = chance.choice(("hold", "maintenance", "maintenance", "end-maintenance"))
-    options = {} if verb == "end-maintenance" else {"for": chance.uniform(2.0, 15.0)}
-    return verb, (), options
-
-
-def _drain(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    node = chance.choice(nodes)
-    if chance.random() < 0.4:
-        return "undrain", (node,), {}
-    options = {"for": chance.uniform(2.0, 15.0)} if chance.random() < 0.5 else {}
-    return "drain", (node,), options
-
-
-def _disarm(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    return "disarm", (chance.choice(DISARM_MODES),), {"for": chance.uniform(1.0, 15.0)}
-
-
-def _by_hand(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
-    """A disarmed cluster leaves its services to its operator, who moves them."""
-    moves: list[Made] = [
-        ("move-by-hand", (chance.choice(list(services)), chance.choice(nodes)), {})
-        for _turn in range(3)
-    ]
-    return [("disarm", ("ignore",), {"for": chance.uniform(6.0, 12.0)}), *moves]
-
-
-def _shutdown(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    what = chance.choice(("reboot", "reboot", "poweroff", "restart"))
-    return "shutdown", (chance.choice(nodes), what), {}
-
-
-def _ask(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    service = chance.choice(list(services))
-    if chance.random() < 0.25:
-        return chance.choice(("ignore", "track")), (service,), {}
-    return "move", (service, chance.choice(nodes)), {}
-
-
-def _declare(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    service = chance.choice(list(services))
-    verb = chance.choice(("start", "stop", "redefine", "remove", "service"))
-    if verb == "service":
-        return verb, (f"s{chance.randint(0, 6)}",), {"monitor": 2, "restarts": 0}
-    return verb, (service,), {}
-
-
-def _rule(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
-    """A rule comes, goes or changes, whatever is under way."""
-    draw = chance.random()
-    if draw < 0.3:
-        return "unrule", (chance.choice(("where", "pair")),), {}
-    if draw < 0.6 and len(services) > 1:
-        kind = chance.choice(("apart", "together"))
-        return "rule", ("pair", kind, *chance.sample(list(services), 2)), {}
-    priorities = {node: chance.randint(0, 2) for node in chance.sample(list(nodes), 2)}
-    kind = chance.choice(("prefer", "only"))
-    return "rule", ("where", kind, chance.choice(list(services))), priorities
-
-
-KINDS: tuple[Maker, ...] = (
-    _ask,
-    _ask,
-    _disarm,
-    _by_hand,
-    _shutdown,
-    _kill,
-    _kill,
-    _hang,
-    _crash_at_write,
-    _crash_at_write,
-    _pause_at_write,
-    _power,
-    _power,
-    _of_node("reset"),
-    _reset_all,
-    _of_node("freeze", 30.0),
-    _of_node("freeze", 6.0),
-    _storage,
-    _all_storage,
-    _slow,
-    _network,
-    _link,
-    _writes,
-    _kills,
-    _clock,
-    _device,
-    _device,
-    _agent,
-    _agent,
-    _crash,
-    _stale,
-    _stale,
-    _liar,
-    _blind,
-    _source_dies,
-    _source_dies,
-    _many_die,
-    _manager_follows,
-    _clone,
-    _hold,
-    _drain,
-    _declare,
-    _declare,
-)
-"""The kinds of faults; what stands here twice is chosen twice as often."""
-
-OPERATIONS: tuple[Maker, ...] = (_ask, _disarm, _by_hand, _declare, _drain, _hold, _rule) * 7
-"""Drawn besides where operators do most."""

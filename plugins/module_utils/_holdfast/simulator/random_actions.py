@@ -1,0 +1,323 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is drawn to happen in a random scenario: a maker for each kind of fault and of operation."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Union
+
+from ..manager.wanted import DISARM_MODES
+
+Made = tuple[str, Sequence[str], Mapping[str, object]]
+Maker = Callable[[random.Random, Sequence[str], Sequence[str]], Union[Made, list[Made]]]
+"""Returns verb, words and options of an action, or several, for nodes and services."""
+
+
+def _of_node(verb: str, longest: float = 0.0, shortest: float = 0.5) -> Maker:
+    """Return a maker of actions of one node, that last for a while if *longest* is given."""
+
+    def make(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+        node = "manager" if chance.random() < 0.25 else chance.choice(nodes)
+        options = {"for": chance.uniform(shortest, longest)} if longest else {}
+        return verb, (node,), options
+
+    return make
+
+
+def _kill(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    node = "manager" if chance.random() < 0.3 else chance.choice(nodes)
+    return "kill", (chance.choice(("lrm", "lrm", "crm")), node), {}
+
+
+def _hang(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    node = "manager" if chance.random() < 0.3 else chance.choice(nodes)
+    return "hang", (chance.choice(("lrm", "crm")), node), {"for": chance.uniform(1.0, 12.0)}
+
+
+def _crash_at_write(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    at = chance.choice(("before", "torn", "torn", "torn", "after", "acting", "acting"))
+    options = {"at": at, "writes": chance.randint(1, 3)}
+    node = "manager" if chance.random() < 0.4 else chance.choice(nodes)
+    return "crash-at-write", (chance.choice(("lrm", "crm")), node), options
+
+
+def _pause_at_write(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    options = {"for": chance.uniform(1.0, 20.0), "writes": chance.randint(1, 3)}
+    node = "manager" if chance.random() < 0.4 else chance.choice(nodes)
+    return "pause-at-write", (chance.choice(("lrm", "crm")), node), options
+
+
+def _power(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    node = "manager" if chance.random() < 0.3 else chance.choice(nodes)
+    options: dict[str, object] = {}
+    if chance.random() < 0.6:
+        options["for"] = chance.uniform(1.0, 25.0)
+    return "power-off", (node,), options
+
+
+def _reset_all(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    return "reset", ("*",), {}
+
+
+def _storage(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    options: dict[str, object] = {"for": chance.uniform(0.5, 25.0)}
+    part = chance.choice(("", "", "reads", "writes"))
+    if part:
+        options["only"] = part
+    node = "manager" if chance.random() < 0.3 else chance.choice(nodes)
+    return "storage", (node, "off"), options
+
+
+def _all_storage(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    return "storage", ("*", "off"), {"for": chance.uniform(0.5, 10.0)}
+
+
+def _slow(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    options = {"seconds": chance.uniform(0.1, 3.0), "for": chance.uniform(2.0, 15.0)}
+    return "slow", (chance.choice(nodes),), options
+
+
+def _network(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    return "network", (chance.choice(nodes), "off"), {"for": chance.uniform(1.0, 25.0)}
+
+
+def _link(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    one, other = chance.sample(list(nodes), 2)
+    return "link", (one, other, "off"), {"for": chance.uniform(1.0, 25.0)}
+
+
+def _writes(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    node = chance.choice(("*", chance.choice(nodes)))
+    return "writes", (node,), {"fail": 0.2, "for": chance.uniform(3.0, 20.0)}
+
+
+def _kills(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    return "kills", (), {"chance": 0.1, "for": chance.uniform(3.0, 20.0)}
+
+
+def _clock(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    jump = chance.choice((-3600.0, -60.0, -2.0, 0.5, 5.0, 60.0, 3600.0))
+    return "clock", (chance.choice(nodes),), {"jump": jump}
+
+
+def _device(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    mode = chance.choice(("fails", "hangs", "hides", "lies", "wrong", "back", "works", "with-node"))
+    options: dict[str, object] = {"for": chance.uniform(3.0, 30.0)}
+    node, other = chance.sample(list(nodes), 2)
+    if mode == "wrong":
+        options["other"] = other
+    if mode == "works":
+        options["seconds"] = chance.uniform(3.0, 15.0)
+    return "device", (node, mode), options
+
+
+def _agent(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    action = chance.choice(("start", "start", "stop", "monitor", "migrate"))
+    how = chance.choice(("fails", "fails", "hangs", "lies" if action == "monitor" else "fails"))
+    options: dict[str, object] = {"for": chance.uniform(3.0, 25.0)}
+    options["chance"] = chance.choice((0.3, 0.5, 1))
+    service = chance.choice(("*", chance.choice(list(services))))
+    return "agent", (service, action, how), options
+
+
+def _crash(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    return "crash", (chance.choice(list(services)),), {}
+
+
+def _stale(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    options: dict[str, object] = {"for": chance.uniform(0.5, 6.0)}
+    if chance.random() < 0.5:
+        options["back"] = "yes"
+    return "stale", (chance.choice(nodes),), options
+
+
+def _liar(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """A service that cannot be stopped has its node fenced, and the device lies."""
+    service = chance.choice(list(services))
+    mode = chance.choice(("lies", "wrong", "works"))
+    options = {"other": chance.choice(nodes)} if mode == "wrong" else {}
+    return [
+        ("service", (service,), {"fence": "yes", "stop-within": 3, "restarts": 0}),
+        ("agent", (service, "stop", "fails"), {"for": 25.0}),
+        ("device", (chance.choice((*nodes, "*", "*")), mode), {"for": 25.0, **options}),
+        ("move", (service, chance.choice(nodes)), {}),
+    ]
+
+
+def _blind(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """A node is without its storage for long, and its services fail meanwhile."""
+    node = chance.choice(nodes)
+    return [
+        ("agent", ("*", "stop", "hangs"), {"on": node, "for": 25.0}),
+        ("storage", (node, "off"), {"for": chance.uniform(10.0, 25.0)}),
+        *(("crash", (service,), {}) for service in services),
+        *(("crash", (service,), {}) for service in services),
+    ]
+
+
+def _source_dies(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
+) -> list[Made]:
+    """The source of a live migration dies at about the time of its end."""
+    service = chance.choice(list(services))
+    return [
+        ("agent", (service, "migrate", "slow"), {"seconds": 5.0, "for": 25.0}),
+        ("service", (service,), {"live": "yes"}),
+        ("power-off", (f"@{service}",), {"after": chance.uniform(4.0, 9.0)}),
+        ("move", (service, chance.choice(nodes)), {}),
+    ]
+
+
+def _manager_follows(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
+) -> list[Made]:
+    """A node hangs, and soon after it the manager dies that has to do with it, or its CRM."""
+    after: Made = ("kill", ("crm", "manager"), {"for": chance.uniform(1.0, 8.0)})
+    if chance.random() < 0.3:
+        after = ("power-off", ("manager",), {})
+    return [("freeze", (chance.choice(nodes),), {"for": 30.0}), after, after, after]
+
+
+def _many_die(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """All nodes but one or two die within moments, and fencing them takes a while."""
+    dying = chance.sample(list(nodes), len(nodes) - chance.choice((1, 1, 2)))
+    slow: Made = ("device", ("*", "works"), {"seconds": 6.0})
+    return [slow, *(("power-off", (node,), {}) for node in dying)]
+
+
+def _clone(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    return "clone", (chance.choice(nodes),), {}
+
+
+def _hold(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    verb = chance.choice(("hold", "maintenance", "maintenance", "end-maintenance"))
+    options = {} if verb == "end-maintenance" else {"for": chance.uniform(2.0, 15.0)}
+    return verb, (), options
+
+
+def _drain(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    node = chance.choice(nodes)
+    if chance.random() < 0.4:
+        return "undrain", (node,), {}
+    options = {"for": chance.uniform(2.0, 15.0)} if chance.random() < 0.5 else {}
+    return "drain", (node,), options
+
+
+def _disarm(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    return "disarm", (chance.choice(DISARM_MODES),), {"for": chance.uniform(1.0, 15.0)}
+
+
+def _by_hand(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """A disarmed cluster leaves its services to its operator, who moves them."""
+    moves: list[Made] = [
+        ("move-by-hand", (chance.choice(list(services)), chance.choice(nodes)), {})
+        for _turn in range(3)
+    ]
+    return [("disarm", ("ignore",), {"for": chance.uniform(6.0, 12.0)}), *moves]
+
+
+def _shutdown(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    what = chance.choice(("reboot", "reboot", "poweroff", "restart"))
+    return "shutdown", (chance.choice(nodes), what), {}
+
+
+def _ask(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    service = chance.choice(list(services))
+    if chance.random() < 0.25:
+        return chance.choice(("ignore", "track")), (service,), {}
+    return "move", (service, chance.choice(nodes)), {}
+
+
+def _declare(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    service = chance.choice(list(services))
+    verb = chance.choice(("start", "stop", "redefine", "remove", "service"))
+    if verb == "service":
+        return verb, (f"s{chance.randint(0, 6)}",), {"monitor": 2, "restarts": 0}
+    return verb, (service,), {}
+
+
+def _rule(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    """A rule comes, goes or changes, whatever is under way."""
+    draw = chance.random()
+    if draw < 0.3:
+        return "unrule", (chance.choice(("where", "pair")),), {}
+    if draw < 0.6 and len(services) > 1:
+        kind = chance.choice(("apart", "together"))
+        return "rule", ("pair", kind, *chance.sample(list(services), 2)), {}
+    priorities = {node: chance.randint(0, 2) for node in chance.sample(list(nodes), 2)}
+    kind = chance.choice(("prefer", "only"))
+    return "rule", ("where", kind, chance.choice(list(services))), priorities
+
+
+KINDS: tuple[Maker, ...] = (
+    _ask,
+    _ask,
+    _disarm,
+    _by_hand,
+    _shutdown,
+    _kill,
+    _kill,
+    _hang,
+    _crash_at_write,
+    _crash_at_write,
+    _pause_at_write,
+    _power,
+    _power,
+    _of_node("reset"),
+    _reset_all,
+    _of_node("freeze", 30.0),
+    _of_node("freeze", 6.0),
+    _storage,
+    _all_storage,
+    _slow,
+    _network,
+    _link,
+    _writes,
+    _kills,
+    _clock,
+    _device,
+    _device,
+    _agent,
+    _agent,
+    _crash,
+    _stale,
+    _stale,
+    _liar,
+    _blind,
+    _source_dies,
+    _source_dies,
+    _many_die,
+    _manager_follows,
+    _clone,
+    _hold,
+    _drain,
+    _declare,
+    _declare,
+)
+"""The kinds of faults; what stands here twice is chosen twice as often."""
+
+OPERATIONS: tuple[Maker, ...] = (_ask, _disarm, _by_hand, _declare, _drain, _hold, _rule) * 7
+"""Drawn besides where operators do most."""
+
+
+def _slow_agent(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    options = {"seconds": chance.uniform(3.0, 7.0), "for": chance.uniform(5.0, 25.0)}
+    service, action = chance.choice(list(services)), chance.choice(("start", "stop", "migrate"))
+    return "agent", (service, action, "slow"), options
+
+
+OPERATED: tuple[Maker, ...] = (
+    *(_ask, _declare, _rule, _shutdown, _drain, _hold, _disarm, _by_hand, _slow_agent) * 2,
+    _agent,
+    _crash,
+    _kill,
+    _crash_at_write,
+    _power,
+    _of_node("freeze", 6.0),
+    _storage,
+    _clock,
+    _device,
+)
+"""What operators do, and the faults that come in between, where all comes close together."""
