@@ -10,7 +10,7 @@ them, and a stop that an agent and its probe both call done is done.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..manager.jobs import Job, JobEnd, JobKind, Sight
 from ..manager.report import Outcome
@@ -97,6 +97,17 @@ class Agents:
             world.later(took / 2, self._awake, machine, alive, self._go_over, machine, job)
         world.later(took, self._awake, machine, alive, self._end, machine, job, fault, took, done)
 
+    def refuse(self, machine: Machine, job: Job, why: str, alive: Alive, done: Done) -> None:
+        """Start nothing, as the node may not by now; only see to it that nothing of it runs."""
+        world = self._world
+        world.say(f"{machine.name} does not start {job.service.id}, as its host lease {why}")
+        stop = Job(JobKind.STOP, job.service, job.uid)
+        fault = self._fault_of(machine, stop)
+        took = self._takes(machine, stop, fault)
+        world.later(
+            took, self._awake, machine, alive, self._refused, machine, job, fault, took, done
+        )
+
     def look(self, machine: Machine, job: Job, took: float = MONITOR_TAKES) -> JobEnd:
         """Return what a look at a service finds."""
         sight = SIGHTS[machine.active.get(job.service.id)]
@@ -160,6 +171,13 @@ class Agents:
         machine.starting.discard(job.service.id)
         self._migrating.discard(job.uid)
         done(self._carry_out(machine, job, fault, took))
+
+    def _refused(
+        self, machine: Machine, job: Job, fault: AgentFault | None, took: float, done: Done
+    ) -> None:
+        how = fault.how if fault is not None and fault.how != "slow" else ""
+        end = self._stopped(machine, job, how, took, "not started")
+        done(replace(end, outcome=Outcome.INTERRUPTED) if end.outcome is Outcome.OK else end)
 
     def _carry_out(
         self, machine: Machine, job: Job, fault: AgentFault | None, took: float

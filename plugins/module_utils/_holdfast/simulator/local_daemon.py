@@ -176,10 +176,18 @@ class LocalDaemon(Daemon):
             if job.kind is not JobKind.MONITOR and self.killed_between():
                 return
             self.busy.add(job.service.id)
-            self.fleet.agents.begin(self.machine, job, self._is_alive, self._job_ended)
+            self._begin(job)
             if blow is not None:
                 self.kill(blow.seconds or None)
                 return
+
+    def _begin(self, job: Job) -> None:
+        """Let the agents do a job; before a start it is asked once more whether it may be."""
+        agents, trouble = self.fleet.agents, self._lease_trouble(self.world.now)
+        if trouble and job.kind in (JobKind.START, JobKind.RESTART):
+            agents.refuse(self.machine, job, trouble, self._is_alive, self._job_ended)
+        else:
+            agents.begin(self.machine, job, self._is_alive, self._job_ended)
 
     def _is_alive(self) -> bool:
         return self.alive
