@@ -228,15 +228,17 @@ class LocalDaemon(Daemon):
         self.world.later(JOIN_AGAIN, self._join, machine.boot)
 
     def _runs_on(self) -> list[str]:
-        """Return the services that are taken to run here, and of which no stop is under way.
+        """Return the services that are taken to run here, and of which no stop was begun.
 
-        So are those that a probe found here.
+        So are those that a probe found here.  What cannot be stopped is the watchdog's.
         """
+        local = self.report.services
         runs = (LocalState.RUNNING, LocalState.UNKNOWN)
-        known = {key for key, one in self.report.services.items() if one.state in runs}
+        known = {key for key, one in local.items() if one.state in runs}
         services = self.state.services if self.state is not None else {}
         found = {key for key in services if self.report.found.get(services[key].probe(key))}
-        return sorted((known | found) - self.busy)
+        blocked = {key for key, one in local.items() if one.state is LocalState.BLOCKED}
+        return sorted((known | found) - blocked - self.busy)
 
     def _join(self, boot: int) -> None:
         machine = self.machine
