@@ -86,6 +86,7 @@ def resume(last: Report | None, node: str, boot: str) -> tuple[Report, Memory]:
         goes_down="",
         found={},
         left=last.left if last is not None and last.boot == boot else (),
+        coming=last.coming if last is not None and last.boot == boot else (),
         phase=Phase.WAIT,
     )
     return report, Memory(doubtful=frozenset(report.running()))
@@ -102,6 +103,7 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
         state = None
     if state is not None:
         _let_go(round_, state)
+        local_commands.note_coming(round_, state, seen.wanted)
     for end in seen.ended:
         note_end(round_, end)
     _resolve_doubts(round_)

@@ -46,7 +46,6 @@ def follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> No
     up_to_date = wanted is not None and wanted.version >= state.config_version
     acts = local_phase.may_act(round_)
     node = round_.report.node
-    _note_coming(round_, state, services)
     for service_id in sorted({*state.services_named(node), *round_.report.services}):
         status = state.services.get(service_id)
         if service_id in round_.busy or service_id in round_.memory.doubtful:
@@ -200,17 +199,33 @@ def _leave(round_: LocalRound, local: LocalService, why: str) -> None:
         round_.stop(local, Purpose.AWAY, why)
 
 
-def _note_coming(round_: LocalRound, state: ClusterState, services: Mapping[str, Service]) -> None:
-    """Remember by which definition a service runs that migrates here, until it is taken in."""
+def note_coming(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> None:
+    """Publish what may come here while it runs, or have come, until it is taken in or does not.
+
+    Nobody but its source knows when it is here: that binds this node to its watchdog.  By
+    which definition it runs is remembered, too.
+    """
+    services: Mapping[str, Service] = wanted.services if wanted is not None else {}
     node, known = round_.report.node, round_.memory.coming
+    here = round_.report.services
+    ids = [one for one, status in state.services.items() if _comes(status, node, one in here)]
+    round_.set(coming=tuple(sorted(ids)))
     coming: dict[str, Service] = {}
     for service_id, status in state.services.items():
         if node == status.target:
             one = services.get(service_id)
             if one is not None and one.live_migration and one.digest() == status.digest:
                 coming[service_id] = one
-        here = service_id in round_.report.services
-        if service_id in known and not here and node in (status.node, status.target):
+        taken_in = service_id in here
+        if service_id in known and not taken_in and node in (status.node, status.target):
             coming.setdefault(service_id, known[service_id])
     if coming != known:
         round_.memory = replace(round_.memory, coming=coming)
+
+
+def _comes(status: ServiceStatus, node: str, known: bool) -> bool:
+    """Return whether a service may be on *node* without its LRM having to do with it."""
+    if status.node == node:
+        return bool(status.from_node) and not known
+    moves = status.underlying in (ServiceState.MIGRATE, ServiceState.RECOVERY)
+    return status.target == node and moves

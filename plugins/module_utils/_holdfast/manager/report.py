@@ -123,7 +123,8 @@ class Report:
     record, older ones are refused; *accepted* maps each command uid that was begun
     to its service; *found* answers the manager's probes, each under its ``probe``, with
     whether the service runs here; *left* are the services that ran here when they were left
-    to their operator, and still bind this start of the node to its watchdog.  *room* is
+    to their operator, and still bind this start of the node to its watchdog.  So do those
+    *coming* here while they run: they may be here before the LRM has to do with them.  *room* is
     what the node has of CPUs and MiB of memory, if it is known.  *goes_down* is ``reboot``
     or ``poweroff`` while the node goes down by the will of its operator, else empty.
     """
@@ -141,6 +142,7 @@ class Report:
     services: Mapping[str, LocalService] = field(default_factory=dict)
     found: Mapping[str, bool] = field(default_factory=dict)
     left: tuple[str, ...] = ()
+    coming: tuple[str, ...] = ()
     room: tuple[float, float] | None = None
     goes_down: str = ""
 
@@ -156,9 +158,12 @@ class Report:
     def binds_watchdog(self) -> bool:
         """Return whether the node's watchdog is to act if its host lease is lost.
 
-        It does so for what was left to its operator too, as nobody else can say that it ended.
+        It does so for what was left to its operator too, as nobody else can say that it ended,
+        and for what migrates here, as its source may bring it here at any moment.
         """
-        return bool(self.running()) or (bool(self.left) and self.mode is not Mode.DISARM)
+        if self.running() or self.coming:
+            return True
+        return bool(self.left) and self.mode is not Mode.DISARM
 
     def answers_for(self, service_id: str, probe: str) -> bool:
         """Return whether the node's host lease says something of a service that is looked for.
@@ -224,6 +229,7 @@ def report_document(report: Report) -> dict[str, Any]:
         },
         "found": dict(report.found),
         "left": list(report.left),
+        "coming": list(report.coming),
         "room": list(report.room) if report.room is not None else None,
         "goes_down": report.goes_down,
     }
@@ -235,6 +241,7 @@ def report_from_document(document: Mapping[str, Any]) -> Report:
     values["mode"] = Mode(values.get("mode", Mode.ACTIVE.value))
     values["phase"] = Phase(values.get("phase", Phase.WAIT.value))
     values["left"] = tuple(values.get("left", ()))
+    values["coming"] = tuple(values.get("coming", ()))
     room = values.get("room")
     values["room"] = (float(room[0]), float(room[1])) if room is not None else None
     values["results"] = {uid: _result(row) for uid, row in document.get("results", {}).items()}

@@ -76,7 +76,7 @@ def _stopped_all(seen: NodeSeen) -> bool:
     One that is switched off with its services frozen is shut down as well.
     """
     report = seen.report
-    if report is None or report.running():
+    if report is None or report.running() or report.coming:
         return False
     return report.mode is Mode.SHUTDOWN or (
         report.mode is Mode.RESTART and report.goes_down == POWEROFF
