@@ -169,7 +169,7 @@ class ClusterDaemon:
                 )
             self.shared.state = step.state
             answered = self._answer_probes()
-            if step.state == before and not answered:
+            if step.state == before and not (self._expect_migrations() or answered):
                 break
 
     def _look(self) -> Seen:
@@ -222,6 +222,22 @@ class ClusterDaemon:
                 self.shared.reports[name] = replace(report, found={**report.found, **found})
                 answered = True
         return answered
+
+    def _expect_migrations(self) -> bool:
+        """Let every LRM that is in reach say what is to migrate to it; the peer asks none."""
+        expected = False
+        for name, report in self.shared.reports.items():
+            services = self.shared.state.services
+            coming = {
+                one
+                for one, status in services.items()
+                if status.state is ServiceState.MIGRATE and status.target == name
+            }
+            if self.world.member(name) and coming - set(report.coming):
+                coming |= set(report.coming)
+                self.shared.reports[name] = replace(report, coming=tuple(sorted(coming)))
+                expected = True
+        return expected
 
 
 class LocalDaemon:

@@ -315,9 +315,38 @@ def test_an_ignored_service_is_watched_no_longer() -> None:
     assert not turn(lrm(), seen).report.services
 
 
+COMING = started("n2", state=ServiceState.MIGRATE, target="n1")
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (COMING, ("web",)),
+        (replace(COMING, state=ServiceState.RECOVERY), ("web",)),
+        (started("n1", state=ServiceState.REQUEST_START, from_node="n2", digest="other"), ("web",)),
+        (replace(COMING, state=ServiceState.RELOCATE), ()),
+        (started("n2"), ()),
+    ],
+)
+def test_what_may_come_while_it_runs_binds_its_target_to_the_watchdog(status, expected) -> None:
+    idle = replace(lrm(), services={})
+    taken = turn(idle, look(state({"web": status}))).report
+    assert taken.coming == expected
+    assert taken.binds_watchdog() is bool(expected)
+
+
+def test_what_comes_is_expected_for_as_long_as_nothing_else_can_be_read() -> None:
+    waits = replace(lrm(), services={}, coming=("web",))
+    for seen in (look(None), look(None, lease_trouble="was not renewed")):
+        assert turn(waits, seen).report.binds_watchdog()
+    elsewhere = look(state({"web": started("n2")}), lease_trouble="was not renewed")
+    assert not turn(waits, elsewhere).report.binds_watchdog()
+
+
 def migration(outcome):
     asked = started("n1", state=ServiceState.MIGRATE, target="n2", uid="7.2")
-    seen = look(state({"web": asked}))
+    assert not turn(lrm(), look(state({"web": asked}))).jobs
+    seen = look(state({"web": replace(asked, expected=True)}))
     begun = turn(lrm(), seen)
     job = begun.jobs[0]
     assert (job.kind, job.other) == (JobKind.MIGRATE, "n2")

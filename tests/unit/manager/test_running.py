@@ -7,6 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.command_ends import (
+    EXPECTED_WITHIN,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
     Maintenance,
 )
@@ -55,7 +58,8 @@ from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
 
 WEB = service(live_migration=True)
 DB = service("db", live_migration=True)
-MIGRATING = started("n1", state=ServiceState.MIGRATE, target="n2")
+ASKED = started("n1", state=ServiceState.MIGRATE, target="n2", since=1000.0)
+MIGRATING = replace(ASKED, expected=True)
 DRAINED = {"n1": Maintenance()}
 
 
@@ -67,6 +71,43 @@ def test_a_drained_node_lets_its_service_go_while_it_runs() -> None:
     taken = step(state({"web": started("n1")}), seen(wanted(WEB, maintenance=DRAINED)))
     assert (web(taken).state, web(taken).target) == (ServiceState.MIGRATE, "n2")
     assert web(taken).maintenance_node == "n1"
+
+
+def test_a_source_lets_a_service_go_only_once_its_target_expects_it() -> None:
+    waits = step(state({"web": ASKED}), seen(wanted(WEB), {"n1": says("n1")}))
+    assert (web(waits).state, web(waits).expected) == (ServiceState.MIGRATE, False)
+    expects = node_seen("n2", report=report("n2", coming=("web",)))
+    goes = step(waits.state, seen(wanted(WEB), {"n1": says("n1"), "n2": expects}))
+    assert (web(goes).state, web(goes).expected, web(goes).uid) == (
+        ServiceState.MIGRATE,
+        True,
+        web(waits).uid,
+    )
+
+
+def test_a_service_stays_where_it_is_when_its_target_is_lost_before_it_expects_it() -> None:
+    silent = node_seen("n2", heartbeat_age=5.0)
+    nodes = {"n2": NodeStatus(NodeState.SUSPECT, boot="n2-boot1")}
+    taken = step(state({"web": ASKED}, nodes), seen(wanted(WEB), {"n1": says("n1"), "n2": silent}))
+    assert (web(taken).state, web(taken).node, web(taken).target) == (
+        ServiceState.STARTED,
+        "n1",
+        "",
+    )
+
+
+def test_a_target_that_never_says_that_it_expects_a_service_gets_it_by_stop_and_start() -> None:
+    since = replace(ASKED, since=1000.0 - EXPECTED_WITHIN)
+    taken = step(state({"web": since}), seen(wanted(WEB), {"n1": says("n1")}))
+    assert (web(taken).state, web(taken).target) == (ServiceState.RELOCATE, "n2")
+
+
+def test_what_was_not_yet_let_go_by_a_node_that_died_is_nowhere_else() -> None:
+    nodes = {"n1": NodeStatus(NodeState.FENCE), "n2": NodeStatus(NodeState.SUSPECT)}
+    dead = node_seen("n1", heartbeat_age=99.0, answer=Answer.NO, lease=LeaseSight.DEAD)
+    looks = {"n1": dead, "n2": node_seen("n2", heartbeat_age=5.0)}
+    taken = step(state({"web": ASKED}, nodes), seen(wanted(WEB), looks))
+    assert (web(taken).state, web(taken).node) == (ServiceState.REQUEST_START, "n3")
 
 
 def test_what_went_over_is_taken_in_on_its_target() -> None:

@@ -15,6 +15,10 @@ from .round import Round
 from .service import STARTED, Service
 from .state import MOVING, ServiceState, ServiceStatus
 
+EXPECTED_WITHIN = 30.0
+"""Seconds, by the wall clock, in which the target of a live migration has to say that it expects
+it; one whose LRM is of an earlier version never does."""
+
 
 def take_result(
     round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None, report: Report
@@ -22,6 +26,8 @@ def take_result(
     """Read the result of a service's command in its node's *report*, if it is there yet."""
     result = report.results.get(status.uid)
     if result is None:
+        if status.state is ServiceState.MIGRATE and not status.expected:
+            _wait_for_target(round_, service_id, status)
         return
     if result.outcome is Outcome.INTERRUPTED:
         _interrupted(round_, service_id, status, wanted, result.text)
@@ -47,6 +53,29 @@ def stop_ended(round_: Round, service_id: str, status: ServiceStatus) -> None:
     stopped = replace(status.stopped(text, status.node), stop_timeout=None)
     round_.set_service(service_id, stopped)
     round_.say("stopped", text, service=service_id, node=status.node)
+
+
+def _wait_for_target(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """Let its source send it once its target expects it; until then nothing of it was begun.
+
+    A target that did not say so may take itself for empty when it loses its host lease, and
+    let go of its watchdog: then it would live on, and with it what came.
+    """
+    target = status.target
+    why = choice.unusable(target, round_.state, round_.seen)
+    if why:
+        reason = f"did not go to {target}: {why}"
+        back = replace(status, state=ServiceState.STARTED, target="", reason=reason)
+        round_.set_service(service_id, back)
+        round_.say("migration_failed", reason, service=service_id, node=status.node)
+        return
+    report = round_.seen.nodes[target].report
+    if report is not None and service_id in report.coming:
+        round_.set_service(service_id, replace(status, expected=True))
+    elif not 0.0 <= round_.seen.wall - status.since < EXPECTED_WITHIN:
+        why = f"{target} does not say that it expects it: stopped, to be started there"
+        round_.command(service_id, replace(status, reason=why), ServiceState.RELOCATE)
+        round_.say("migration_failed", why, service=service_id, node=status.node)
 
 
 def _interrupted(

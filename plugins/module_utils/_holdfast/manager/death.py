@@ -90,7 +90,7 @@ def _lost_its_node(round_: Round, service_id: str, name: str, proof: str) -> Non
         if service.underlying is ServiceState.RECOVERY:
             round_.set_service(service_id, replace(service, target=""))
         return
-    migrating = service.underlying is ServiceState.MIGRATE
+    migrating = service.underlying is ServiceState.MIGRATE and service.expected
     round_.set_service(
         service_id,
         replace(

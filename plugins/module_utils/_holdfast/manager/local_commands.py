@@ -70,6 +70,8 @@ def _obey(
     wanted: Service | None,
     up_to_date: bool,
 ) -> None:
+    if status.state is ServiceState.MIGRATE and not status.expected:
+        return
     local = round_.report.services.get(service_id)
     if local is not None and wanted is not None and status.state is ServiceState.STARTED:
         local = _take_up_limits(round_, local, wanted)
@@ -208,16 +210,16 @@ def note_coming(round_: LocalRound, state: ClusterState, wanted: Wanted | None) 
     services: Mapping[str, Service] = wanted.services if wanted is not None else {}
     node, known = round_.report.node, round_.memory.coming
     here = round_.report.services
-    ids = [one for one, status in state.services.items() if _comes(status, node, one in here)]
+    named = {one: state.services[one] for one in state.services_on(node)}
+    ids = [one for one, status in named.items() if _comes(status, node, one in here)]
     round_.set(coming=tuple(sorted(ids)))
     coming: dict[str, Service] = {}
-    for service_id, status in state.services.items():
+    for service_id, status in named.items():
         if node == status.target:
             one = services.get(service_id)
             if one is not None and one.live_migration and one.digest() == status.digest:
                 coming[service_id] = one
-        taken_in = service_id in here
-        if service_id in known and not taken_in and node in (status.node, status.target):
+        if service_id in known and service_id not in here:
             coming.setdefault(service_id, known[service_id])
     if coming != known:
         round_.memory = replace(round_.memory, coming=coming)

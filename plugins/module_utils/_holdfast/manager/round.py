@@ -118,7 +118,8 @@ class Round:
         self.state = replace(self.state, commands=number)
         uid = f"{self.state.epoch}.{number}"
         self.fresh.add(uid)
-        self.set_service(service_id, replace(status, state=state, uid=uid, leave=""))
+        given = replace(status, state=state, uid=uid, leave="", expected=False)
+        self.set_service(service_id, given)
 
     def say(
         self,

@@ -106,8 +106,9 @@ class ServiceStatus:
     it is looked for.  *crashes* counts failures while it
     ran that followed each other closely, and it is not started before *not_before*
     (seconds since 1970).  *no_live*: its last live migration failed, so that the
-    next move stops it.  *leave* is why it may not be where it is, or was, though no other
-    node can take it.
+    next move stops it.  *expected*: the target of its live migration has said that it may
+    come, and only then its source lets it go.  *leave* is why it may not be where it is, or
+    was, though no other node can take it.
     """
 
     state: ServiceState
@@ -129,6 +130,7 @@ class ServiceStatus:
     not_before: float = 0.0
     no_live: bool = False
     leave: str = ""
+    expected: bool = False
 
     def probe(self, service_id: str) -> str:
         """Return under what a node answers whether the service runs there.

@@ -85,6 +85,7 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
         maintenance_node=longest,
         request=WALL,
         from_node=longest,
+        expected=True,
         crashes=10,
         not_before=WALL,
     )
