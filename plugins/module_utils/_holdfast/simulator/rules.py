@@ -195,9 +195,9 @@ class Rules:
     ) -> None:
         """S10: the cluster counts as disarmed once no node that can be heard does anything.
 
-        A node that is back in the same round has nothing yet that it could do.  Whoever reads
-        what the storage had a while ago, or was held up since the round *begun* then, can only
-        go by what all of them said then.
+        A node that is off, or back in the same round, has nothing yet that it could do.  Whoever
+        reads what the storage had a while ago, or was held up since the round *begun* then, can
+        only go by what all of them said then.
         """
         if by in self._world.stale or self._world.now - begun > HELD_UP:
             return
@@ -205,6 +205,8 @@ class Rules:
             report, last = self._world.storage.report(node), before.nodes.get(node)
             was = last.state if last is not None else NodeState.UNKNOWN
             if report is None or {was, status.state} != {NodeState.ONLINE}:
+                continue
+            if not self._world.machines[node].on:
                 continue
             if report.mode not in (Mode.DISARM, Mode.MAINTENANCE) or report.at_work():
                 self.broken("S10", f"{by} takes the cluster for disarmed, but {node} is not")
