@@ -74,6 +74,7 @@ def simulate(config: Path) -> None:
                     report=storage.own_report_number(),
                 )
             )
+        # As often as an LRM writes its block.
         time.sleep(max(0.0, 1.0 - (time.monotonic() - begun)))
 
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What becomes of a service whose command ended: it started, left its node, stopped, or could not.
 
-Its result in the report of its node, or the proof of that node's death: nothing else ends one.
+Its result in the report of its node, or the proof of that node's death: nothing else ends one
+that was begun.  A live migration is not, before its target expects it.
 """
 
 from __future__ import annotations
@@ -151,6 +152,7 @@ def _migration_failed(round_: Round, service_id: str, status: ServiceStatus, tex
         target="",
         reason=reason,
         no_live=True,
+        expected=False,
     )
     round_.set_service(service_id, back)
     round_.say("migration_failed", reason, service=service_id, node=status.node)

@@ -145,15 +145,15 @@ def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
             _uncover(round_, service_id, status)
         return
     report = round_.seen.nodes[node].report
-    if report is not None and report.mode is not Mode.DISARM and _is_blocked(report, status):
+    if report is None:
+        return
+    blocked = report.mode is not Mode.DISARM and _is_blocked(report, status)
+    if blocked or report.mode is Mode.SHUTDOWN:
         # What cannot be stopped keeps its node from going down: that is an error, and said so.
+        # And a node that is shut down does not come back soon after all.
         _uncover(round_, service_id, status)
         return
-    if report is not None and report.mode is Mode.SHUTDOWN:
-        # It does not come back soon after all: its services are treated as those of any other.
-        _uncover(round_, service_id, status)
-        return
-    if report is None or report.mode in AWAY:
+    if report.mode in AWAY:
         return
     bare = replace(status, before="")
     if wanted is None or wanted.state != STARTED:

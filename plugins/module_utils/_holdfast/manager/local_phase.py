@@ -90,7 +90,7 @@ def may_end(
     if round_.report.phase is Phase.LOST:
         return False
     late = wanted is None or waited >= wanted.policy.shutdown_timeout
-    if shutdown != RESTART and not late and _comes_running(state, round_.report.node):
+    if shutdown != RESTART and not late and state is not None and round_.report.coming:
         return False
     if round_.report.mode is Mode.SHUTDOWN:
         return not round_.report.running()
@@ -99,16 +99,6 @@ def may_end(
     if waited < FREEZE_WAIT or round_.report.mode is Mode.MAINTENANCE:
         return False
     return shutdown == RESTART or not round_.report.running()
-
-
-def _comes_running(state: ClusterState | None, node: str) -> bool:
-    """Return whether a service is on its way to the node while it runs, or may have come."""
-    if state is None:
-        return False
-    coming = (ServiceState.MIGRATE, ServiceState.RECOVERY)
-    return any(
-        status.target == node and status.underlying in coming for status in state.services.values()
-    )
 
 
 def _to_be_stopped(report: Report) -> list[str]:

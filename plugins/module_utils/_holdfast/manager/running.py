@@ -55,7 +55,9 @@ def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request
         if wanted is not None and wanted.state == STARTED:
             # It was declared started again meanwhile: no later stop is to be as short.
             round_.set_service(service_id, heard)
-            round_.say("refused", "asked to stop: it is to run by now", service=service_id)
+            round_.say(
+                "refused", "asked to stop, but it is declared started by now", service=service_id
+            )
             return
         round_.set_service(service_id, replace(heard, stop_timeout=request.timeout))
         return

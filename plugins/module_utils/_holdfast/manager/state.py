@@ -148,6 +148,7 @@ class ServiceStatus:
             target="",
             uid="",
             from_node="",
+            expected=False,
             last_node=last_node or self.last_node,
             reason=reason,
         )

@@ -175,8 +175,7 @@ class Agents:
     def _refused(
         self, machine: Machine, job: Job, fault: AgentFault | None, took: float, done: Done
     ) -> None:
-        how = fault.how if fault is not None and fault.how != "slow" else ""
-        end = self._stopped(machine, job, how, took, "not started")
+        end = self._stopped(machine, job, _how(fault), took, "not started")
         done(replace(end, outcome=Outcome.INTERRUPTED) if end.outcome is Outcome.OK else end)
 
     def _carry_out(
@@ -184,7 +183,7 @@ class Agents:
     ) -> JobEnd:
         """Do to the truth what a job does, and say how it ended."""
         service_id, at = job.service.id, machine.clock.wall(self._world.now)
-        how = fault.how if fault is not None and fault.how != "slow" else ""
+        how = _how(fault)
         if job.kind in (JobKind.PROBE, JobKind.MONITOR):
             if job.kind is JobKind.MONITOR and how in ("fails", "hangs"):
                 return JobEnd(job, Outcome.OK, Sight.PARTLY, f"its monitor {how}", at, took)
@@ -225,6 +224,11 @@ class Agents:
     def _activate(self, machine: Machine, job: Job, how: str) -> None:
         machine.active[job.service.id] = how
         self._world.rules.activated(job.service.id)
+
+
+def _how(fault: AgentFault | None) -> str:
+    """Return how a call goes wrong, empty for one that is only slow, or well."""
+    return fault.how if fault is not None and fault.how != "slow" else ""
 
 
 def _failed(end: JobEnd) -> JobEnd:
