@@ -119,6 +119,11 @@ def test_who_is_switched_off_with_its_services_frozen_has_left_as_well(mode, loc
     assert (verdict(NodeSeen(3.0, NO, LeaseSight.FREE, said)) is Verdict.LEFT) == left
 
 
+def test_who_went_down_while_a_service_may_have_come_there_has_not_left_in_order() -> None:
+    said = Report("n1", "boot", mode=Mode.SHUTDOWN, coming=("web",))
+    assert verdict(NodeSeen(3.0, NO, LeaseSight.FREE, said)) is Verdict.FENCE
+
+
 @pytest.mark.parametrize(
     ("age", "expected"), [(3.0, Verdict.WAIT), (32.9, Verdict.WAIT), (33.0, Verdict.FENCE)]
 )
