@@ -25,6 +25,14 @@ LEAVE_WAIT = 30.0
 LOOK = 0.2
 """Seconds between two looks for a sign of life."""
 
+LATE = 2
+"""Seconds after which a renewal that is due is late: timestamps are whole seconds, and a write
+takes its time."""
+
+SETTLED = 1.5
+"""Seconds after which sanlock's main loop, which looks once a second (3.8.5), has seen how a
+renewal ended: its threads renew by themselves, and go on to when it has gone wrong."""
+
 
 class Membership:
     """The host lease of one node; for the arguments see ``SanlockLeases``."""
@@ -47,6 +55,9 @@ class Membership:
         self._pause = pause
         self.own: DeltaLease | None = None
         self.joined_here = False
+        self._seen_renewal: int | None = None
+        self._settled_at = 0.0
+        self._confirmed_renewal: int | None = None
 
     def join(self, host_name: str) -> int:
         """Have sanlock take the host lease; see ``SanlockLeases.join``."""
@@ -127,13 +138,25 @@ class Membership:
         return present
 
     def confirm(self) -> None:
-        """Raise ``LeaseError`` unless the host lease is good and sanlock still stands for it."""
+        """Raise ``LeaseError`` unless the host lease is good and sanlock still stands for it.
+
+        sanlock gives a lockspace up when a renewal finds something wrong, or fails for too
+        long.  So it is asked once after each renewal, when that has settled, and each time
+        while one is late: to ask it is to start a process, and this is called each second.
+        """
         own = self.checked()
+        now = self._clock()
+        if own.timestamp != self._seen_renewal:
+            self._seen_renewal, self._settled_at = own.timestamp, now + SETTLED
+        late = self.age(own) >= LeaseTiming(own.io_timeout).renewal_seconds + LATE
+        if not late and (now < self._settled_at or own.timestamp == self._confirmed_renewal):
+            return
         if self._daemon.has_lost(own.lockspace):
             raise LeaseError(
                 f"host id {self.host_id} is no longer held by node {own.host_name}: sanlock has"
                 f" lost lockspace {own.lockspace}, and its services have to stop."
             )
+        self._confirmed_renewal = own.timestamp
 
     def is_good(self) -> bool:
         """Whether the host lease is still ours and renewed; the storage is asked."""
