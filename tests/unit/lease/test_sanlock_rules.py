@@ -297,6 +297,19 @@ def test_a_lease_is_held_no_longer_once_any_part_of_it_is_lost(
     assert not node.held("manager")
 
 
+def test_who_holds_a_lease_is_told_although_the_host_lease_of_that_node_is_damaged(
+    node, paths, area
+):
+    """Every LRM reads the manager's record where its holder has written it."""
+    _host(area, 2)
+    _own(paths, "manager", host_id=2, version=9)
+    with Path(paths[0]).open("r+b") as file:
+        file.seek(512)
+        file.write(b"damaged!")
+    holder = node.holder("manager")
+    assert (holder.host_id, holder.version, holder.active) == (2, 9, None)
+
+
 def test_sanlock_is_not_asked_for_a_lease_whose_owner_is_seen_to_renew(node, daemon, paths, area):
     node.join("n1")
     _host(area, 2)

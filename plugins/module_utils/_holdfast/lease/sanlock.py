@@ -246,13 +246,18 @@ class SanlockLeases:
         """Return who holds the lease or held it last.
 
         ``active`` is False when the lease or its owner's host lease is free or the owner
-        joined anew, True while the owner is seen to renew, else None.
+        joined anew, True while the owner is seen to renew, else None; so it is while the
+        owner's host lease is damaged.
         """
         leader = self._leaders.read(lease_name)
         active: bool | None = False
         if not leader.free and leader.owner_id:
-            view = self.host(leader.owner_id)
-            active = view.active if view.generation == leader.owner_generation else False
+            try:
+                view = self.host(leader.owner_id)
+            except FormatError:
+                active = None
+            else:
+                active = view.active if view.generation == leader.owner_generation else False
         return LeaseHolder(leader.owner_id, leader.owner_generation, leader.version, active)
 
     def free_host(self, host_id: int, generation: int, timestamp: int | None = None) -> None:
