@@ -13,6 +13,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     FormatError,
     InputError,
     LeaseError,
+    NoAnswerError,
     StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
@@ -469,7 +470,40 @@ def test_a_joined_lockspace_counts_as_used_until_it_is_left(node, daemon):
     assert node.host(1).state is HostState.FREE
 
 
-def test_a_lockspace_that_sanlock_gave_up_is_lost_although_it_is_renewed(node, daemon):
+def test_a_lockspace_that_sanlock_gave_up_is_lost_although_it_is_renewed(node, daemon, area, clock):
+    """Its threads go on to renew; its main loop looks a little later whether that went well."""
+    node.join("n1")
+    _renew(area, clock)
+    for _look in range(3):
+        node.renew()
+        clock.now += 0.5
+    daemon.lost = True
+    for _second in range(2 * N - 2):
+        with pytest.raises(LeaseError, match="sanlock has lost lockspace c1"):
+            node.renew()
+        clock.now += 1
+    assert node.host(1).state is HostState.LIVE
+
+
+def test_sanlock_is_asked_once_a_renewal_has_settled_and_each_time_while_one_is_late(
+    node, daemon, area, clock
+):
+    node.join("n1")
+    asked = []
+    for second in range(5 * 2 * N):
+        if second < 3 * 2 * N and second % (2 * N) == 0:
+            _renew(area, clock)
+        before = daemon.asked_whether_lost
+        node.renew()
+        if daemon.asked_whether_lost > before:
+            asked.append(second)
+        clock.now += 1
+    last = 2 * 2 * N
+    settled = [renewed + 2 for renewed in (0, 2 * N, last)]
+    assert asked == [*settled, *range(last + 2 * N + 2, 5 * 2 * N)]
+
+
+def test_a_sanlock_that_does_not_answer_is_asked_again_at_the_next_look(node, daemon, clock):
     node.join("n1")
     node.renew()
     daemon.silent = True
@@ -528,6 +562,20 @@ def test_setting_a_host_free_changes_its_timestamp_and_nothing_else(node, paths,
     assert area.read_host(2) == replace(lease, timestamp=0)
     changed = {at for at, pair in enumerate(zip(before, after)) if pair[0] != pair[1]}
     assert changed <= set(range(512 + 152, 512 + 160)) | set(range(512 + 168, 512 + 172))
+
+
+def test_a_system_without_a_thread_to_spare_has_not_asked_and_can_ask_later(monkeypatch):
+    bounded = Bounded()
+
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as exhausted:
+        exhausted.setattr(threading.Thread, "start", refuse)
+        for _turn in range(MOST_HANGING + 1):
+            with pytest.raises(NoAnswerError, match="was not asked to look: can't start new"):
+                bounded.call("look", list, 1.0)
+    assert bounded.call("look", list, 10.0) == []
 
 
 STATUS = """daemon n1
@@ -589,6 +637,22 @@ def test_the_watchdog_timeout_is_what_the_running_daemon_has_and_sixty_in_doubt(
 def test_a_lockspace_is_lost_unless_the_daemon_says_that_it_is_not(says, rest, lost):
     daemon = says(STATUS.format(used=1, version="3.8.5", more="") + rest)
     assert daemon.has_lost("c1") is lost
+
+
+@pytest.mark.parametrize(
+    ("program", "meaning"),
+    [
+        ("#!/nonexistent\n", "cannot be asked"),
+        ("#!/bin/sh\necho our_host_name=n1; kill -9 $$\n", "before it had answered"),
+    ],
+)
+def test_a_question_that_was_not_put_or_broken_off_says_nothing_of_the_lease(
+    says, tmp_path, program, meaning
+):
+    daemon = says("")
+    (tmp_path / "sanlock").write_text(program)
+    with pytest.raises(NoAnswerError, match=meaning):
+        daemon.has_lost("c1")
 
 
 def test_a_daemon_without_a_watchdog_has_no_watchdog_timeout(says):

@@ -58,8 +58,8 @@ class Bounded:
     def call(self, what: str, work: Callable[[], _T], deadline: float) -> _T:
         """Return what *work* returns, or raise what it raises.
 
-        ``NoAnswerError`` when that takes longer than *deadline* seconds, or when too many
-        calls before it still hang.
+        ``NoAnswerError`` when that takes longer than *deadline* seconds, when too many calls
+        before it still hang, and when the system has no thread to spare.
         """
         if not self._hanging.acquire(blocking=False):
             raise NoAnswerError(
@@ -77,7 +77,11 @@ class Bounded:
                 self._hanging.release()
 
         thread = threading.Thread(target=run, daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self._hanging.release()
+            raise NoAnswerError(f"sanlock was not asked to {what}: {error}.") from error
         thread.join(deadline)
         if errors:
             raise errors[0]

@@ -161,7 +161,11 @@ class CommandDaemon:
             raise refused(what, code)
 
     def _client(self, *arguments: str, deadline: float = ANSWER) -> str:
-        """Run ``sanlock client`` and return all that it said."""
+        """Run ``sanlock client`` and return all that it said.
+
+        ``NoAnswerError`` when it could not be run, which a lack of memory or processes does,
+        or did not come to its end: that says nothing of how the leases stand.
+        """
         try:
             outcome = run(
                 [sanlock_program(), "client", *arguments],
@@ -169,11 +173,13 @@ class CommandDaemon:
                 environment=self._environment,
             )
         except AgentError as error:
-            raise LeaseError(f"sanlock cannot be asked: {error}") from error
+            raise NoAnswerError(f"sanlock cannot be asked: {error}") from error
         if outcome.timed_out:
             raise NoAnswerError(
                 f"sanlock did not answer to {arguments[0]} within {deadline:.0f} s."
             )
+        if outcome.exit_status is None:
+            raise NoAnswerError(f"sanlock client {arguments[0]} was ended before it had answered.")
         return outcome.stdout + outcome.stderr
 
 
@@ -205,11 +211,6 @@ class ChildHolding:
         if self._child.stdout is not None:
             os.set_blocking(self._child.stdout.fileno(), False)
             self._selector.register(self._child.stdout, selectors.EVENT_READ)
-
-    @property
-    def process_id(self) -> int:
-        """The child's process id, which sanlock knows as the owner."""
-        return self._child.pid
 
     def wait(self, seconds: float) -> Progress:
         """Return how far it has come; ``LeaseError`` if it found no daemon."""
