@@ -15,6 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     FormatError,
     InputError,
     LeaseError,
+    StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedded import (
     EmbeddedLeases,
@@ -36,6 +37,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.prov
     look_lockspace,
     plan_lockspace,
 )
+from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import given
 
 IO_TIMEOUT = 2
 
@@ -365,3 +367,18 @@ def test_embedded_leases_keep_the_contract(node):
     leases.join("n1")
     methods = [name for name in vars(Leases) if not name.startswith("_")]
     assert all(hasattr(leases, name) for name in methods)
+
+
+def test_who_leaves_while_the_storage_fails_holds_nothing_and_can_come_back(node, monkeypatch):
+    """The CRM leaves when the host lease is lost, and adopts the next one."""
+    machine, crm, other = node(1), node(1), node(2)
+    machine.join("n1")
+    crm.adopt("n1")
+    crm.acquire("manager")
+    other.join("n2")
+    with monkeypatch.context() as broken:
+        broken.setattr(crm._leaders, "read", lambda name: given(StorageError("no answer")))
+        with pytest.raises(StorageError, match="no answer"):
+            crm.leave()
+    assert other.acquire("manager") == 2
+    assert crm.adopt("n1") == 1

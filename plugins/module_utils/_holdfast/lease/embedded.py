@@ -145,18 +145,22 @@ class EmbeddedLeases:
             self._own = renewed
 
     def leave(self) -> None:
-        """Release all leases, then set the host lease free and drop its kernel lock."""
+        """Release all leases, then set the host lease free and drop its kernel lock.
+
+        Where the storage cannot be written that ends as a crash would: the locks are dropped.
+        """
         own = self._own
         if own is None:
             return
-        for name in list(self._versions):
-            self.release(name)
-        if self._host_lock.held:
-            present = self._area.read_host(self.host_id)
-            if _same_join(present, own) and self._host_lock.still_ours():
-                self._area.write_host(self.host_id, replace(present, timestamp=0))
-            self._host_lock.release()
-        self._own = None
+        try:
+            for name in list(self._versions):
+                self.release(name)
+            if self._host_lock.held:
+                present = self._area.read_host(self.host_id)
+                if _same_join(present, own) and self._host_lock.still_ours():
+                    self._area.write_host(self.host_id, replace(present, timestamp=0))
+        finally:
+            self._drop_locks()
 
     def withdraw(self) -> None:
         """Set the host lease free if it was joined here; else it is for who did that."""
@@ -175,10 +179,7 @@ class EmbeddedLeases:
 
     def close(self) -> None:
         """Let go of every file and lock and leave the storage as it is, like a crash."""
-        for lock in (*self._lease_locks.values(), self._host_lock):
-            lock.release()
-        self._versions.clear()
-        self._own = None
+        self._drop_locks()
         self._area.close()
         self._leaders.close()
 
@@ -335,6 +336,13 @@ class EmbeddedLeases:
         """Return the kernel lock of a lease; ``LeaseError`` for a name that is none."""
         self._leaders.index(lease_name)
         return self._lease_locks[lease_name]
+
+    def _drop_locks(self) -> None:
+        """Hold nothing any more, whatever the storage says."""
+        for lock in (*self._lease_locks.values(), self._host_lock):
+            lock.release()
+        self._versions.clear()
+        self._own = None
 
     def _forget(self, lease_name: str) -> None:
         """Drop a lease that is not ours any more without touching the storage."""
