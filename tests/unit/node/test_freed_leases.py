@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    FormatError,
     LeaseError,
     StorageError,
 )
@@ -136,6 +137,23 @@ def test_storage_that_cannot_be_read_frees_nothing_and_ends_nothing(case):
     case.leases.views[3] = lease_view(3, timestamp=79)
     assert case.watch(0) == []
     assert case.watch(SILENCE) == [("free", 3, 4, 79)]
+
+
+def test_a_node_whose_host_lease_is_damaged_is_fenced_all_the_same_and_nothing_set_free(case):
+    case.leases.views[3] = FormatError("host lease of host id 3: its checksum is wrong.")
+    case.freed.fence_begins("n3", 3)
+    case.leases.views.clear()
+    case.freed.fence_ended(PROOF)
+    assert case.log == []
+
+
+def test_a_fence_does_not_begin_while_the_storage_cannot_be_read(case):
+    case.leases.views[3] = StorageError("it cannot be read.")
+    with pytest.raises(StorageError):
+        case.freed.fence_begins("n3", 3)
+    case.leases.views.clear()
+    case.freed.fence_ended(PROOF)
+    assert case.log == [], "the lease may be another than before that fence"
 
 
 def test_a_new_fence_of_the_node_begins_anew(case):

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..errors import LeaseError, StorageError
+from ..errors import FormatError, LeaseError, StorageError
 from ..lease.interface import HostLeaseView, HostState, Leases
 from ..manager.seen import FenceReport
 from ..storage.host_timing import LeaseTiming
@@ -49,10 +49,15 @@ class FreedLeases:
     def fence_begins(self, node: str, host_id: int) -> None:
         """Remember which host lease a fence of *node*, not sent yet, is to prove dead.
 
-        Raises ``StorageError`` or ``LeaseError`` when it cannot be read.
+        A damaged one cannot be set free, which is no reason to let the node live.  Raises
+        ``StorageError`` or ``LeaseError`` when the storage cannot be read.
         """
         self._proved.pop(node, None)
-        self._fenced[node] = self._leases.host(host_id)
+        self._fenced.pop(node, None)
+        try:
+            self._fenced[node] = self._leases.host(host_id)
+        except FormatError as error:
+            log(f"the host lease of {node} will not be set free: {error}")
 
     def fence_ended(self, fence: FenceReport) -> None:
         """Free the host lease that *fence* proved dead; nothing if it proved none.
