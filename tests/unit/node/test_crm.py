@@ -65,19 +65,23 @@ EPOCH = 8
 class ObserverStandIn:
     """Says of the nodes what a test says."""
 
-    def __init__(self):
+    def __init__(self, clock):
+        self.clock = clock
         self.nodes = {name: seen(name) for name in NODES}
         self.trouble = self.held = ""
         self.error = None
         self.changed = dict.fromkeys(NODES, 0.0)
         self.answering = set()
+        self.took = 0.0
 
     def just_answered(self, node):
         return node in self.answering
 
     def look(self):
         given(self.error)
-        return Observation(dict(self.nodes), self.held, self.trouble, 0.0)
+        took, self.took = self.took, 0.0
+        self.clock.go(took)
+        return Observation(dict(self.nodes), self.held, self.trouble, took)
 
     def answered(self, nodes):
         return None
@@ -141,7 +145,7 @@ class Daemon:
             },
             nodes={name: NodeStatus(NodeState.ONLINE, boot=f"{name}-boot1") for name in NODES},
         )
-        self.observer = ObserverStandIn()
+        self.observer = ObserverStandIn(self.clock)
         self.orders = OrdersStandIn(self.storage.log)
         self.network = NetworkStandIn()
         self.daemon = ClusterDaemon(
@@ -336,6 +340,21 @@ def test_the_proof_of_a_node_that_wrote_after_the_fence_waits_until_it_is_quiet(
     assert (state.services["web"].underlying is ServiceState.STARTED) == (not proved)
     assert ("free", 3, 4, 77) in log if proved else "free" not in kinds(log)
     assert proved or "it went on writing" in state.nodes["n3"].reason
+
+
+def test_a_manager_that_was_held_up_in_its_look_takes_what_it_saw_before_for_no_silence(manager):
+    """The device lies, and this process was frozen with the whiteboard as it was before."""
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.observer.changed["n3"] = manager.clock.now
+    manager.clock.go(0.5)
+    manager.end_fence(took=0.5)
+    manager.observer.took = 60.0
+    manager.round(0.0)
+    manager.observer.nodes["n3"] = seen("n3")
+    manager.observer.changed["n3"] = manager.clock.now
+    manager.round(0.0)
+    assert manager.written().nodes["n3"].state is not NodeState.OFF
 
 
 def fenced_while_it_answered(manager):

@@ -248,6 +248,13 @@ def test_no_answer_within_a_second_of_asking_is_none(watching, answers, expected
     assert {at: found[at] for at in expected} == expected
 
 
+def test_who_is_no_member_is_not_remembered_for_an_answer(watching):
+    """Anybody on the network can send datagrams, each with another name."""
+    watching.observer.answered({"n2", *(f"x{number}" for number in range(1000))})
+    assert watching.observer.just_answered("n2")
+    assert not watching.observer.just_answered("x1")
+
+
 def test_a_node_that_was_fresh_in_between_is_asked_anew(watching):
     watching.after(0.0)
     watching.after(2.0)

@@ -122,7 +122,7 @@ class ClusterDaemon:
             return
         observation = self._observer.look()
         self._telemetry.timed(STORAGE_LOOK, observation.took)
-        self._collect()
+        self._collect(observation.took)
         self._freed_leases.watch()
         if self._state is not None and not self._storage.leases.held(MANAGER_LEASE):
             log("the manager lease is lost: no longer manager")
@@ -174,12 +174,13 @@ class ClusterDaemon:
         except (StorageError, LeaseError) as error:
             log(f"the manager lease is not seen to be released: {error}")
 
-    def _collect(self) -> None:
+    def _collect(self, looked_for: float) -> None:
         """Take what ended; a proof is held back while the dead node may still be writing.
 
         A node that is fenced for a service of its was not silent before.  A device may answer
         sooner than its next heartbeat, so that silence since the fence alone says nothing.
-        Nor does an answer on the network from before the fence ended.
+        Nor does an answer on the network from before the fence ended.  Silence is known until
+        the look began that took *looked_for* seconds: this process may have been held up in it.
         """
         self._powers.extend(self._orders.take_powers())
         ended = self._orders.take_fences()
@@ -192,7 +193,7 @@ class ClusterDaemon:
         suspect_after = self._configuration.timing.suspect_after
         for end in self._held_back:
             changed = self._observer.changed_at(end.report.node)
-            quiet_for = self._clock() - changed
+            quiet_for = self._clock() - looked_for - changed
             if not end.report.confirmed:
                 self._fences.append(end.report)
             elif changed > end.ended + ROUND:

@@ -70,10 +70,8 @@ class Observer:
         self._answered: dict[str, float] = {}
 
     def answered(self, nodes: set[str]) -> None:
-        """Note that these nodes answered a question just now."""
-        now = self._clock()
-        for node in nodes:
-            self._answered[node] = now
+        """Note that these nodes answered a question just now; a datagram may name any."""
+        self._answered.update(dict.fromkeys(nodes & set(self._changed), self._clock()))
 
     def just_answered(self, node: str) -> bool:
         """Return whether the node answered so lately that it counts as answering."""
