@@ -107,6 +107,24 @@ def test_what_a_predecessor_left_is_not_stopped_while_it_cannot_be_told_whether_
     assert node.look() == ""
 
 
+def test_a_watchdog_that_is_not_armed_in_time_is_armed_with_the_next_look_and_stops_nothing(node):
+    """Real leases refuse to be taken up a second time, as these do."""
+    taken_up = []
+
+    def adopt():
+        if len(taken_up) > node.leases.left:
+            raise LeaseError("host id 1 is already joined as node n1.")
+        taken_up.append(node.clock.now)
+        return 4
+
+    node.storage.adopt_host_lease = adopt
+    node.leases.armed = NoAnswerError("it did not answer to status within 1 s.")
+    assert [node.look(), node.look()] == [None, None]
+    node.leases.armed = 0
+    assert node.look() == ""
+    assert (node.lease.generation, node.leases.armed) == (4, 1)
+
+
 def test_a_host_lease_that_nobody_holds_is_trouble_at_once_and_its_slots_are_not_ours(node):
     node.storage.host_lease = NOBODY
     assert node.look() == "is not held: nobody has joined"
@@ -149,13 +167,23 @@ def test_sanlock_is_asked_once_a_second_and_the_record_read_each_round(member):
 def test_a_sanlock_that_does_not_answer_is_trouble_only_after_the_fail_time(member):
     member.leases.renew_error = NoAnswerError("it hangs")
     assert member.look() == ""
-    good_at = member.lease.good_at
+    renewed_at = member.lease.renewed_at
     while member.look(0.5) == "":
-        assert member.clock.now - good_at < FAIL
-    assert member.clock.now - good_at == FAIL
+        assert member.clock.now - renewed_at < FAIL
+    assert member.clock.now - renewed_at == FAIL
     member.leases.renew_error = None
     assert member.look(0.5) == ""
     assert member.lease.good_at == member.clock.now
+
+
+def test_the_fail_time_counts_from_the_renewal_and_not_from_the_last_look_at_it(member):
+    """The others count from there, and with the watchdog's time begin to take over."""
+    member.leases.views[1] = lease_view(1, unchanged_for=11.0)
+    assert member.look() == ""
+    assert member.lease.good_at == member.clock.now
+    member.leases.views[1] = StorageError("unreadable")
+    assert member.look(FAIL - 11.5) == ""
+    assert member.look(0.5) == "was not seen to be renewed for 16 s: unreadable"
 
 
 def test_while_sanlock_does_not_answer_the_lease_does_not_count_as_seen_to_be_good(member):

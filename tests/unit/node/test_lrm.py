@@ -251,7 +251,8 @@ def test_a_storage_that_cannot_be_read_stops_services_only_after_the_fail_time(d
         seconds = daemon.clock.now - begun
         assert bool(stops) == (seconds >= daemon.storage.leases.fail_seconds)
     assert (
-        "was not seen to be good for 16 s: the storage is gone" in daemon.workers.jobs["web"].reason
+        "was not seen to be renewed for 16 s: the storage is gone"
+        in daemon.workers.jobs["web"].reason
     )
 
 
@@ -270,7 +271,7 @@ def test_workers_may_start_nothing_once_the_lease_was_not_seen_good_for_the_fail
     daemon.clock.go(15.9)
     assert daemon.daemon._forbidden() == ""
     daemon.clock.go(0.1)
-    assert "was not seen to be good for 16 s" in daemon.daemon._forbidden()
+    assert "was not seen to be renewed for 16 s" in daemon.daemon._forbidden()
     daemon.round(0.0)
     assert daemon.daemon._forbidden() == ""
 

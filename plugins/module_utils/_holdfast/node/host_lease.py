@@ -32,11 +32,12 @@ class HostLease:
     """One node's host lease as its LRM works under it; not for several threads.
 
     ``generation`` is that of the lease which this LRM works under, 0 while there is
-    none.  ``good_at`` is when, by *clock*, the lease was last seen to be good, and
-    ``fail_seconds`` how long it may not be before this node has to stop.  ``owns_slot``
-    says whether this node's slots on the storage are ours to write: one that never had
-    the host lease may have another's host id by mistake, one that lost it still has to
-    say that its services have stopped.
+    none.  ``good_at`` is when, by *clock*, the lease was last seen to be good,
+    ``renewed_at`` when what was seen then had been renewed, and ``fail_seconds`` how long
+    after that this node has to stop: the others count from there, too.  ``owns_slot`` says
+    whether this node's slots on the storage are ours to write: one that never had the host
+    lease may have another's host id by mistake, one that lost it still has to say that its
+    services have stopped.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class HostLease:
         self._join = join
         self._begun = clock()
         self.generation = 0
-        self.good_at = self._begun
+        self.good_at = self.renewed_at = self._begun
         self.fail_seconds = float(LeaseTiming(configuration.sanlock.io_timeout).fail_seconds)
         self._trouble: str | None = None
         self._said = ""
@@ -111,8 +112,7 @@ class HostLease:
         """Take up the host lease that there is."""
         waited = now - self._begun
         try:
-            generation = self._storage.adopt_host_lease()
-            self._storage.leases.arm_watchdog()
+            generation = self._take_up()
         except (StorageError, NoAnswerError) as error:
             # Half: the LRM before this one may have been as long without an answer.
             if self._trouble is not None or waited >= self.fail_seconds / 2:
@@ -131,6 +131,16 @@ class HostLease:
             self.owns_slot, self._disarmed = True, False
             log(f"works under host lease generation {self.generation}")
 
+    def _take_up(self) -> int:
+        """Work under the host lease with the watchdog armed; else not at all, for the next try."""
+        generation = self._storage.adopt_host_lease()
+        try:
+            self._storage.leases.arm_watchdog()
+        except (LeaseError, StorageError):
+            self._storage.leases.leave()
+            raise
+        return generation
+
     def _confirm(self, now: float) -> str:
         """Return what is wrong with the host lease by now, by this node's own clock."""
         leases = self._storage.leases
@@ -142,14 +152,14 @@ class HostLease:
                 self._doubt = None
         except (StorageError, NoAnswerError) as error:
             self._doubt = error
-            silent = now - self.good_at
+            silent = now - self.renewed_at
             too_long = silent >= self.fail_seconds
-            return f"was not seen to be good for {silent:.0f} s: {error}" if too_long else ""
+            return f"was not seen to be renewed for {silent:.0f} s: {error}" if too_long else ""
         except LeaseError as error:
             return f"is lost: {error}"
         trouble = self._trouble_seen(view)
         if not trouble:
-            self.good_at = now
+            self.good_at, self.renewed_at = now, now - view.unchanged_for
         return trouble
 
     def _trouble_seen(self, view: HostLeaseView) -> str:

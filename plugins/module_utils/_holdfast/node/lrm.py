@@ -264,11 +264,11 @@ class LocalDaemon:
 
     def _forbidden(self) -> str:
         """Return why nothing may be started here at this moment; asked by the workers."""
-        silent = self._clock() - self._lease.good_at
+        silent = self._clock() - self._lease.renewed_at
         if self._trouble:
             return f"this node's host lease {self._trouble}"
         if silent >= self._lease.fail_seconds:
-            return f"this node's host lease was not seen to be good for {silent:.0f} s"
+            return f"this node's host lease was not seen to be renewed for {silent:.0f} s"
         return ""
 
     def _wake(self) -> None:
