@@ -55,8 +55,12 @@ class Node:
         self.configuration = configuration(folder)
         self.waits = []
         self.forbidden = ""
+        self.ran = set()
         self.work = AgentWork(
-            self.configuration, wait=self.waits.append, forbidden=lambda: self.forbidden
+            self.configuration,
+            wait=self.waits.append,
+            forbidden=lambda: self.forbidden,
+            ran_here=lambda service_id: service_id in self.ran,
         )
 
     def service(self, *names, **changes):
@@ -245,6 +249,31 @@ def test_a_service_whose_agent_is_gone_cannot_be_said_to_be_stopped(node):
         outcome, _sight, text = node.do(kind, service)
         assert outcome is Outcome.BLOCKED
         assert "a: stop: 5" in text and "does not exist" in text
+
+
+@pytest.mark.parametrize("code", [2, 4, 5, 6])
+def test_an_agent_that_cannot_work_says_nothing_of_a_service_that_ran_here(node, code):
+    """It is started elsewhere when it is found stopped, as by the LRM after this one."""
+    service = node.service("a")
+    node.goes_wrong("monitor", "a", code)
+    assert node.do(JobKind.PROBE, service)[1] is Sight.STOPPED
+    node.ran.add("web")
+    outcome, sight, text = node.do(JobKind.PROBE, service)
+    assert (outcome, sight) == (Outcome.OK, Sight.PARTLY)
+    assert text.startswith(f"a: monitor: {code}")
+
+
+def test_a_service_that_ran_here_and_says_so_is_stopped(node):
+    node.ran.add("web")
+    assert node.do(JobKind.PROBE, node.service("a", "b"))[1] is Sight.STOPPED
+
+
+def test_a_service_is_not_gone_over_because_its_agent_is_gone(node):
+    service = node.service("a")
+    node.do(JobKind.START, service)
+    node.ran.add("web")
+    (node.folder / "ocf" / "resource.d" / "test" / "thing").unlink()
+    assert node.do(JobKind.MIGRATE, service, other="n2")[0] is Outcome.BLOCKED
 
 
 def test_an_agent_that_hangs_is_killed_at_its_timeout_and_has_failed(node):

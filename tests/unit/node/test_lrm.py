@@ -409,6 +409,51 @@ def test_services_of_a_predecessor_are_stopped_when_there_is_no_host_lease(tmp_p
     assert daemon.storage.leases.disarmed == 0
 
 
+@pytest.mark.parametrize(
+    ("state", "ran"),
+    [
+        (LocalState.RUNNING, True),
+        (LocalState.UNKNOWN, True),
+        (LocalState.STOPPING, True),
+        (LocalState.MIGRATING, True),
+        (LocalState.BLOCKED, True),
+        (LocalState.STARTING, False),
+        (LocalState.STOPPED, False),
+        (LocalState.FAILED, False),
+    ],
+)
+def test_workers_are_told_what_a_predecessor_saw_running_here(tmp_path, state, ran):
+    daemon = Daemon(tmp_path, replace(RUNS, services={"web": LocalService(WEB, state)}))
+    assert daemon.daemon._ran_here("web") is ran
+    assert not daemon.daemon._ran_here("other")
+
+
+def test_an_lrm_waits_at_its_start_for_a_storage_that_is_late_and_says_so_once(tmp_path, capfd):
+    create_storage(tmp_path)
+    node, clock, late = configuration(tmp_path), Clock(), tmp_path / "late"
+    node.state_path.rename(late)
+
+    def pause(seconds):
+        clock.go(seconds)
+        if clock.now >= 1005.0 and late.exists():
+            late.rename(node.state_path)
+
+    storage = storage_with_own_record(node, clock, pause)
+    assert storage.read_report(node.me.host_id) is None
+    assert clock.now == 1005.0
+    assert capfd.readouterr().err.count("waits for the storage") == 1
+    node.state_path.unlink()
+    with pytest.raises(StorageError):
+        storage_with_own_record(node, clock, clock.go)
+    assert clock.now == 1005.0 + START_WAIT
+
+
+def test_workers_are_told_what_was_left_to_its_operator_here(tmp_path):
+    daemon = Daemon(tmp_path, replace(RUNS, services={}, left=("web",)))
+    assert daemon.daemon._ran_here("web")
+    assert not daemon.daemon._ran_here("other")
+
+
 def test_a_node_that_never_had_the_host_lease_writes_into_no_slot(tmp_path):
     """The host id may be another node's by mistake."""
     daemon = Daemon(tmp_path, None, LOST)

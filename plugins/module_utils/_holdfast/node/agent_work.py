@@ -35,17 +35,20 @@ class AgentWork:
         wall: Callable[[], float] = time.time,
         wait: Callable[[float], None] = time.sleep,
         forbidden: Callable[[], str] = str,
+        ran_here: Callable[[str], bool] = lambda service_id: False,
     ) -> None:
         """Remember the node; *clock* is monotonic seconds, *wall* seconds since 1970.
 
         *forbidden* is asked just before each start: a job may have waited for long.
-        It returns why nothing may be started here now, or nothing.
+        It returns why nothing may be started here now, or nothing.  *ran_here* says of a
+        service whether it was seen to run here, and not to end since.
         """
         self._configuration = configuration
         self._clock = clock
         self._wall = wall
         self._wait = wait
         self._forbidden = forbidden
+        self._ran_here = ran_here
 
     def carry_out(self, job: Job) -> JobEnd:
         """Do a job to its end and return how it ended; never raises what an agent causes."""
@@ -159,9 +162,14 @@ class AgentWork:
         return Outcome.OK, Sight.STOPPED, "stopped"
 
     def _look(self, service: Service, *, health: bool) -> tuple[Sight, str]:
-        """Return what of the service runs; a health check asks the agents for more than a probe."""
+        """Return what of the service runs; a health check asks the agents for more than a probe.
+
+        Where it never ran an agent that cannot work says enough.  Of what ran here only "not
+        running" tells that it ended: who lost its agent, or a file of it, may run on.
+        """
         running, reasons = 0, list[str]()
         failed = False
+        ran_here = self._ran_here(service.id)
         for resource in service.resources:
             interval = resource.monitor_interval if health else 0.0
             result = self._call(
@@ -170,7 +178,7 @@ class AgentWork:
             if result.running:
                 running += 1
                 continue
-            failed = failed or result.active_or_failed
+            failed = failed or result.active_or_failed or (ran_here and not result.stopped)
             reasons.append(f"{resource.name}: {result}")
         text = "; ".join(reasons)
         if running == len(service.resources):

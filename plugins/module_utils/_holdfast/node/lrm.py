@@ -49,6 +49,37 @@ from .workers import Workers
 ROUND = 0.5
 HEARTBEAT = 1.0
 
+START_WAIT = 45.0
+"""Seconds for which an LRM waits for the storage at its start, a look each second: less than
+systemd waits for the start of a unit (TimeoutStartSec of holdfast-lrm.service, 60 s)."""
+START_LOOK = 1.0
+
+_NOT_SEEN_TO_RUN = frozenset({LocalState.STARTING, LocalState.STOPPED, LocalState.FAILED})
+
+
+def storage_with_own_record(
+    configuration: NodeConfiguration,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> ClusterStorage:
+    """Return the storage once this node's own record can be read from it.
+
+    A node that starts before its storage does would otherwise start its LRM several times a
+    second.  Raises ``StorageError`` when ``START_WAIT`` seconds were not enough.
+    """
+    storage = ClusterStorage(configuration, clock)
+    repeating, until = Repeating(clock), clock() + START_WAIT
+    while True:
+        try:
+            storage.read_report(configuration.me.host_id)
+        except StorageError as error:
+            if clock() >= until:
+                raise
+            repeating.log(f"waits for the storage: {error}")
+            pause(START_LOOK)
+        else:
+            return storage
+
 
 class LocalDaemon:
     """The LRM of one node."""
@@ -97,7 +128,8 @@ class LocalDaemon:
         self._terms = self._asked = 0
         self._stop = False
         self._workers = workers or Workers(
-            AgentWork(configuration, forbidden=self._forbidden).carry_out, self._wake
+            AgentWork(configuration, forbidden=self._forbidden, ran_here=self._ran_here).carry_out,
+            self._wake,
         )
 
     def run(self) -> None:
@@ -270,6 +302,16 @@ class LocalDaemon:
         if silent >= self._lease.fail_seconds:
             return f"this node's host lease was not seen to be renewed for {silent:.0f} s"
         return ""
+
+    def _ran_here(self, service_id: str) -> bool:
+        """Return whether a service was seen to run here, and not to end; asked by the workers.
+
+        What ran here when it was left to its operator counts, too: only a look can end that.
+        """
+        local = self._report.services.get(service_id)
+        if service_id in self._report.left:
+            return True
+        return local is not None and local.state not in _NOT_SEEN_TO_RUN
 
     def _wake(self) -> None:
         """End the loop's wait; called from the workers."""
