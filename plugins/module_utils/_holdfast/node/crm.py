@@ -25,7 +25,7 @@ from ..storage.host_timing import LeaseTiming
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
 from .configuration import CRM, LRM, NodeConfiguration
 from .freed_leases import FreedLeases
-from .log import log, name_daemon
+from .log import Repeating, log, name_daemon
 from .maintenance_board import MaintenanceBoard
 from .network import Network, own_network
 from .notify import Notifier
@@ -79,7 +79,7 @@ class ClusterDaemon:
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "crm"), clock)
         self._adopted = False
         self._next_confirmation = 0.0
-        self._without_lease = ""
+        self._repeating = Repeating(clock)
         self._state: ClusterState | None = None
         self._written: ClusterState | None = None
         self._freed_leases = FreedLeases(
@@ -105,7 +105,7 @@ class ClusterDaemon:
                 self.round()
             except (StorageError, LeaseError) as error:
                 self._trouble = f"this node's own storage fails: {error}"
-                log(f"round without result: {error}")
+                self._repeating.log(f"round without result: {error}")
                 if self._state is None:
                     self._give_up_lease()
             notifier.alive()
@@ -151,7 +151,8 @@ class ClusterDaemon:
             return False
         if not self._adopted:
             log("works under this node's host lease")
-        self._adopted, self._without_lease = True, ""
+            self._repeating.forget()
+        self._adopted = True
         self._next_confirmation = now + CONFIRM
         return True
 
@@ -160,9 +161,7 @@ class ClusterDaemon:
         if self._state is not None:
             log("no longer manager: the host lease is lost")
         self._state = self._written = None
-        if reason != self._without_lease:
-            self._without_lease = reason
-            log(f"without a host lease nothing is decided here: {reason}")
+        self._repeating.log(f"without a host lease nothing is decided here: {reason}")
         if self._adopted:
             self._adopted = False
             self._storage.leases.leave()
@@ -172,7 +171,7 @@ class ClusterDaemon:
         try:
             self._storage.leases.release(MANAGER_LEASE)
         except (StorageError, LeaseError) as error:
-            log(f"the manager lease is not seen to be released: {error}")
+            self._repeating.log(f"the manager lease is not seen to be released: {error}")
 
     def _collect(self, looked_for: float) -> None:
         """Take what ended; a proof is held back while the dead node may still be writing.
@@ -335,7 +334,7 @@ class ClusterDaemon:
             return False
         self._trouble = "this node was held up in the middle of a round"
         self._telemetry.count(ROUNDS_THROWN_AWAY)
-        log(f"{self._trouble}; the round is thrown away")
+        self._repeating.log(f"{self._trouble}; the round is thrown away")
         return True
 
     def _write(self, state: ClusterState) -> None:

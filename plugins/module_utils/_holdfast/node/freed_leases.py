@@ -18,7 +18,7 @@ from ..errors import FormatError, LeaseError, StorageError
 from ..lease.interface import HostLeaseView, HostState, Leases
 from ..manager.seen import FenceReport
 from ..storage.host_timing import LeaseTiming
-from .log import log
+from .log import Repeating, log
 
 
 @dataclass
@@ -43,6 +43,7 @@ class FreedLeases:
         self._leases = leases
         self._clock = clock
         self._silence = float(timing.renewal_seconds + timing.io_timeout)
+        self._repeating = Repeating(clock)
         self._fenced: dict[str, HostLeaseView] = {}
         self._proved: dict[str, _Proved] = {}
 
@@ -94,7 +95,7 @@ class FreedLeases:
         try:
             self._leases.free_host(lease.host_id, lease.generation, lease.timestamp)
         except (StorageError, LeaseError) as error:
-            log(f"host lease of {node} not set free yet: {error}")
+            self._repeating.log(f"host lease of {node} not set free yet: {error}")
             proved.since = self._clock()
         else:
             del self._proved[node]

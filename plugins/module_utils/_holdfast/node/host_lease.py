@@ -19,7 +19,7 @@ from ..storage.host_timing import LeaseTiming
 from .cluster_storage import ClusterStorage
 from .configuration import SANLOCK, NodeConfiguration
 from .joining import Joining
-from .log import log
+from .log import Repeating, log
 
 LOOK = 1.0
 """Seconds between two questions to who keeps the host lease; its record is read each round."""
@@ -57,7 +57,7 @@ class HostLease:
         self.good_at = self.renewed_at = self._begun
         self.fail_seconds = float(LeaseTiming(configuration.sanlock.io_timeout).fail_seconds)
         self._trouble: str | None = None
-        self._said = ""
+        self._repeating = Repeating(clock)
         self._refused = ""
         self._doubt: Exception | None = None
         self._unrenewed = ""
@@ -87,9 +87,8 @@ class HostLease:
             self._adopt(now)
         if self.generation:
             self._trouble = self._confirm(now)
-        if self._trouble and self._trouble != self._said:
-            self._said = self._trouble
-            log(f"the host lease {self._trouble}")
+        if self._trouble:
+            self._repeating.log(f"the host lease {self._trouble}")
         return self._trouble
 
     def come_back(self) -> None:
@@ -118,15 +117,16 @@ class HostLease:
             if self._trouble is not None or waited >= self.fail_seconds / 2:
                 self._trouble = f"could not be taken up: {error}"
             else:
-                log(f"the host lease cannot be taken up yet: {error}")
+                self._repeating.log(f"the host lease cannot be taken up yet: {error}")
         except LeaseError as error:
             self._trouble = self._refused or f"is not held: {error}"
             self._look_whose_slot()
         else:
             self.generation = generation
             self.fail_seconds = self._storage.leases.fail_seconds
-            self.good_at = now
-            self._trouble, self._said, self._refused = "", "", ""
+            self.good_at = self.renewed_at = now
+            self._trouble, self._refused = "", ""
+            self._repeating.forget()
             self._doubt, self._unrenewed = None, ""
             self.owns_slot, self._disarmed = True, False
             log(f"works under host lease generation {self.generation}")
@@ -183,7 +183,7 @@ class HostLease:
             try:
                 step()
             except NoAnswerError as error:
-                log(f"the watchdog is not disarmed yet: {error}")
+                self._repeating.log(f"the watchdog is not disarmed yet: {error}")
                 return
             except (LeaseError, StorageError) as error:
                 # Most likely sanlock has no such lockspace (any more), or does not run.

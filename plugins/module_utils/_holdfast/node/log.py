@@ -10,10 +10,13 @@ HOLDFAST_SERVICE=web``).  An embedded cluster's machines keep their daemons' sta
 from __future__ import annotations
 
 import os
+import re
 import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 JOURNAL = "/run/systemd/journal/socket"
 STREAM = "JOURNAL_STREAM"
@@ -21,6 +24,18 @@ STREAM = "JOURNAL_STREAM"
 
 INFORMATION = "6"
 """The priority of all that is logged (syslog(3))."""
+
+PATIENCE = 0.1
+"""Seconds for journald to make room for a message, before that is dropped."""
+
+AGAIN = 600.0
+"""Seconds until what is still met is said again."""
+
+OVER = 60.0
+"""Seconds after which what was not met any more is something new."""
+
+_PASSES = re.compile(r"\d+(\.\d+)? s\b|timestamp \d+")
+"""What is another in a message with each time that it is met."""
 
 _common: dict[str, str] = {}
 
@@ -38,8 +53,53 @@ def log(text: str, **fields: object) -> None:
     if _stream_is_journal() and _send(_entry(text, fields)):
         return
     stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-    sys.stderr.write(f"{stamp} {text}\n")
-    sys.stderr.flush()
+    try:
+        sys.stderr.write(f"{stamp} {text}\n")
+        sys.stderr.flush()
+    except OSError:
+        # A full disk, or a reader that is gone: no daemon ends for want of its log.
+        return
+
+
+@dataclass
+class _Met:
+    """When something was said, and met, last; how often it was met since it was said."""
+
+    said: float
+    last: float
+    times: int = 0
+
+
+class Repeating:
+    """Says what is met again and again at once, and then now and then; not for several threads.
+
+    A storage that is away for a night is met twice a second by each daemon of each node.
+    Messages that differ in nothing but the seconds that have passed are the same.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Have met nothing yet; *clock* is monotonic seconds."""
+        self._clock = clock
+        self._met: dict[str, _Met] = {}
+
+    def log(self, text: str, **fields: object) -> None:
+        """Write a message as ``log`` does, unless it was written not long ago."""
+        now = self._clock()
+        self._met = {one: met for one, met in self._met.items() if now - met.last < OVER}
+        same = _PASSES.sub("", text)
+        met = self._met.get(same)
+        if met is None:
+            self._met[same] = _Met(now, now)
+            log(text, **fields)
+            return
+        met.last, met.times = now, met.times + 1
+        if now - met.said >= AGAIN:
+            log(f"{text} ({met.times} times since this was said)", **fields)
+            met.said, met.times = now, 0
+
+    def forget(self) -> None:
+        """Say at once whatever is met from now on: what was met before is over."""
+        self._met.clear()
 
 
 def _stream_is_journal() -> bool:
@@ -69,11 +129,17 @@ def _field(name: str, value: str) -> bytes:
 
 
 def _send(entry: bytes) -> bool:
-    """Return whether journald took it; one that hangs or is gone holds nobody up."""
+    """Return whether the message is dealt with: journald took it, or has no room for it.
+
+    One that hangs holds nobody up: its stream, which is the other way to it, would.
+    """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-            channel.setblocking(False)
-            channel.sendto(entry, JOURNAL)
+            channel.settimeout(PATIENCE)
+            channel.connect(JOURNAL)
+            channel.send(entry)
+    except socket.timeout:
+        return True
     except OSError:
         return False
     return True

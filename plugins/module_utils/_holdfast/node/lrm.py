@@ -29,7 +29,7 @@ from .ending import why_ending
 from .heartbeat import heartbeat
 from .host_lease import HostLease
 from .leftovers import end_leftover_agents
-from .log import log, name_daemon
+from .log import Repeating, log, name_daemon
 from .network import Network, own_network
 from .notify import Notifier
 from .room import node_room
@@ -114,6 +114,7 @@ class LocalDaemon:
             log(f"ended {leftovers} agents of the LRM before this one")
         last = self._storage.read_report(self._me.host_id)
         self._report, self._memory = local.resume(last, configuration.node, configuration.boot())
+        self._repeating = Repeating(clock)
         self._written: Report | None = None
         self._write_again = 0.0
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "lrm"), clock)
@@ -248,7 +249,7 @@ class LocalDaemon:
         try:
             self._storage.board.write_host(block)
         except StorageError as error:
-            log(f"heartbeat not written: {error}")
+            self._repeating.log(f"heartbeat not written: {error}")
         self._telemetry.timed(HEARTBEAT_WRITE, self._clock() - begun)
 
     def _is_drained(self) -> bool:
@@ -269,7 +270,7 @@ class LocalDaemon:
                     self._workers.resize(wanted.policy.max_workers)
         except HoldfastError as error:
             self._state = None
-            log(f"the manager's record cannot be read: {error}")
+            self._repeating.log(f"the manager's record cannot be read: {error}")
 
     def _write(self, report: Report) -> bool:
         """Write the report if it changed, or was last written long ago; False if that failed."""
@@ -281,7 +282,7 @@ class LocalDaemon:
         try:
             self._storage.write_report(report)
         except (StorageError, LeaseError) as error:
-            log(f"report not written: {error}")
+            self._repeating.log(f"report not written: {error}")
             return False
         self._written, self._write_again = report, now + WRITTEN_AGAIN
         # The manager reads the record when the block speaks of it.

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from ..errors import LeaseError
 from ..lease.watchdog_bond import WatchdogBond
 from .configuration import NodeConfiguration
-from .log import log
+from .log import Repeating
 from .notify import Notifier, kept
 
 NAME = "watchdog"
@@ -37,7 +37,7 @@ class Supervision:
         """Find out what there is: a supervisor, and a watchdog that this node may be bound to."""
         self._notifier = notifier
         self._bond = bond or _bond_of(configuration, notifier, clock)
-        self._said = ""
+        self._repeating = Repeating(clock)
 
     def ready(self) -> None:
         """Say that the LRM does its work now."""
@@ -57,11 +57,9 @@ class Supervision:
                 self._bond.hold()
             else:
                 self._bond.let_go()
-            self._said = ""
+            self._repeating.forget()
         except LeaseError as error:
-            if str(error) != self._said:
-                self._said = str(error)
-                log(f"this node is not bound to its LRM: {error}")
+            self._repeating.log(f"this node is not bound to its LRM: {error}")
 
 
 def _bond_of(
