@@ -58,9 +58,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbe
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.lrm import (
     ROUND,
+    START_WAIT,
     LocalDaemon,
+    storage_with_own_record,
 )
-from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock, configuration
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    Clock,
+    configuration,
+    create_storage,
+)
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
     NetworkStandIn,
     StorageStandIn,
@@ -241,14 +247,14 @@ def test_without_a_host_lease_nothing_is_started(daemon, view, reason):
 
 def test_a_storage_that_cannot_be_read_stops_services_only_after_the_fail_time(daemon):
     daemon.run_web()
-    begun = daemon.clock.now
+    renewed = daemon.clock.now - lease_view(1).unchanged_for
     daemon.storage.leases.views[1] = UNREADABLE
     daemon.storage.state = UNREADABLE
     daemon.storage.write_error = UNREADABLE
     stops = []
     while not stops:
         stops = [row for row in daemon.round() if row[0] == "stop"]
-        seconds = daemon.clock.now - begun
+        seconds = daemon.clock.now - renewed
         assert bool(stops) == (seconds >= daemon.storage.leases.fail_seconds)
     assert (
         "was not seen to be renewed for 16 s: the storage is gone"
@@ -265,10 +271,11 @@ def test_a_storage_that_comes_back_in_time_stops_nothing(daemon):
         assert "stop" not in kinds(daemon.round())
 
 
-def test_workers_may_start_nothing_once_the_lease_was_not_seen_good_for_the_fail_time(daemon):
+def test_workers_may_start_nothing_once_the_lease_was_not_seen_renewed_for_the_fail_time(daemon):
+    daemon.storage.leases.views[1] = lease_view(1, unchanged_for=4.0)
     daemon.round()
     assert daemon.daemon._forbidden() == ""
-    daemon.clock.go(15.9)
+    daemon.clock.go(11.9)
     assert daemon.daemon._forbidden() == ""
     daemon.clock.go(0.1)
     assert "was not seen to be renewed for 16 s" in daemon.daemon._forbidden()

@@ -266,11 +266,12 @@ def _machine_command(configuration: NodeConfiguration) -> list[str]:
 
 
 def _lrm(options: argparse.Namespace) -> int:
-    from .lrm import LocalDaemon
+    from .lrm import LocalDaemon, storage_with_own_record
     from .power import die_with_parent
 
     die_with_parent()
-    LocalDaemon(load(Path(options.config))).run()
+    configuration = load(Path(options.config))
+    LocalDaemon(configuration, storage=storage_with_own_record(configuration)).run()
     return WELL
 
 

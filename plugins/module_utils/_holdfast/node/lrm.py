@@ -19,7 +19,7 @@ from ..errors import HoldfastError, LeaseError, StorageError
 from ..manager import local
 from ..manager.hold import in_force
 from ..manager.jobs import Job, JobEnd, JobKind, Sight
-from ..manager.report import WRITTEN_AGAIN, Report
+from ..manager.report import WRITTEN_AGAIN, LocalState, Report
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
 from .agent_work import AgentWork
