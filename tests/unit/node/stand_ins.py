@@ -51,7 +51,7 @@ class LeasesStandIn:
     renew_error: Exception | None = None
     left: int = 0
     disarmed: Any = 0
-    armed: int = 0
+    armed: Any = 0
 
     def renew(self) -> None:
         given(self.renew_error)
@@ -64,6 +64,7 @@ class LeasesStandIn:
         self.disarmed += 1
 
     def arm_watchdog(self) -> None:
+        given(self.armed)
         self.armed += 1
 
     def host(self, host_id: int) -> HostLeaseView:

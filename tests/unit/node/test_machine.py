@@ -7,8 +7,10 @@ That it runs a node at all is tested with a whole cluster in ``tests/system``.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     LeaseError,
     StorageError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    machine as machine_module,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import power
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
@@ -36,6 +41,9 @@ from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     free_ports,
     join,
 )
+from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import given
+
+START = Machine._start
 
 
 @pytest.fixture
@@ -158,6 +166,23 @@ def test_a_daemon_that_dies_again_and_again_is_started_ever_more_slowly(tended, 
         assert tended.starts[number:] == [now + wait]
 
 
+def test_a_machine_without_a_process_to_spare_stays_on_and_starts_its_daemons_later(
+    tended, monkeypatch, capsys
+):
+    """The end of the machine would be the end of its services."""
+    monkeypatch.setattr(Machine, "_start", START)
+    machine, daemon = tended.machine, tended.daemon
+    started = [OSError(errno.EAGAIN, "Resource temporarily unavailable"), Child()]
+    monkeypatch.setattr(machine_module.subprocess, "Popen", lambda *_, **__: given(started.pop(0)))
+    machine._look_after(daemon, 1000.0)
+    assert "lrm cannot be started: Resource temporarily" in capsys.readouterr().err
+    machine._look_after(daemon, 1000.5)
+    assert daemon.child is None
+    machine._look_after(daemon, 1001.0)
+    assert daemon.child is not None
+    assert daemon.begun == 1001.0
+
+
 def test_a_daemon_that_hangs_is_killed_once_and_then_started_again(tended):
     tended.look(1000.0)
     child = tended.daemon.child
@@ -169,6 +194,22 @@ def test_a_daemon_that_hangs_is_killed_once_and_then_started_again(tended):
     child.returncode = -9
     tended.look(1000.0 + HANG + 5.1)
     assert len(tended.starts) == 2
+
+
+@pytest.mark.parametrize(("steps", "killed"), [([HANG + 50.0], 0), ([0.25] * 60, 1)])
+def test_a_machine_that_stood_still_itself_kills_no_daemon_for_its_silence(
+    tended, monkeypatch, steps, killed
+):
+    """As after a freeze: what nobody listened to is no silence."""
+    now = [time.monotonic()]
+    monkeypatch.setattr(machine_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(machine_module, "TICK", 0.0)
+    monkeypatch.setattr(machine_module, "_collect_children", lambda daemons: None)
+    tended.machine._tick()
+    for step in steps:
+        now[0] += step
+        tended.machine._tick()
+    assert tended.daemon.child.killed == killed
 
 
 def test_a_daemon_is_heard_and_ready_only_when_it_says_so(tended):

@@ -29,7 +29,7 @@ from ..manager.report import POWEROFF, REBOOT
 from . import power
 from .configuration import CRM, EMBEDDED, LRM, MACHINE, NodeConfiguration, make_private
 from .ending import leave_word
-from .log import log
+from .log import Repeating, log
 from .machine_lease import take_machine_lease
 from .network import Network, own_network
 from .telemetry import LEASE_RENEWAL, Telemetry, telemetry_path
@@ -39,6 +39,12 @@ RENEWAL = 1.0
 
 HANG = 10.0
 """A daemon that did not report for so many seconds is killed and started again."""
+
+HELD_UP = HANG / 2
+"""After so many seconds without a look this process stood still itself, and heard nobody."""
+
+START_AGAIN = 1.0
+"""Seconds until a daemon that could not be started is tried again."""
 
 READY_WAIT = 20.0
 ENDING = 5.0
@@ -83,6 +89,8 @@ class Machine:
         log(f"machine of {configuration.node} is on: host id {configuration.me.host_id}")
         self._daemons = [self._daemon("lrm"), self._daemon("crm")]
         self._next_renewal = 0.0
+        self._looked = time.monotonic()
+        self._repeating = Repeating()
         self._going_down = ""
         self._down_at = math.inf
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "machine"))
@@ -127,6 +135,10 @@ class Machine:
 
     def _tick(self) -> None:
         now = time.monotonic()
+        if now - self._looked > HELD_UP:
+            for daemon in self._daemons:
+                daemon.heard = now
+        self._looked = now
         for daemon in self._daemons:
             self._look_after(daemon, now)
         self._renew(now)
@@ -161,10 +173,20 @@ class Machine:
             self._start(daemon, now)
 
     def _start(self, daemon: Daemon, now: float) -> None:
+        """Start a daemon; where no process or file can be had that is tried again."""
+        try:
+            daemon.child = self._started(daemon)
+        except OSError as error:
+            self._repeating.log(f"{daemon.name} cannot be started: {error.strerror}")
+            daemon.not_before = now + START_AGAIN
+        else:
+            daemon.begun = daemon.heard = now
+
+    def _started(self, daemon: Daemon) -> subprocess.Popen[bytes]:
         package = Path(__file__).resolve().parent.parent
         config = str(self._folder / "node.json")
         with daemon.log.open("ab") as output:
-            daemon.child = subprocess.Popen(  # pylint: disable=ansible-bad-function
+            return subprocess.Popen(  # pylint: disable=ansible-bad-function
                 [sys.executable, "-m", f"{package.name}.program", daemon.name, config],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -176,7 +198,6 @@ class Machine:
                 },
                 cwd="/",
             )
-        daemon.begun = daemon.heard = now
 
     def _renew(self, now: float) -> None:
         if now < self._next_renewal:
@@ -186,7 +207,7 @@ class Machine:
             self._lease.renew()
         except (StorageError, LeaseError) as error:
             # The LRM sees it too, and stops the services: it must not die with this process.
-            log(f"host lease not renewed: {error}")
+            self._repeating.log(f"host lease not renewed: {error}")
         if self._configuration.backend == EMBEDDED:
             self._telemetry.timed(LEASE_RENEWAL, time.monotonic() - now)
             self._telemetry.keep()
