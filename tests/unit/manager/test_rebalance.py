@@ -8,6 +8,9 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.load import Load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rebalance import (
     imbalance,
@@ -95,6 +98,12 @@ def test_the_reason_tells_the_imbalance_before_and_after() -> None:
     ],
 )
 def test_rules_go_before_evenness(rules) -> None:
+    assert not moving(after_hold(even(**rules)))
+
+
+def test_what_its_operator_moved_where_it_must_not_be_is_not_moved_to_another_such_node() -> None:
+    rule = NodeRule("r", IDS, {"n2": 0}, strict=True)
+    rules = {"node_rules": {"r": rule}, "maintenance": {"n2": Maintenance("disks")}}
     assert not moving(after_hold(even(**rules)))
 
 

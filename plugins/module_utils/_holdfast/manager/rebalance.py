@@ -197,6 +197,9 @@ def _may_go(round_: Round, service_id: str, target: str) -> bool:
     if target in status.failed_nodes or target in status.no_failback:
         return False
     rule = round_.seen.wanted.node_rule_for(service_id)
+    if rule is not None and rule.strict and target not in rule.nodes:
+        # It may be where it must not be, too: its operator moved it there.
+        return False
     if rule is not None and rule.nodes.get(target, -1) < rule.nodes.get(status.node, -1):
         return False
     if round_.load.refusals([target], service_id, status):
