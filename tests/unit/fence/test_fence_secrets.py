@@ -108,6 +108,24 @@ def test_a_program_that_fails_keeps_the_agent_from_being_called(tmp_path, body, 
     assert calls(tmp_path / "a") == []
 
 
+def test_an_agent_whose_time_went_into_its_secrets_is_not_called(tmp_path):
+    """Of several programs each may take all of it, and what is sent late arrives late."""
+    path = write_device(tmp_path / "a", plugs=PLUGS + SCRIPT)
+    given = {"ip": "x", "password_script": program(tmp_path, "echo hunter2")}
+    times = iter([10.0, 13.0])
+    with pytest.raises(FenceError, match="took all of its 3 seconds; it is not called"):
+        call_fence_agent(
+            path,
+            load_fence_metadata(path),
+            "off",
+            given,
+            plug="1",
+            timeout=3.0,
+            clock=lambda: next(times),
+        )
+    assert calls(tmp_path / "a") == []
+
+
 @pytest.mark.parametrize("command", ["echo x", "", "/bin/echo 'x", 3, "./program"])
 def test_only_a_program_by_its_whole_path_is_run(ask, command):
     with pytest.raises(InputError, match="the absolute path of a program"):

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..errors import FenceError
 from ..process import KEEP, Outcome
 from ..process import run as run_process
 from ..secrets import hide
@@ -27,7 +28,6 @@ TEXT_LIMIT = 2000
 LISTS = ("list", "list-status")
 
 _KEEP = 64 * 1024
-_MINIMUM = 0.05
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ def call_fence_agent(
 ) -> FenceCall:
     """Make the fence agent at *path* do *action* to *plug* within *timeout* seconds.
 
-    Secrets in files and from scripts are fetched first, within the same time.  Raises
+    Secrets in files and from scripts are fetched first, within the same time; an agent for
+    which none is left is not called, as it would be killed in the midst of it.  Raises
     InputError, AgentError or FenceError when the request itself is wrong (see
     ``fence_request``), a secret cannot be had, or the agent cannot be started; whatever the
     agent then does is in the result.
@@ -90,9 +91,13 @@ def call_fence_agent(
     request = fence_request(metadata, action, parameters, plug)
     secrets = metadata.secrets_in(parameters)
     fetching = clock() - began
+    if fetching >= timeout:
+        raise FenceError(
+            f"The secrets of {metadata.name} took all of its {timeout:g} seconds; it is not called."
+        )
     outcome = run(
         [path],
-        deadline=max(timeout - fetching, _MINIMUM),
+        deadline=timeout - fetching,
         stdin=request,
         environment=fence_environment(),
         keep=KEEP if action in LISTS else _KEEP,
