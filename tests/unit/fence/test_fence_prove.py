@@ -42,6 +42,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topolo
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.turns import Turns
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
+    ACTIONS,
     OFF,
     ON,
     PLUGS,
@@ -105,6 +106,16 @@ def test_a_device_that_lies_hangs_or_fails_proves_nothing(tmp_path, node, off, s
     assert result.evidence == "none"
     assert result.confirmed_at is None
     assert reason in result.reason
+
+
+def test_an_agent_that_ends_everything_with_the_number_for_off_proves_nothing(tmp_path, node):
+    """So does a shell that cannot read it, or one that wants its options as arguments."""
+    without_list = tuple(one for one in ACTIONS if one != "list")
+    agent = device(tmp_path, off="exit 2", status="exit 2", actions=without_list)
+    result = power_off(node([(agent, "1")]), "n1")
+    assert not result.confirmed
+    assert result.proof_at is None
+    assert "off failed with exit status 2, so that its status proves nothing" in result.reason
 
 
 def test_an_off_that_failed_but_worked_is_proved_by_the_status(tmp_path, node):

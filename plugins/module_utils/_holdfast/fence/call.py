@@ -27,6 +27,9 @@ TEXT_LIMIT = 2000
 
 LISTS = ("list", "list-status")
 
+STATUS_OFF = 2
+"""The exit status of a ``status`` that is off (FenceAgentAPI, Agent Operations: status)."""
+
 _KEEP = 64 * 1024
 
 
@@ -50,7 +53,7 @@ class FenceCall:
 
         (FenceAgentAPI, Agent Operations: a status or monitor of a machine that is off is 2.)
         """
-        good = (0, 2) if self.action in ("status", "monitor") else (0,)
+        good = (0, STATUS_OFF) if self.action in ("status", "monitor") else (0,)
         return self.exit_status in good and not self.timed_out
 
     @property
@@ -63,7 +66,7 @@ class FenceCall:
             return "unknown"
         if self.exit_status == 0:
             return "on"
-        return "off" if self.exit_status == 2 else "unknown"
+        return "off" if self.exit_status == STATUS_OFF else "unknown"
 
 
 def call_fence_agent(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .call import FenceCall
+from .call import STATUS_OFF, FenceCall
 from .conversation import Conversation
 from .kinds import GATE, NONE, POWER, PROOF_RULES, VERIFIED, wait_for_proof, weakest
 from .topology import FenceLevel, FenceStep
@@ -61,11 +61,15 @@ def _refused(talk: Conversation, step: FenceStep, answer: FenceCall) -> str:
 
     A power device that failed may have done its work (an agent's exit status of 1 says
     nothing), and its status tells.  The status of others only repeats their own message.
+    So does that of an agent which ends "off" with the number that means off for a status:
+    shells, and parsers of options, end with 2 when they cannot even begin.
     """
     if answer.timed_out:
         return f"no answer within {answer.duration:.1f} seconds"
     if answer.succeeded:
         return ""
+    if answer.exit_status == STATUS_OFF:
+        return f"off failed with exit status {STATUS_OFF}, so that its status proves nothing"
     if answer.exit_status is not None and talk.kind(step) == POWER:
         return ""
     return f"off failed: {last_line(answer)}"
