@@ -294,8 +294,15 @@ def test_the_installed_agents_read_nothing_that_cannot_be_told():
     assert found - own - {"timeout", "interval", "name", "on_node"} <= META_NAMES
 
 
+def test_what_an_agent_says_of_its_secrets_is_in_no_part_of_the_result(ask):
+    says = "echo $OCF_RESKEY_password; echo ocf-exit-reason:login with hunter2 failed >&2; exit 1"
+    result = ask(says, parameters={"password": "hunter2"})
+    assert "hunter2" not in f"{result!r}{result}"
+    assert result.reason == "login with ******** failed"
+
+
 def test_parameters_are_not_on_the_command_line(ask):
-    result = ask("tr '\\0' ' ' < /proc/$$/cmdline", parameters={"password": "hunter2"})
+    result = ask("tr '\\0' ' ' < /proc/$$/cmdline", parameters={"word": "hunter2"})
     assert "monitor" in result.stdout
     assert "hunter2" not in result.stdout
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import AgentError
 from ..process import Outcome
 from ..process import run as run_process
+from ..secrets import hide, secret_values
 from .codes import (
     DEGRADED,
     DEGRADED_PROMOTED,
@@ -135,6 +136,7 @@ def call(
     resource's place in it (``environment.META_NAMES``).  *ocf_root* is where the functions
     of the distribution's agents are, wherever this agent itself lies.  *run_directory*
     is made when it is missing; it must be the same for all calls of a resource.
+    Secrets among *parameters*, by their names, are taken out of all that the agent says.
 
     Nothing that an agent does raises: an agent that is missing or not executable is
     code 5 or 4, as pacemaker has it.  Raises AgentError only when *run_directory*
@@ -162,7 +164,7 @@ def call(
         outcome = run([agent_path, action], deadline=timeout, environment=environment)
     except AgentError as error:
         return OcfResult(action, MEANINGS[GENERIC], reason=str(error))
-    return _interpret(action, interval, timeout, outcome)
+    return _interpret(action, interval, timeout, _without_secrets(outcome, parameters))
 
 
 def _make(directory: str) -> None:
@@ -180,6 +182,15 @@ def _unusable(path: str) -> tuple[int, str] | None:
     if not os.access(path, os.X_OK):
         return PERMISSION, f"the agent {path} is not executable"
     return None
+
+
+def _without_secrets(outcome: Outcome, parameters: Mapping[str, str]) -> Outcome:
+    """Return what an agent said as it may stand in a log, a record or a result."""
+    secrets = secret_values(parameters)
+    if not secrets:
+        return outcome
+    stdout, stderr = hide(outcome.stdout, secrets), hide(outcome.stderr, secrets)
+    return replace(outcome, stdout=stdout, stderr=stderr)
 
 
 def _interpret(action: str, interval: float, timeout: float, outcome: Outcome) -> OcfResult:
