@@ -314,3 +314,13 @@ def test_empty_and_dead_clusters_have_an_empty_plan():
     for node in ("", "a|0|0|0|0|0|0|Y|u|1", "a|?|?|?|?|?|?|?|u"):
         content = f"g|u|preferred||\n\n{node}\n\n\n\n\n|{policy}\ng|{policy}\n"
         assert not planned(read(content)).steps
+
+
+def test_nodes_of_which_none_is_in_service_have_the_score_that_hbal_gives_them():
+    policy = "8,1,8,1,1,1|1,1,1,1,1,1;65536,8,1048576,16,8,12|rbd|64.0|32.0"
+    instance = "web|512|0|1|running|Y|a||rbd||1"
+    content = f"g|u|preferred||\n\na|0|0|0|0|0|0|Y|u|1\n\n{instance}\n\n\n|{policy}\ng|{policy}\n"
+    found, made = planned(read(content)), as_hbal(read(content))
+    assert (
+        (found.score_before, found.score_after) == (made.score_before, made.score_after) == (0, 0)
+    )

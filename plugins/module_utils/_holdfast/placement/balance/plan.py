@@ -60,6 +60,9 @@ def make_plan(
     *limits* say which kinds of move there are, *only* tells by its name whether an
     instance may move.  *watch* is told now and then how many moves there are and the score.
     """
+    if all(cluster.nodes[index].offline for index in scope):
+        # Nothing can move, and hbal gives no score to nodes of which none is in service.
+        return Plan([], 0.0, 0.0, cluster)
     chosen = movable(cluster, scope, limits, only)
 
     def planner_with(price: float, keep_losable: bool = True) -> Planner:
