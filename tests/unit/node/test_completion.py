@@ -29,6 +29,10 @@ CASES = [
     (["completion", "f"], {"fish"}),
     (["history", "--node", ""], {"n1", "n2"}),
     (["history", "--service", "vm"], {"vm:100"}),
+    (["fence", ""], {"n1", "n2"}),
+    (["maintenance", "drain", "n"], {"n1", "n2"}),
+    (["why", ""], {"n1", "web", "vm:100"}),
+    (["service", "stop", "w"], {"web"}),
 ]
 """What is typed, word for word, and what is offered among other words."""
 

@@ -124,12 +124,16 @@ def _dump_board(options: argparse.Namespace) -> int:
 
 
 def _lint_board(options: argparse.Namespace) -> int:
-    """Say what is wrong with a whiteboard."""
+    return lint_board(options.path, options.block_size, options.json)
+
+
+def lint_board(path: str, block_size: int | None, as_json: bool) -> int:
+    """Say what is wrong with the whiteboard at *path*; return the exit status."""
     from ..storage.board_lint import finding_rows, lint, read_for_lint
 
-    data, block_size, problem = read_for_lint(options.path, options.block_size)
+    data, block_size, problem = read_for_lint(path, block_size)
     findings = lint(data, block_size)
-    if options.json:
+    if as_json:
         document = {
             "file_problem": problem,
             "block_size": block_size,

@@ -18,7 +18,14 @@ from pathlib import Path
 
 from ..errors import HoldfastError
 from ..version import VERSION
-from . import board_command, completion, look_command, metrics_command
+from . import (
+    act_command,
+    board_command,
+    completion,
+    fence_command,
+    look_command,
+    metrics_command,
+)
 from .board_command import Commands
 from .configuration import DEFAULT_PATH, NodeConfiguration, load
 
@@ -61,6 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_machine(commands)
     board_command.register(commands)
     look_command.register(commands, _add_config)
+    act_command.register(commands, _add_config)
+    fence_command.register(commands, _add_config)
     metrics_command.register(commands, _add_config)
     completion.register(commands, _parser)
     commands.add_parser(

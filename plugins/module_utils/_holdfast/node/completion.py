@@ -20,6 +20,9 @@ SHELLS = ("bash", "zsh", "fish")
 NAMES = {"--node": "nodes", "--service": "services"}
 """Options whose values are names, and what ``holdfast list`` calls those."""
 
+PLACES = {"NODE": ("nodes",), "SERVICE": ("services",), "SERVICE|NODE": ("services", "nodes")}
+"""How arguments that are names are called, and what ``holdfast list`` calls those."""
+
 FILES = ("FILE", "--config", "path", "config")
 """How an argument that is a file is called."""
 
@@ -38,12 +41,16 @@ class Word:
 
 @dataclass(frozen=True)
 class Place:
-    """A command (the words after ``holdfast``), what may follow it, and whether files may."""
+    """A command (the words after ``holdfast``), what may follow it, and whether files may.
+
+    *names* are those that may follow, as ``holdfast list`` calls them.
+    """
 
     words: tuple[str, ...]
     commands: tuple[Word, ...]
     options: tuple[Word, ...]
     files: bool
+    names: tuple[str, ...] = ()
 
 
 def register(commands: Any, parser: Callable[[], argparse.ArgumentParser]) -> None:
@@ -60,6 +67,7 @@ def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iter
     commands: list[Word] = []
     options: list[Word] = []
     below: list[Place] = []
+    names: list[str] = []
     files = False
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -74,7 +82,8 @@ def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iter
             commands.extend(Word(str(one), "") for one in action.choices)
         else:
             files = files or action.dest in FILES
-    yield Place(words, tuple(commands), tuple(options), files)
+            names.extend(PLACES.get(str(action.metavar), ()))
+    yield Place(words, tuple(commands), tuple(options), files, tuple(dict.fromkeys(names)))
     yield from below
 
 
@@ -144,7 +153,7 @@ def _values(indent: str, found: list[Place]) -> str:
         if kind == "file":
             reply = 'COMPREPLY=($(compgen -f -- "$current"))'
         elif kind.startswith("names "):
-            listed = f"$(holdfast list {kind.split()[1]} 2>/dev/null)"
+            listed = _listed(kind.split()[1])
             reply = f'COMPREPLY=($(compgen -W "{listed}" -- "$current"))'
         lines.append(f"{indent}    {' | '.join(texts)}) {reply}; return ;;")
     return "\n".join([*lines, f"{indent}esac"])
@@ -154,9 +163,17 @@ def _cases(indent: str, found: list[Place]) -> str:
     lines = []
     for place in found:
         words = " ".join(word.text for word in (*place.commands, *place.options))
+        told = f"'{words}'"
+        if place.names:
+            told += f'" {" ".join(map(_listed, place.names))}"'
         files = " files=yes" if place.files else ""
-        lines.append(f"{indent}{shlex.quote(' '.join(place.words))}) words='{words}'{files} ;;")
+        lines.append(f"{indent}{shlex.quote(' '.join(place.words))}) words={told}{files} ;;")
     return "\n".join(lines)
+
+
+def _listed(names: str) -> str:
+    """Return the shell's words for names, which the cluster is asked for when they are wanted."""
+    return f"$(holdfast list {names} 2>/dev/null)"
 
 
 def _zsh(found: list[Place]) -> str:
@@ -187,6 +204,8 @@ def _fish(found: list[Place]) -> str:
         for word in place.options:
             flag = f"-l {word.text[2:]}" if word.text.startswith("--") else f"-s {word.text[1:]}"
             lines.append(_fish_line(test, flag + _fish_value(word.value), word.help))
+        for kind in place.names:
+            lines.append(_fish_line(test, f"-a '(holdfast list {kind} 2>/dev/null)'", ""))
         if place.files:
             lines.append(_fish_line(test, "-F", ""))
     return "\n".join(lines) + "\n"

@@ -67,14 +67,20 @@ def since(text: str, now: float) -> float:
 
     Raises ``InputError`` for anything else.
     """
-    span = _SPAN.fullmatch(text)
+    span = span_seconds(text)
     if span is not None:
-        return now - float(span[1]) * _SECONDS[span[2]]
+        return now - span
     try:
         return time_from_text(text)
     except ValueError:
         expected = "a span such as 90s, 30m, 2h or 7d, or a time such as 2026-11-21T18:00:00Z"
         raise InputError("--since", text, expected) from None
+
+
+def span_seconds(text: str) -> float | None:
+    """Return the seconds in a span such as 90s, 30m, 2h or 7d; None if *text* is none."""
+    span = _SPAN.fullmatch(text)
+    return None if span is None else float(span[1]) * _SECONDS[span[2]]
 
 
 def lines(events: Sequence[dict[str, Any]]) -> list[str]:

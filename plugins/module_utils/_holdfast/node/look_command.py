@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast watch``, ``history``, ``check``, ``list``: ways to look at the cluster.
+"""``holdfast watch``, ``history``, ``check``, ``list``, ``lint``: ways to look at the cluster.
 
 Exit status: 0, or 2 when the question could not be answered; of ``check`` those of
 monitoring plugins: 0 well, 1 a warning, 2 critical, 3 not known.
@@ -70,6 +70,11 @@ def register(commands: Any, add_config: Any) -> None:
     list_.add_argument("what", choices=("nodes", "services", "online", "manager"))
     add_config(list_)
     list_.set_defaults(act=_list)
+
+    lint = commands.add_parser("lint", help="say what is wrong with the cluster's whiteboard")
+    add_config(lint)
+    lint.add_argument("--json", action="store_true", help="print plain data for programs")
+    lint.set_defaults(act=_lint)
 
 
 def _watch(options: argparse.Namespace) -> int:
@@ -198,6 +203,12 @@ def _list(options: argparse.Namespace) -> int:
         )
     sys.stdout.write("".join(f"{name}\n" for name in names))
     return WELL
+
+
+def _lint(options: argparse.Namespace) -> int:
+    from .board_command import lint_board
+
+    return lint_board(str(_load(options).metadata_path), None, options.json)
 
 
 def _load(options: argparse.Namespace) -> NodeConfiguration:

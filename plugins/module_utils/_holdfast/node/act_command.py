@@ -1,0 +1,224 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``holdfast maintenance`` and ``service``: what an operator does to a cluster without Ansible.
+
+They do what the modules do, by the same functions, and only declare: the manager carries it
+out, and the command waits for it.  Exit status: 0 done, or as it was asked for already; 2 it
+was refused, or not done in time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from .configuration import load
+
+if TYPE_CHECKING:
+    from ..result import Result
+
+DONE = 0
+NODE_WAIT = 120.0
+CLUSTER_WAIT = 60.0
+"""Seconds; as long as the modules wait."""
+
+MODES = ("freeze", "ignore")
+
+
+def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Add the commands to the subparsers *commands*; *add_config* adds the option ``--config``."""
+    _register_maintenance(
+        commands.add_parser(
+            "maintenance", help="drain a node or use it again; hold or disarm the whole cluster"
+        ),
+        add_config,
+    )
+    _register_service(
+        commands.add_parser("service", help="start, stop or move a service; clear its error"),
+        add_config,
+    )
+
+
+def _register_maintenance(
+    maintenance: argparse.ArgumentParser, add_config: Callable[[argparse.ArgumentParser], None]
+) -> None:
+    actions = maintenance.add_subparsers(required=True, metavar="ACTION")
+    drain = actions.add_parser("drain", help="move all services off a node, and keep it empty")
+    use = actions.add_parser("return", help="use a node again that was drained")
+    hold = actions.add_parser(
+        "hold", help="let the manager do nothing; watchdogs stay: a node without storage is reset"
+    )
+    disarm = actions.add_parser(
+        "disarm", help="let the manager do nothing, and all watchdogs go, in an orderly way"
+    )
+    end = actions.add_parser("end", help="end what hold or disarm began")
+    for action in (drain, use):
+        action.add_argument("node", metavar="NODE")
+    for action in (drain, hold, disarm):
+        action.add_argument("--reason", metavar="TEXT", help="why; it is shown by status")
+    for action in (drain, hold):
+        action.add_argument("--for", dest="span", metavar="SPAN", help="end it after 90m, 2h, 7d")
+    disarm.add_argument(
+        "--mode",
+        choices=MODES,
+        default=MODES[0],
+        help="freeze: services stay as they are; ignore: start, stop and move them by hand",
+    )
+    for action in (drain, use, hold, disarm, end):
+        add_waiting(action, NODE_WAIT if action in (drain, use) else CLUSTER_WAIT)
+        add_config(action)
+    drain.set_defaults(act=lambda options: _drain(options, "drained"))
+    use.set_defaults(act=lambda options: _drain(options, "active"), reason=None, span=None)
+    hold.set_defaults(act=lambda options: _hold(options, "present"), mode="hold")
+    disarm.set_defaults(act=lambda options: _hold(options, "present"), span=None)
+    end.set_defaults(
+        act=lambda options: _hold(options, "absent"), mode="hold", reason=None, span=None
+    )
+
+
+def _register_service(
+    service: argparse.ArgumentParser, add_config: Callable[[argparse.ArgumentParser], None]
+) -> None:
+    actions = service.add_subparsers(required=True, metavar="ACTION")
+    for name, what, act in (
+        ("start", "keep a service running", lambda options: _declare(options, state="started")),
+        ("stop", "stop a service, and keep it stopped", _stop),
+        (
+            "clear",
+            "take a service out of its error, once what was wrong is mended, and start it",
+            lambda options: _declare(options, state="started", clear_error=True),
+        ),
+        ("move", "move a service to a node, while it runs if its agent can", _move),
+    ):
+        action = actions.add_parser(name, help=what)
+        action.add_argument("service", metavar="SERVICE")
+        if name == "move":
+            action.add_argument("node", metavar="NODE")
+        if name == "stop":
+            action.add_argument(
+                "--within", type=float, metavar="SECONDS", help="for each resource of it, this once"
+            )
+        add_waiting(action, NODE_WAIT)
+        add_config(action)
+        action.set_defaults(act=act)
+
+
+def add_waiting(parser: argparse.ArgumentParser, seconds: float) -> None:
+    """Add how long to wait, at most *seconds* if not told, and whether to do it at all."""
+    parser.add_argument(
+        "--no-wait", action="store_true", help="do not wait until the manager has done it"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=seconds,
+        metavar="SECONDS",
+        help=f"wait at most so long ({seconds:g})",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would change, and change nothing"
+    )
+
+
+def waiting(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what a module's options say of the configuration and of waiting."""
+    return {
+        "config": options.config,
+        "wait": not options.no_wait,
+        "timeout": options.timeout,
+    }
+
+
+def tell(options: argparse.Namespace, result: Result, subject: str, end: str) -> None:
+    """Say what came of it: that *subject* is *end*, will be, or would be."""
+    for warning in result.warnings:
+        sys.stderr.write(f"holdfast: {warning}\n")
+    if not result.changed:
+        sys.stdout.write("nothing to change: it is asked for already\n")
+    else:
+        sys.stdout.write(f"{subject} {how(options)} {end}\n")
+
+
+def how(options: argparse.Namespace) -> str:
+    """Return whether something was done, is only asked for, or would be done."""
+    if options.dry_run:
+        return "would be"
+    return "is to be" if options.no_wait else "is"
+
+
+def _drain(options: argparse.Namespace, state: str) -> int:
+    from .declare_maintenance import declare_maintenance
+
+    asked = {"node": options.node, "state": state, **_why(options), **waiting(options)}
+    result = declare_maintenance(asked, options.dry_run)
+    tell(options, result, options.node, "drained" if state == "drained" else "in use again")
+    for service, node in sorted(result.values.get("moved", {}).items()):
+        sys.stdout.write(f"  {service} is on {node or 'no node'}\n")
+    return DONE
+
+
+def _hold(options: argparse.Namespace, state: str) -> int:
+    from .declare_disarm import declare_cluster_maintenance
+
+    asked = {"state": state, "mode": options.mode, **_why(options), **waiting(options)}
+    result = declare_cluster_maintenance(asked, options.dry_run)
+    begun = "held" if options.mode == "hold" else f"disarmed ({options.mode})"
+    tell(options, result, "the cluster", begun if state == "present" else "managed again")
+    return DONE
+
+
+def _why(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what is told of a maintenance; its owner is who runs the command."""
+    from .look_back import span_seconds
+
+    seconds = None
+    if options.span is not None:
+        seconds = span_seconds(options.span)
+        if not seconds:
+            raise InputError("--for", options.span, "a span such as 90s, 30m, 2h or 7d")
+    return {"reason": options.reason, "owner": None, "until": None, "duration": seconds}
+
+
+def _declare(options: argparse.Namespace, **wish: Any) -> int:
+    from .declare_service import declare_service
+
+    _refuse_unknown(options)
+    asked = {"name": options.service, "resources": None, **wish, **waiting(options)}
+    result = declare_service(asked, options.dry_run)
+    tell(options, result, options.service, wish["state"])
+    status = result.values.get("status")
+    if status:
+        where = f" on {status['node']}" if status["node"] else ""
+        sys.stdout.write(f"  {status['state']}{where}: {status['reason']}\n")
+    return DONE
+
+
+def _refuse_unknown(options: argparse.Namespace) -> None:
+    """Raise ``InputError`` for a service that nobody declared: a name alone declares none."""
+    from .cluster_storage import ClusterStorage
+
+    storage = ClusterStorage(load(Path(options.config)))
+    try:
+        declared = sorted(storage.read_wanted()[0].services)
+    finally:
+        storage.close()
+    if options.service not in declared:
+        known = ", ".join(declared) or "there are none yet"
+        raise InputError("SERVICE", options.service, f"the id of a declared service ({known})")
+
+
+def _stop(options: argparse.Namespace) -> int:
+    return _declare(options, state="stopped", stop_within=options.within)
+
+
+def _move(options: argparse.Namespace) -> int:
+    from .declare_move import declare_move
+
+    asked = {"name": options.service, "node": options.node, "live": True, **waiting(options)}
+    result = declare_move(asked, options.dry_run)
+    tell(options, result, options.service, f"on {options.node}")
+    return DONE

@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``holdfast fence``, ``unfence`` and ``rehearse``: a node's power, by hand and without Ansible.
+
+Exit status: 0 done; 1 a fence or its rehearsal failed; 2 it was refused, or the cluster did not
+recover in time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import HoldfastError, InputError
+from .act_command import add_waiting, how, waiting
+from .configuration import NodeConfiguration, load
+
+DONE, FAILED = 0, 1
+RECOVERY_WAIT = 180.0
+BOOT_WAIT = 600.0
+"""Seconds: as long as the playbooks ``fence`` and ``unfence`` wait."""
+
+
+def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Add the commands to the subparsers *commands*; *add_config* adds the option ``--config``."""
+    fence = commands.add_parser(
+        "fence", help="cut the power of a node, prove it, and see its services run elsewhere"
+    )
+    fence.add_argument("node", metavar="NODE")
+    fence.add_argument("--reason", metavar="TEXT", required=True, help="why; the cluster keeps it")
+    fence.add_argument(
+        "--yes", action="store_true", help="do not ask; needed where nobody can be asked"
+    )
+    add_waiting(fence, RECOVERY_WAIT)
+    fence.set_defaults(act=_fence)
+
+    unfence = commands.add_parser(
+        "unfence", help="switch a node on that was fenced by hand, and use it again"
+    )
+    unfence.add_argument("node", metavar="NODE")
+    add_waiting(unfence, BOOT_WAIT)
+    unfence.set_defaults(act=_unfence)
+
+    rehearse = commands.add_parser(
+        "rehearse", help="ask the fence devices whether they would do it; nothing is switched"
+    )
+    rehearse.add_argument("nodes", metavar="NODE", nargs="*", help="all nodes, if none is named")
+    rehearse.add_argument("--report", metavar="FILE", help="where it is kept, if not as usual")
+    rehearse.set_defaults(act=_rehearse)
+    for parser in (fence, unfence, rehearse):
+        add_config(parser)
+
+
+def _fence(options: argparse.Namespace) -> int:
+    configuration = _load(options)
+    node = _other_member(configuration, options.node)
+    if not options.dry_run and not options.yes:
+        _ask_for_consent(node)
+    # Drained, so that the cluster does not switch it on again by itself.
+    _use(options, node, "drained", f"fenced: {options.reason}")
+    if not _switch(configuration, node, "off", options.dry_run):
+        sys.stderr.write(
+            f"holdfast: {node} stays drained; 'holdfast maintenance return {node}' ends that\n"
+        )
+        return FAILED
+    if not options.dry_run and not options.no_wait:
+        _wait_until_recovered(options)
+        sys.stdout.write("recovered: no service waits for that node\n")
+    return DONE
+
+
+def _unfence(options: argparse.Namespace) -> int:
+    configuration = _load(options)
+    node = _other_member(configuration, options.node)
+    if not _switch(configuration, node, "on", options.dry_run):
+        return FAILED
+    _use(options, node, "active", None)
+    return DONE
+
+
+def _rehearse(options: argparse.Namespace) -> int:
+    from .metrics import DEFAULT_REPORT
+    from .rehearse_fence import rehearse_fence
+
+    configuration = _load(options)
+    asked = {
+        "config": str(configuration.fence_configuration),
+        "nodes": options.nodes or None,
+        "running": [],
+        "node_config": options.config,
+        "report": options.report or str(DEFAULT_REPORT),
+        "max_age": None,
+        "consent": False,
+        "with_services": False,
+        "address": None,
+        "port": 22,
+        "boot_timeout": BOOT_WAIT,
+    }
+    result = rehearse_fence(asked, False)
+    for node, one in result.values["nodes"].items():
+        sys.stdout.write(f"{node}: {one['verdict']}\n")
+        for text in (*one["problems"], *one["remarks"]):
+            sys.stdout.write(f"    {text}\n")
+    return FAILED if result.failure else DONE
+
+
+def _other_member(configuration: NodeConfiguration, node: str) -> str:
+    """Return *node* if it can be switched from here; raises ``InputError`` if not."""
+    if node not in configuration.members:
+        known = ", ".join(sorted(configuration.members))
+        raise InputError("NODE", node, f"one of the cluster's nodes ({known})")
+    if node == configuration.node:
+        raise InputError("NODE", node, "another node than this one; run it there")
+    return node
+
+
+def _ask_for_consent(node: str) -> None:
+    if not sys.stdin.isatty():
+        raise HoldfastError(f"The power of {node} is not cut: nobody can be asked; say --yes.")
+    sys.stdout.write(f"This cuts the power of {node}, with all that runs there.\n")
+    sys.stdout.write("Type the node's name to go on: ")
+    sys.stdout.flush()
+    said = sys.stdin.readline().strip()
+    if said != node:
+        raise HoldfastError(f"{said!r} is not {node}: nothing was done.")
+
+
+def _use(options: argparse.Namespace, node: str, state: str, reason: str | None) -> None:
+    """Have the cluster use a node, or keep it empty; wait only for one that is to be used."""
+    from .declare_maintenance import declare_maintenance
+
+    asked: dict[str, Any] = {"node": node, "state": state, "reason": reason, "owner": None}
+    asked.update(waiting(options), until=None, duration=None)
+    asked["wait"] = asked["wait"] and state == "active"
+    declare_maintenance(asked, options.dry_run)
+    what = "in use again" if state == "active" else "kept empty until 'holdfast unfence'"
+    sys.stdout.write(f"{node} {how(options)} {what}\n")
+
+
+def _switch(configuration: NodeConfiguration, node: str, power: str, dry_run: bool) -> bool:
+    """Switch a node off or on by its fence devices, tell what they said; return if it is proved."""
+    from ..fence.operate import operate
+    from ..fence.topology import load_fence_configuration
+
+    devices = load_fence_configuration(str(configuration.fence_configuration))
+    result = operate(devices, [node], power, dry_run)
+    end = result.values["nodes"][node]
+    if result.failure:
+        sys.stderr.write(f"holdfast: {result.failure}\n")
+        return False
+    is_ = "would be switched" if dry_run and result.changed else "is"
+    why = f": {end['reason']}" if end["reason"] else ""
+    sys.stdout.write(f"{node} {is_} {end['after']}{why}\n")
+    return True
+
+
+def _wait_until_recovered(options: argparse.Namespace) -> None:
+    from .inform import inform
+
+    asked = {"until": "recovered", "timeout": options.timeout, "failover_of": None, "since": 0.0}
+    inform({"config": options.config, "probe": False, "page": None, **asked}, False)
+
+
+def _load(options: argparse.Namespace) -> NodeConfiguration:
+    return load(Path(options.config))

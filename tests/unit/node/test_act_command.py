@@ -1,0 +1,178 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the command does to a cluster: it asks before it cuts, and says what it did and did not."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
+from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
+from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A cluster of which n1 is on."""
+    made = Cluster(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def holdfast(cluster, capsys):
+    """Run the command on n1; returns its exit status, what it said, and what it complained of."""
+
+    def run(*words):
+        status = main([*words, "--config", str(cluster.path)])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def device(cluster):
+    """The folder of a fence device that does what it is told, for n1 and n2."""
+    return write_devices(cluster)
+
+
+def write_devices(cluster, **does):
+    folder = cluster.folder / "device"
+    agent = write_device(folder, **does)
+    levels = {name: {"levels": [[{"device": "d", "plug": name[1]}]]} for name in ("n1", "n2")}
+    devices = {"d": {"agent": agent, "parameters": {"ip": "x"}, "timeout": 3}}
+    path = cluster.configuration.fence_configuration
+    path.write_text(json.dumps({"devices": devices, "nodes": levels}))
+    path.chmod(0o600)
+    return folder
+
+
+def test_a_node_is_drained_with_a_reason_and_used_again(holdfast, cluster):
+    asked = ("maintenance", "drain", "n2", "--reason", "a new disk", "--for", "2h", "--no-wait")
+    assert holdfast(*asked) == (0, "n2 is to be drained\n", "")
+    found = cluster.wanted().maintenance["n2"]
+    assert (found.reason, round(found.until - found.since)) == ("a new disk", 7200)
+    assert holdfast(*asked) == (0, "nothing to change: it is asked for already\n", "")
+    assert holdfast("maintenance", "return", "n2", "--no-wait")[:2] == (
+        0,
+        "n2 is to be in use again\n",
+    )
+    assert not cluster.wanted().maintenance
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("maintenance", "drain", "n9"), "one of the cluster's nodes (n1, n2, n3)"),
+        (("maintenance", "drain", "n2", "--for", "soon"), "a span such as 90s, 30m, 2h or 7d"),
+        (("service", "start", "web"), "the id of a declared service (there are none yet)"),
+        (("service", "move", "web", "n2"), "the id of a declared service"),
+        (("fence", "n1", "--reason", "it hangs", "--yes"), "another node than this one"),
+        (("fence", "n9", "--reason", "it hangs", "--yes"), "one of the cluster's nodes"),
+        (("unfence", "n1"), "another node than this one"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_sentence_and_nothing_is_done(
+    holdfast, cluster, device, words, complaint
+):
+    status, said, complained = holdfast(*words)
+    assert (status, said) == (2, "")
+    assert complaint in complained
+    assert len(complained.splitlines()) == 1
+    assert cluster.wanted().version == 0
+    assert calls(device) == []
+
+
+def test_a_dry_run_says_what_would_change_and_changes_nothing(holdfast, cluster, device):
+    for words, expected in (
+        (("maintenance", "drain", "n2", "--reason", "disks"), "n2 would be drained\n"),
+        (("maintenance", "disarm", "--mode", "ignore"), "the cluster would be disarmed (ignore)\n"),
+        (("fence", "n2", "--reason", "it hangs"), "n2 would be switched off\n"),
+    ):
+        status, said, complained = holdfast(*words, "--dry-run")
+        assert (status, complained) == (0, "")
+        assert expected in said
+    assert cluster.wanted().version == 0
+    assert calls(device) == ["status 2"]
+
+
+def test_the_cluster_is_held_disarmed_and_managed_again(holdfast, cluster):
+    assert holdfast("maintenance", "hold", "--reason", "storage", "--no-wait")[0] == 0
+    assert cluster.wanted().global_maintenance.reason == "storage"
+    assert "managed again" in holdfast("maintenance", "end", "--no-wait")[1]
+    assert cluster.wanted().global_maintenance is None
+    assert holdfast("maintenance", "disarm", "--no-wait")[0] == 0
+    assert cluster.wanted().disarm == "freeze"
+    assert holdfast("maintenance", "end", "--no-wait")[0] == 0
+    assert cluster.wanted().disarm == ""
+
+
+def test_a_service_is_stopped_and_started_by_its_name(holdfast, cluster):
+    cluster.service("web", resources=[RESOURCE])
+    assert holdfast("service", "stop", "web", "--no-wait") == (0, "web is to be stopped\n", "")
+    assert cluster.wanted().services["web"].state == "stopped"
+    assert holdfast("service", "start", "web", "--no-wait") == (0, "web is to be started\n", "")
+    assert cluster.wanted().services["web"].state == "started"
+
+
+def test_no_power_is_cut_unless_somebody_agrees(holdfast, cluster, device, monkeypatch):
+    asked = ("fence", "n2", "--reason", "it hangs", "--no-wait")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n2\n"))
+    status, _said, complained = holdfast(*asked)
+    assert (status, "nobody can be asked" in complained) == (2, True)
+    terminal = io.StringIO("yes\n")
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    status, said, complained = holdfast(*asked)
+    assert (status, "nothing was done" in complained) == (2, True)
+    assert said.startswith("This cuts the power of n2")
+    assert (calls(device), cluster.wanted().version) == ([], 0)
+    terminal = io.StringIO("n2\n")
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert holdfast(*asked)[0] == 0
+    assert "off 2" in calls(device)
+
+
+def test_a_node_is_fenced_with_its_reason_kept_and_comes_back_by_unfence(holdfast, cluster, device):
+    status, said, _said = holdfast("fence", "n2", "--reason", "it hangs", "--yes", "--no-wait")
+    assert (status, "n2 is off: " in said, "empty until 'holdfast unfence'" in said) == (
+        0,
+        True,
+        True,
+    )
+    assert cluster.wanted().maintenance["n2"].reason == "fenced: it hangs"
+    status, said, _said = holdfast("unfence", "n2", "--no-wait")
+    assert (status, "n2 is to be in use again" in said) == (0, True)
+    assert [one for one in calls(device) if one.startswith("o")] == ["off 2", "on 2"]
+    assert not cluster.wanted().maintenance
+
+
+def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdfast, cluster):
+    write_devices(cluster, off="echo 'Success: Powered OFF'")
+    status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")
+    assert status == 1
+    assert "not proved off" in complained
+    assert "'holdfast maintenance return n2'" in complained
+    assert "n2" in cluster.wanted().maintenance
+
+
+def test_a_rehearsal_asks_and_switches_nothing(holdfast, device, tmp_path):
+    report = tmp_path / "report.json"
+    status, said, _said = holdfast("rehearse", "n2", "--report", str(report))
+    assert (status, said.splitlines()[0]) == (0, "n2: works")
+    assert report.exists()
+    assert not [one for one in calls(device) if one.startswith("o")]
+
+
+def test_the_whiteboard_is_linted_without_being_told_where_it_is(holdfast, cluster):
+    assert holdfast("lint")[:2] == (0, "nothing is wrong\n")
+    with cluster.configuration.metadata_path.open("r+b") as board:
+        board.seek(4096 * 2)
+        board.write(b"x" * 4096)
+    status, said, _said = holdfast("lint")
+    assert status == 1
+    assert "host id 2" in said
