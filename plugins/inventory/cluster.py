@@ -24,7 +24,7 @@ description:
   - While no node is the manager nobody judges the nodes, so all that are not proved dead are stale.
   - Each host has its state in the variables C(holdfast_state), C(holdfast_condition) (V(online),
     V(fenced) or V(stale)), C(holdfast_reason), C(holdfast_since), C(holdfast_proof),
-    C(holdfast_maintenance), C(holdfast_services), C(holdfast_host_id), C(holdfast_address),
+    C(holdfast_maintenance), C(holdfast_runs), C(holdfast_host_id), C(holdfast_address),
     C(holdfast_host_lease), C(holdfast_lease_lost), C(holdfast_score), C(holdfast_problem),
     C(holdfast_is_manager) and C(holdfast_cluster).
   - The file must be called C(holdfast.yml) or end in C(.holdfast.yml), or the same with C(.yaml).
@@ -78,7 +78,7 @@ command: [ssh, -o, BatchMode=yes, -o, ConnectTimeout=5, "{node}", holdfast, stat
 compose:
   ansible_host: holdfast_address
 groups:
-  busy: holdfast_services | length > 10
+  busy: holdfast_runs | length > 10
 keyed_groups:
   - key: holdfast_host_lease
     prefix: lease

@@ -80,7 +80,7 @@ def test_constructed_options_make_variables_and_groups(inventory):
         "--list",
         strict=True,
         group_prefix="ha_",
-        compose={"ansible_host": "ha_address", "load": "ha_services | length"},
+        compose={"ansible_host": "ha_address", "load": "ha_runs | length"},
         groups={"loaded": "load | int > 1"},
         keyed_groups=[{"key": "ha_host_lease", "prefix": "lease"}],
     )

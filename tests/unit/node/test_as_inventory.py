@@ -90,6 +90,12 @@ def test_each_node_is_in_exactly_one_of_the_three_conditions():
         }
 
 
+def test_no_variable_hides_what_an_operator_declares_in_the_inventory():
+    for told in inventory_variables(healthy()).values():
+        assert not {"services", "rules"} & set(told)
+    assert inventory_variables(healthy())["n1"]["runs"] == healthy()["nodes"]["n1"]["services"]
+
+
 def test_the_variables_of_a_node_say_where_it_is_and_why():
     told = inventory_variables(after_failover())["n2"]
     assert told["address"] == "10.0.0.12"

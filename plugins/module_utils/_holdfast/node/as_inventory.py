@@ -30,7 +30,7 @@ _GONE = frozenset({UNHELD, HostState.FREE.value, HostState.FAIL.value, HostState
 """States of a host lease behind which no node is at work."""
 
 _TOLD = (
-    *("state", "reason", "since", "proof", "maintenance", "services", "lease_lost"),
+    *("state", "reason", "since", "proof", "maintenance", "lease_lost"),
     *("host_id", "address", "score", "problem"),
 )
 """What of a node's status becomes a variable, as it is."""
@@ -64,6 +64,8 @@ def inventory_variables(status: dict[str, Any]) -> dict[str, dict[str, Any]]:
     for name, node in status["nodes"].items():
         found[name] = {key: node[key] for key in _TOLD}
         found[name]["cluster"] = status["cluster"]
+        # Not "services": playbooks take holdfast_services for what an operator declares.
+        found[name]["runs"] = node["services"]
         found[name]["host_lease"] = node["host_lease"]["state"]
         found[name]["condition"] = _condition(node, status)
         found[name]["is_manager"] = (
