@@ -115,8 +115,14 @@ options:
     default: /etc/holdfast/fence.json
   timing:
     description:
-      - Times in seconds and limits that differ from the defaults. See the documentation for
-        their names.
+      - Times in seconds and limits that differ from the defaults, the same on all nodes.
+      - C(suspect_after) (3) is the silence before a node is suspected, C(daemon_grace) (30) how
+        long a node that lives may be without its LRM. C(candidate_delay) (2) is how much later
+        each further node acts when that of the manager died.
+      - C(fence_retry) (5) is the wait after a failed fence, doubled each time up to 60.
+        C(concurrent_fences) (2) is how many there are at a time. A node that was fenced
+        C(fence_limit) (3) times within C(fence_window) (900) stays off.
+      - With C(power_on_after_fence) (true) a fenced node is switched on again after its recovery.
     type: dict
     default: {}
 seealso:

@@ -12,6 +12,7 @@ TRACES = (
     *("/etc/systemd/system/holdfast-lrm.service", "/etc/systemd/system/holdfast-crm.service"),
     *("/usr/lib/ocf/resource.d/holdfast", "/usr/sbin/fence_holdfast_machine"),
 )
+DROP_IN = "/etc/systemd/system/holdfast-leave.service.d"
 
 
 def traces(node):
@@ -30,12 +31,17 @@ def test_removal_is_refused_while_services_run_and_leaves_nothing_when_they_do_n
     said = cluster.play("remove", "--check")
     assert said.status == 0, said.said[-3000:]
     assert all(traces(node) for node in nodes)
+    # On one node the unit does not leave at its end.
+    nodes[0].run("mkdir", "-p", DROP_IN)
+    nodes[0].run("sh", "-c", f"printf '[Service]\\nExecStop=\\n' >{DROP_IN}/stays.conf")
+    nodes[0].run("systemctl", "daemon-reload")
     done = cluster.play("remove", "-e", "holdfast_remove_storage=true")
     assert done.status == 0, done.said[-3000:]
     assert {name: count > 0 for name, count in said.changed.items()} == {
         name: count > 0 for name, count in done.changed.items()
     }
     assert {node.name: traces(node) for node in nodes} == {node.name: [] for node in nodes}
+    nodes[0].run("rm", "-r", DROP_IN)
     again = cluster.play("remove")
     assert (again.status, set(again.changed.values())) == (0, {0}), again.said[-3000:]
     assert cluster.play("deploy").status == 0, "and it can be deployed again"

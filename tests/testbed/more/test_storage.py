@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from testbed.deployment import CLUSTER, FOLDER
 from testbed.node import hold_still, wait_until
 from testbed.services import SERVICES, Observer, answers, owners_in_turn
 
@@ -54,6 +55,20 @@ def test_nobody_is_fenced_when_no_node_has_storage_and_all_resumes_when_it_retur
     assert not observer.twice
     events = [one for one in cluster.status()["events"] if one["at"] >= since]
     assert [one for one in events if one["kind"] == "fence"] == []
+
+
+def test_both_daemons_can_write_again_when_storage_that_failed_for_a_moment_is_back(cluster):
+    cluster.wait_whole()
+    node = cluster.testbed.nodes[cluster.status()["manager"]["node"]]
+    node.storage("fail")
+    hold_still(4.0)
+    node.storage("ok")
+    cluster.wait_whole()
+    for unit in ("holdfast-lrm", "holdfast-crm"):
+        daemon = str(node.main_process(f"{unit}.service"))
+        for path in (FOLDER, f"{FOLDER}/{CLUSTER}.lockspace"):
+            seen = node.run("nsenter", "-t", daemon, "-m", "test", "-w", path, check=False)
+            assert seen.returncode == 0, f"{unit} can no longer write {path}"
 
 
 @pytest.mark.parametrize("seconds", [0.2])

@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the units of a real node must say, so that its services are looked after at all times."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import jinja2
+import pytest
+
+ROLES = Path(__file__).resolve().parents[2] / "roles"
+TEMPLATES = ROLES / "node/templates"
+VARIABLES = {
+    "ansible_managed": "made by a test",
+    "node_command": "/usr/sbin/holdfast",
+    "node_config": "/etc/holdfast/node.json",
+    "node_folder": "/var/lib/holdfast",
+    "node_library": "/usr/lib/holdfast.pyz",
+    "node_storage": "/srv/ha",
+}
+
+
+def command(**variables):
+    """Return the last line of the installed command, as Ansible's template makes it."""
+    surroundings = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True)
+    surroundings.filters["quote"] = shlex.quote
+    text = (TEMPLATES / "holdfast.j2").read_text(encoding="utf-8")
+    return surroundings.from_string(text).render({**VARIABLES, **variables}).splitlines()[-1]
+
+
+def unit(name):
+    """Return each setting of the unit *name* with all of its values, in their order."""
+    text = (TEMPLATES / f"holdfast-{name}.service.j2").read_text(encoding="utf-8")
+    found = {}
+    for line in jinja2.Template(text).render(VARIABLES).splitlines():
+        setting, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            found.setdefault(setting, []).extend(value.split())
+    return found
+
+
+@pytest.mark.parametrize("name", ["lrm", "crm"])
+def test_a_process_that_lacked_memory_does_not_end_the_daemon_that_started_it(name):
+    assert unit(name)["OOMPolicy"] == ["continue"]
+
+
+def test_a_service_inherits_no_bound_from_its_lrm_that_other_services_do_not_have():
+    lrm = unit("lrm")
+    bounds = ("Lock", "NoNew", "Private", "Protect", "Restrict", "SystemCall", "Capability")
+    assert [setting for setting in lrm if setting.startswith(bounds)] == []
+    assert lrm["LimitNOFILE"] == ["65536:524288"]
+    assert lrm["TasksMax"] == ["infinity"]
+
+
+def test_at_shutdown_an_lrm_ends_before_what_resource_agents_need():
+    lrm = unit("lrm")
+    assert "resource-agents-deps.target" in lrm["After"]
+    assert "resource-agents-deps.target" in lrm["Wants"], (
+        "only what is active is ordered at its end"
+    )
+    assert "dbus.service" in lrm["After"]
+
+
+@pytest.mark.parametrize("name", ["lrm", "crm"])
+def test_a_storage_that_is_mounted_late_is_waited_for_and_not_given_up(name):
+    """A unit with a requirement that failed is never started anew, whatever its Restart= says."""
+    daemon, leave = unit(name), unit("leave")
+    assert daemon["RequiresMountsFor"] == ["/var/lib/holdfast"]
+    assert daemon["Restart"] == ["always"]
+    assert "/srv/ha" in leave["RequiresMountsFor"]
+    assert "holdfast-leave.service" in daemon["Wants"]
+    assert "holdfast-leave.service" in daemon["After"]
+
+
+@pytest.mark.parametrize(
+    ("interpreter", "words"),
+    [
+        (None, "python3"),
+        ("", "python3"),
+        ("auto", "python3"),
+        ("auto_silent", "python3"),
+        ("auto_legacy_silent", "python3"),
+        ("/usr/bin/python3", "/usr/bin/python3"),
+        ("/usr/bin/env python3.11", "/usr/bin/env python3.11"),
+        ("/opt/$HOME/python3", "'/opt/$HOME/python3'"),
+    ],
+)
+def test_the_command_runs_by_the_interpreter_that_ansible_uses(interpreter, words):
+    given = {} if interpreter is None else {"ansible_python_interpreter": interpreter}
+    assert command(**given) == f'exec {words} -m holdfast "$@"'
+
+
+@pytest.mark.parametrize("daemon", ["sanlock", "wdmd"])
+def test_what_would_take_its_node_with_it_is_never_ended_for_lack_of_memory(daemon):
+    template = ROLES / f"leases/templates/{daemon}.service.conf.j2"
+    assert "OOMScoreAdjust=-1000" in template.read_text(encoding="utf-8").splitlines()
