@@ -68,9 +68,9 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Hold the cluster while the switches are replaced, for two hours at most
+- name: Hold the cluster while its fence devices get a new firmware, for two hours at most
   holdfast.ha.cluster_maintenance:
-    reason: new switches
+    reason: new firmware of the boards
     owner: ada
     duration: 7200
 
@@ -92,7 +92,7 @@ maintenance:
   returned: success
   type: dict
   sample:
-    reason: new switches
+    reason: new firmware of the boards
     owner: ada
     since: 1790000000.0
     until: 1790007200.0

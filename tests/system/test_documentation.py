@@ -62,7 +62,12 @@ def test_there_are_examples_to_run() -> None:
 @pytest.fixture
 def shell(cluster: EmbeddedCluster, tmp_path: Path) -> dict[str, str]:
     """The environment of a shell that has the commands, beside an inventory of the cluster."""
-    write_inventory(cluster, tmp_path / "hosts.yml")
+    inventory = tmp_path / "hosts.yml"
+    write_inventory(cluster, inventory)
+    hosts = yaml.safe_load(inventory.read_text())
+    # On a real node it is kept where only root can write.
+    hosts["holdfast"]["vars"] = {"fence_rehearsal_report": str(tmp_path / "rehearsal.json")}
+    inventory.write_text(yaml.safe_dump(hosts))
     commands = tmp_path / "bin"
     commands.mkdir()
     library = cluster.folder / "lib" / "holdfast.pyz"
