@@ -16,6 +16,8 @@ from pathlib import Path
 from testbed import lab, network
 from testbed.bases import LAYERS, SUITES, BaseError, base
 from testbed.node import Node
+from testbed.soak import add_options as add_soak_options
+from testbed.soak import run as run_soak
 
 RECORD = Path("/run/holdfast-testbed.json")
 """Which process keeps the lab that ``up`` started."""
@@ -58,12 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(act=lambda options: lab.run(_without_dashes(options.command)))
 
     test = commands.add_parser("test", help="run all tests of the testbed, about 30 minutes")
-    test.add_argument("options", nargs=argparse.REMAINDER, help="of pytest")
+    test.add_argument("options", nargs=argparse.REMAINDER, help="-- and options of pytest")
     test.set_defaults(act=_test)
 
     soak = commands.add_parser("soak", help="random faults for long, judged from outside")
-    soak.add_argument("options", nargs=argparse.REMAINDER, help="--seed N --minutes M")
-    soak.set_defaults(act=_soak)
+    add_soak_options(soak)
+    soak.set_defaults(act=run_soak)
 
     up = commands.add_parser("up", help="switch a testbed on")
     up.add_argument("--nodes", type=int, default=3)
@@ -134,12 +136,6 @@ def _test(options: argparse.Namespace) -> int:
     status = lab.run(nodes) or status
     base(RELEASE, "workloads")
     return lab.run([*pytest, workloads, *more]) or status
-
-
-def _soak(options: argparse.Namespace) -> int:
-    from testbed.soak import main as soak
-
-    return soak(options.options)
 
 
 def _up(options: argparse.Namespace) -> int:

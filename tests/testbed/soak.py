@@ -3,10 +3,11 @@
 """A long run of random faults against a cluster on the testbed, judged from outside.
 
 Called with ``--seed`` and ``--minutes``; a seed gives the same faults in the same order.  While
-they come and go, an observer looks at the processes of all nodes and a client writes into each
-service.  What must never be so ends the run with status 1: a service on two nodes at once, a
-ledger with two owners at a time, a lost entry that was acknowledged, a fence of a node to
-which nothing was done, or a service that does not run again in time.
+they come and go, observers look at the processes and mounts of all nodes and a client writes
+into each service: two ledgers, and a database with a file system of its own.  What must never
+be so ends the run with status 1: a service on two nodes at once, a ledger with two owners at a
+time, a lost entry that was acknowledged, a damaged file system, a fence of a node to which
+nothing was done, or a service that does not run again in time.
 
 Run it by ``testbed soak``.
 """
@@ -18,7 +19,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -28,12 +29,23 @@ from testbed.deployment import Deployment
 from testbed.node import Node, hold_still, wait_until
 from testbed.services import SERVICES, Client, Observer, answers, declare_services, owners_in_turn
 from testbed.whole import Testbed
+from testbed.workloads import database
 
 BOUND = 180.0
 """Seconds after the end of a fault for everything to be as wanted again, on a busy machine."""
 
 REST = (2.0, 10.0)
 """Seconds between two faults: from one that hits a cluster still at work to one at rest."""
+
+AFTERMATH = 90.0
+"""Seconds after a fault in which its node may still be fenced for it: host-dead, and as much again
+for what came between."""
+
+RELEASE, LAYER = "13", "workloads"
+"""Debian's release on the nodes, and what they have besides, for the database."""
+
+WRITING = 0.2
+"""Seconds between two rows of the database: each is a process that a busy machine has to start."""
 
 
 @dataclass(frozen=True)
@@ -123,27 +135,43 @@ class Soak:
     def __init__(self, deployment: Deployment, seed: int) -> None:
         self._deployment = deployment
         self._random = random.Random(seed)
+        self._observer = Observer(deployment.testbed)
+        self._watch = database.Watch(list(deployment.testbed.nodes.values()))
+        self._hit: dict[str, float] = {}
         self.count = 0
         self.counts: dict[str, int] = {}
+        self.longest: dict[str, float] = {}
 
     def run(self, seconds: float) -> None:
         """Bring fault after fault; raises ``Wrong`` at the first thing that must not be."""
         until = time.monotonic() + seconds
         with ExitStack() as stack:
-            observer = stack.enter_context(Observer(self._deployment.testbed))
+            stack.enter_context(self._observer)
+            stack.enter_context(self._watch)
             clients = [stack.enter_context(Client(service)) for service in SERVICES]
+            writer = stack.enter_context(database.Writer(0, pause=WRITING))
             while time.monotonic() < until:
-                self._one(observer)
+                self._one()
+        self._judge_sightings("at the end")
         testbed = self._deployment.testbed
         for client, service in zip(clients, SERVICES):
             if client.lost(testbed):
                 raise Wrong(f"{service} lost what it had acknowledged: {client.lost(testbed)[:5]}")
             if not owners_in_turn(testbed, service):
                 raise Wrong(f"the ledger of {service} had two owners at a time")
-        if observer.twice:
-            raise Wrong(f"active on several nodes at once: {observer.twice[0]}")
+        lost = sorted(set(writer.committed) - database.rows())
+        if lost:
+            raise Wrong(f"the database lost rows that it had committed: {lost[:5]}")
+        damage = database.damage(self._deployment)
+        if damage:
+            raise Wrong(f"the file system of the database is damaged: {damage}")
+        entries = [len(client.acknowledged) for client in clients]
+        sys.stdout.write(
+            f"acknowledged, and all there: {entries} entries, {len(writer.committed)} rows;"
+            f" {self._observer.looks} looks at all processes\n"
+        )
 
-    def _one(self, observer: Observer) -> None:
+    def _one(self) -> None:
         """Do one thing to one node, end it, and wait until all is well again."""
         fault = self._random.choice(FAULTS)
         node = self._random.choice(list(self._deployment.testbed.nodes.values()))
@@ -163,11 +191,11 @@ class Soak:
         except (TimeoutError, AssertionError) as error:
             raise Wrong(f"{told}: not well again: {error}") from error
         took = time.monotonic() - ended
+        self.longest[fault.name] = max(took, self.longest.get(fault.name, 0.0))
         sys.stdout.write(f"{told}: well {took:.1f} s later, {ended - begun + took:.0f} s in all\n")
         sys.stdout.flush()
         self._judge_fences(fault, node, since, told)
-        if observer.twice:
-            raise Wrong(f"{told}: active on several nodes at once: {observer.twice[0]}")
+        self._judge_sightings(told)
         hold_still(rest)
 
     def _wait_well(self) -> None:
@@ -178,6 +206,7 @@ class Soak:
                 node.switch_on()
         self._deployment.wait_whole(BOUND)
         wait_until(lambda: all(map(answers, SERVICES)), BOUND, "an answer of each service")
+        wait_until(database.answers, BOUND, "an answer of the database")
 
     def _is_off_for_good(self, node: Node) -> bool:
         """Return whether nobody will switch a node on: it ran nothing, or its lease ran out."""
@@ -190,37 +219,48 @@ class Soak:
             for one in self._deployment.status()["events"]
             if one["kind"] == "fence" and one["at"] >= since
         }
-        allowed = set() if fault.name in HARMLESS or fault.of_all else {node.name}
+        if fault.name not in HARMLESS and not fault.of_all:
+            self._hit[node.name] = time.time()
+        allowed = {name for name, at in self._hit.items() if at >= since - AFTERMATH}
         if fenced - allowed:
             raise Wrong(f"{told}: fenced {sorted(fenced - allowed)}, to which nothing was done")
 
+    def _judge_sightings(self, told: str) -> None:
+        twice = [*self._observer.twice, *self._watch.twice]
+        if twice:
+            raise Wrong(f"{told}: active on several nodes at once: {twice[0]}")
 
-def main(arguments: Sequence[str] | None = None) -> int:
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Give *parser* the options of a soak."""
+    drawn = int.from_bytes(os.urandom(4), "big")
+    parser.add_argument("--seed", type=int, default=drawn, help="of the faults; drawn if not given")
+    parser.add_argument("--minutes", type=float, default=5.0, help="5, if not given")
+
+
+def run(options: argparse.Namespace) -> int:
     """Run a soak, in a lab of its own unless this process is in one; return the exit status."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(prog="testbed soak", description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--release", default="13", choices=("12", "13"), help="of Debian")
-    options = parser.parse_args(words)
     if lab.folder() is None:
-        base(options.release)
-        return lab.run([sys.executable, "-m", "testbed.soak", *words])
+        base(RELEASE, LAYER)
+        words = (f"--seed={options.seed}", f"--minutes={options.minutes}")
+        return lab.run([sys.executable, "-m", "testbed", "soak", *words])
     sys.stdout.write(f"seed {options.seed}, {options.minutes:g} minutes\n")
-    with Testbed(release=options.release) as testbed:
+    with Testbed(release=RELEASE, layer=LAYER) as testbed:
         deployment = Deployment(testbed)
         if not testbed.stood_before:
             deployment.deploy_first()
         deployment.wait_whole()
         declare_services(deployment)
-        deployment.wait_whole()
+        if database.NAME not in deployment.status()["services"]:
+            database.prepare(testbed)
+        database.declare(deployment)
         soak = Soak(deployment, options.seed)
         try:
             soak.run(options.minutes * 60.0)
         except Wrong as wrong:
             sys.stdout.write(f"WRONG with seed {options.seed}: {wrong}\n{_state(deployment)}\n")
             return 1
-    _summarise(soak.counts, options.seed)
+    _summarise(soak, options.seed)
     return 0
 
 
@@ -237,11 +277,7 @@ def _state(deployment: Deployment) -> str:
     return "\n".join(said)
 
 
-def _summarise(counts: Mapping[str, int], seed: int) -> None:
-    sys.stdout.write(f"\nseed {seed}: {sum(counts.values())} faults, nothing wrong\n")
-    for name, count in sorted(counts.items()):
-        sys.stdout.write(f"{count:5d}  {name}\n")
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+def _summarise(soak: Soak, seed: int) -> None:
+    sys.stdout.write(f"\nseed {seed}: {soak.count} faults, nothing wrong; until all was well:\n")
+    for name, count in sorted(soak.counts.items()):
+        sys.stdout.write(f"{count:5d}  {name}: at most {soak.longest[name]:.1f} s\n")

@@ -106,6 +106,24 @@ def ask(statement: str, timeout: float = PATIENCE) -> str:
     ).stdout
 
 
+def answers() -> bool:
+    """Return whether the database answers a client."""
+    try:
+        return ask("select 1") == "1\n"
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        return False
+
+
+def damage(deployment: Deployment) -> str:
+    """Stop the service, and return what is wrong with its file system; nothing if it is whole."""
+    deployment.module("service", {"name": NAME, "state": "stopped", "wait": True})
+    image = deployment.testbed.storage / Path(IMAGE).name
+    done = subprocess.run(
+        ["e2fsck", "-f", "-n", image], capture_output=True, text=True, timeout=120.0, check=False
+    )
+    return done.stdout if done.returncode else ""
+
+
 def rows() -> set[int]:
     """Return the numbers that are in the client's table."""
     return {int(line) for line in ask("select number from entries", timeout=30.0).split()}
@@ -158,10 +176,9 @@ class Writer(Background):
     seconds without one.
     """
 
-    pause = 0.0
-
-    def __init__(self, first: int) -> None:
+    def __init__(self, first: int, pause: float = 0.0) -> None:
         super().__init__()
+        self.pause = pause
         self._next = first
         self._last = time.monotonic()
         self.committed: list[int] = []
