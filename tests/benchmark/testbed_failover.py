@@ -15,6 +15,9 @@ answer     start command to the first answer of the service to a client
 
 Beside them stands what sanlock alone needs: the time until it grants a dead host's lease.
 
+Goals for the command on Debian 13: with a device a median of at most 6 s and all at most 10 s,
+without one all at most 35 s, with the board dead all at most 40 s.  Exit status 1 if missed.
+
 Use: python3 tests/benchmark/testbed_failover.py [--cuts 30] [--proof device|lease|board]
      [--manager] [--release 12|13]
 """
@@ -54,6 +57,9 @@ PROOFS = {
     "board": "its management board dies with it",
 }
 
+GOALS = {"device": (6.0, 10.0), "lease": (35.0, 35.0), "board": (40.0, 40.0)}
+"""Median and maximum of the command, in seconds, with the times of Debian 13."""
+
 
 def main() -> int:
     """Run the benchmark and print its table."""
@@ -84,7 +90,7 @@ def main() -> int:
             manager = " (manager)" * row["manager"]
             print(f"{number:3d}  {row['node']}{manager:10s}  {shown}", flush=True)
     show(rows, options)
-    return 0
+    return 0 if options.release != "13" or meets_goals(rows, options.proof) else 1
 
 
 def one_failover(deployment: Deployment, options: argparse.Namespace) -> dict:
@@ -167,6 +173,15 @@ def show(rows: list[dict], options: argparse.Namespace) -> None:
         print(
             f"{name:10s} {statistics.median(values):8.2f} {max(values):8.2f} {beside:>14s}".rstrip()
         )
+
+
+def meets_goals(rows: list[dict], proof: str) -> bool:
+    """Print the goals and whether all cuts together meet them, and return that."""
+    median, longest = GOALS[proof]
+    commands = [row["command"] for row in rows]
+    met = statistics.median(commands) <= median and max(commands) <= longest
+    print(f"goals {median:.0f} s and {longest:.0f} s: {'met' if met else 'missed'}")
+    return met
 
 
 if __name__ == "__main__":
