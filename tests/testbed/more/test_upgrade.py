@@ -11,10 +11,22 @@ from testbed.deployment import CHECKOUT
 from testbed.services import SERVICES, Client, Observer, owners_in_turn
 
 LIBRARY = "/usr/lib/holdfast.pyz"
+MANAGER = "plugins/module_utils/_holdfast/manager"
+RECORDS = {"report.py": "report_document", "state_document.py": "state_document"}
+"""Where the records of the LRM and the manager get their form, and the function that gives it."""
+
+ADDED = """
+
+_as_before = {function}
+
+
+def {function}(*arguments, **more):
+    return {{**_as_before(*arguments, **more), "only in another version": [1]}}
+"""
 
 
 def other_version(folder: Path) -> Path:
-    """Return a copy of the collection that is another version of it."""
+    """Return a copy of the collection that is another version of it, whose records say more."""
     copy = folder / "collections" / "ansible_collections" / "holdfast" / "ha"
     for name in ("plugins", "roles", "playbooks", "meta"):
         shutil.copytree(CHECKOUT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -24,6 +36,10 @@ def other_version(folder: Path) -> Path:
     (copy / ".collections").symlink_to("../../..")
     package = copy / "plugins/module_utils/_holdfast/__init__.py"
     package.write_text(package.read_text() + '\nOTHER = "another version"\n')
+    for name, function in RECORDS.items():
+        path = copy / MANAGER / name
+        assert f"def {function}(" in path.read_text()
+        path.write_text(path.read_text() + ADDED.format(function=function))
     return copy
 
 
@@ -46,6 +62,23 @@ def test_no_service_is_interrupted_by_a_new_version_of_the_package(cluster, tmp_
     assert max(alpha.longest, beta.longest) < 5.0
     assert all(owners_in_turn(cluster.testbed, service) for service in SERVICES)
     assert cluster.play("deploy").status == 0, "and back again"
+
+
+def test_daemons_that_an_interrupted_run_left_with_other_files_are_restarted_by_the_next(cluster):
+    cluster.wait_whole()
+    behind = cluster.node_of("alpha")
+    before = {node.name: node.main_process("holdfast-lrm.service") for node in nodes(cluster)}
+    behind.run("touch", LIBRARY)
+    said = cluster.play("deploy", "--check")
+    done = cluster.play("deploy")
+    assert (said.status, done.status) == (0, 0), done.said[-4000:]
+    changed = {node.name: node is behind for node in nodes(cluster)}
+    for played in (said, done):
+        assert {name: count > 0 for name, count in played.changed.items()} == changed
+    after = {node.name: node.main_process("holdfast-lrm.service") for node in nodes(cluster)}
+    assert {name: after[name] != before[name] for name in after} == changed
+    assert set(cluster.play("deploy").changed.values()) == {0}
+    cluster.wait_whole()
 
 
 def nodes(cluster):
