@@ -84,9 +84,10 @@ def main(arguments: Sequence[str]) -> int:
 def main_and_exit(arguments: Sequence[str]) -> None:
     """Be the allocator's whole process: answer, and end without clearing up behind.
 
-    Freeing what a large request was read into takes as long as answering it.
+    Freeing what a large request was read into takes as long as answering it.  ``os`` is
+    not at hand under ``-S``, and its import takes as long as all else of this file.
     """
-    import os
+    from posix import _exit
 
     gc.disable()
     status = main(arguments)
@@ -95,7 +96,7 @@ def main_and_exit(arguments: Sequence[str]) -> None:
         sys.stderr.flush()
     except BrokenPipeError:
         status = BAD_INPUT
-    os._exit(status)
+    _exit(status)
 
 
 def read_command_line(arguments: Sequence[str]) -> Settings:

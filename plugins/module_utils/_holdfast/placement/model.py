@@ -212,11 +212,11 @@ class Instance:
 class Node:
     """A node with all that is counted on it.
 
-        ``offline`` is also set for a drained node: nothing is placed there.  ``peers``
+    ``offline`` is also set for a drained node: nothing is placed there.  ``peers``
     maps the primary node of instances that have this one as secondary to the memory
-        kept for them, ``reserved`` is the greatest of these, ``idle_peers`` the part of it
-        that does not run (a failover needs no memory for it), ``short`` is set where the
-        memory left does not cover ``reserved`` (htools: failN1).
+    kept for them, ``reserved`` is the greatest of these, ``idle_peers`` the part of it
+    that does not run (a failover needs no memory for it), ``short`` is set where the
+    memory left does not cover ``reserved`` (htools: failN1).
     """
 
     index: int
