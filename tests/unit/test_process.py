@@ -179,7 +179,7 @@ def test_many_threads_may_run_programs_at_the_same_time():
         for turn in range(6):
             hangs = (number + turn) % 3 == 0
             text = f"cat; echo {number}; {'sleep 60' if hangs else f'exit {number}'}"
-            outcome = shell(text, stdin=b"%d:" % number, deadline=0.5 if hangs else 60.0)
+            outcome = shell(text, stdin=b"%d:" % number, deadline=3.0 if hangs else 60.0)
             said = (outcome.stdout, outcome.timed_out, outcome.exit_status)
             if said != (f"{number}:{number}\n", hangs, None if hangs else number):
                 wrong.append(outcome)
