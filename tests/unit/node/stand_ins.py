@@ -120,6 +120,7 @@ class StorageStandIn:
         self.board = BoardStandIn(self.log)
         self.reports: dict[int, Any] = {}
         self.asked_for_reports: list[tuple[int, int]] = []
+        self.asked_for_wanted: list[int] = []
         self.state: Any = None
         self.intent: Intent | None = None
         self.wanted: Any = Wanted()
@@ -156,6 +157,7 @@ class StorageStandIn:
         return given(self.wanted), 1
 
     def read_wanted_from(self, host_id: int) -> Wanted | None:
+        self.asked_for_wanted.append(host_id)
         return given(self.wanted)
 
     def _write(self, what: str, content: Any) -> None:

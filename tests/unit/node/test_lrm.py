@@ -315,6 +315,7 @@ def test_the_heartbeat_says_what_runs_here_and_whether_the_node_is_drained(daemo
     assert (idle.maintenance, idle.stopped) == (False, False)
     daemon.run_web()
     daemon.storage.wanted = Wanted(4, {"web": WEB}, maintenance={"n1": Maintenance("disks")})
+    daemon.storage.state = replace(daemon.storage.state, config_version=4)
     daemon.round(1.0)
     daemon.round(1.0)
     *_earlier, busy = blocks(daemon)
@@ -337,6 +338,17 @@ def test_a_configuration_older_than_the_managers_record_starts_nothing(daemon):
     assert "start" not in kinds(daemon.round())
     daemon.storage.wanted = Wanted(3, {"web": WEB})
     assert "start" in kinds(daemon.round())
+
+
+def test_the_configuration_is_read_once_for_all_records_that_the_manager_made_from_it(daemon):
+    daemon.run_web()
+    for _round in range(3):
+        daemon.round()
+    assert daemon.storage.asked_for_wanted == [2]
+    daemon.storage.wanted = Wanted(4, {})
+    daemon.storage.state = replace(daemon.storage.state, config_version=4, config_slot=1)
+    daemon.round()
+    assert daemon.storage.asked_for_wanted == [2, 1]
 
 
 def test_a_report_is_written_only_when_it_changed_and_the_manager_is_told_then(daemon):

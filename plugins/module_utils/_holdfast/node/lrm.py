@@ -262,10 +262,11 @@ class LocalDaemon:
     def _read(self) -> None:
         """Read the manager's record, and the configuration that it was made from."""
         try:
-            self._state = self._storage.read_manager()
-            if self._state is not None and self._state.config_slot:
-                wanted = self._storage.read_wanted_from(self._state.config_slot)
-                if wanted is not None and wanted.version >= self._state.config_version:
+            state = self._state = self._storage.read_manager()
+            known = self._wanted.version if self._wanted is not None else 0
+            if state is not None and state.config_slot and state.config_version != known:
+                wanted = self._storage.read_wanted_from(state.config_slot)
+                if wanted is not None and wanted.version >= state.config_version:
                     self._wanted = wanted
                     self._workers.resize(wanted.policy.max_workers)
         except HoldfastError as error:

@@ -34,8 +34,8 @@ MAX_FRUITLESS_TRIES = 8
 class BlockFile(Closing):
     """One open file or block device on shared storage; use it in a ``with`` statement.
 
-    ``path`` is what was opened; ``writable`` whether writes are allowed;
-    ``alignment`` what offsets and lengths must be multiples of; ``direct`` is
+    It is not for several threads.  ``path`` is what was opened; ``writable`` whether writes
+    are allowed; ``alignment`` what offsets and lengths must be multiples of; ``direct`` is
     False where the file system refuses ``O_DIRECT`` (some tmpfs and FUSE): then it
     is plain synchronous I/O, good enough only on a single machine.  ``failed``
     becomes True at the first I/O error: whoever keeps the file open opens it anew.
@@ -51,6 +51,7 @@ class BlockFile(Closing):
         self.direct = direct
         self.failed = False
         self._descriptor = descriptor
+        self._memory: mmap.mmap | None = None
 
     @classmethod
     def open(cls, path: str, writable: bool = False, alignment: int = PAGE) -> BlockFile:
@@ -123,7 +124,10 @@ class BlockFile(Closing):
         file ends before *offset* + *length*.
         """
         self._check_alignment(offset, length)
-        buffer = mmap.mmap(-1, length)
+        buffer = self._memory
+        if buffer is None or len(buffer) != length:
+            # Kept, as most reads of a file are of one length, and new memory takes as long as one.
+            buffer = self._memory = mmap.mmap(-1, length)
         self.read_into(offset, buffer)
         return buffer[:]
 
