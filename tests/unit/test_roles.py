@@ -7,8 +7,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import jinja2
 import pytest
 import yaml
+from ansible.plugins.test.core import search
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())
@@ -75,3 +77,22 @@ def test_a_role_describes_itself_the_same_everywhere(role):
 def test_the_readme_of_the_collection_links_each_role():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"\]\(roles/(\w+)/README\.md\)", text)) == ROLES
+
+
+@pytest.mark.parametrize(
+    ("answer", "joined"),
+    [
+        ({"rc": 0, "stdout": "daemon 1.n1\np -1 helper\ns c1:1:/srv/c1.lockspace:0"}, "True"),
+        ({"rc": 0, "stdout": "daemon 1.n1\np -1 helper\np -1 status"}, "False"),
+        ({"rc": 1, "stdout": ""}, "False"),
+        ({"rc": 124, "stdout": ""}, "True"),
+    ],
+    ids=["in a lockspace", "in none", "does not run", "does not answer"],
+)
+@pytest.mark.parametrize("now", ["", "_now"], ids=["before", "in the handler"])
+def test_sanlock_is_left_alone_unless_it_says_that_it_is_in_no_lockspace(answer, joined, now):
+    surroundings = jinja2.Environment()
+    surroundings.tests["search"] = search
+    template = load("leases", "vars/main.yml")[f"__leases_joined{now}"]
+    said = surroundings.from_string(template).render({f"__leases_status{now}": answer})
+    assert said.strip() == joined
