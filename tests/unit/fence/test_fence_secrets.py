@@ -132,6 +132,13 @@ def test_only_a_program_by_its_whole_path_is_run(ask, command):
         ask(password_script=command)
 
 
+@pytest.mark.parametrize("option", ["password_file", "password_script"])
+def test_a_secret_in_the_place_of_its_source_is_refused_and_not_repeated(ask, option):
+    with pytest.raises(InputError, match="the absolute path") as refused:
+        ask(**{option: "hunter2"})
+    assert "hunter2" not in str(refused.value)
+
+
 def test_a_file_that_others_can_read_or_that_is_none_is_refused(tmp_path, ask):
     with pytest.raises(FenceError, match="make it 0600"):
         ask(password_file=private(tmp_path, b"hunter2", 0o640))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 
 from ..errors import AgentError, FenceError, InputError
 from ..process import Outcome
+from ..secrets import HIDDEN
 from .locate import fence_environment
 from .metadata import FenceMetadata
 from .private_file import read_private_file
@@ -43,7 +44,8 @@ def secrets_from_files(
         if metadata.parameter(name) is not None or not _is_secret(metadata, secret):
             continue
         if not isinstance(path, str) or not path.startswith("/"):
-            raise InputError(f"{option}.{name}", path, "the absolute path of a file")
+            # It may be the secret itself, in the wrong place.
+            raise InputError(f"{option}.{name}", HIDDEN, "the absolute path of a file")
         del found[name]
         data = read_private_file(path, f"The file of the parameter {secret},", MAX_SECRET)
         _add(metadata, found, secret, _text(data, path), f"{option}.{name}")
@@ -105,7 +107,7 @@ def _words(command: object, option: str) -> list[str]:
     except ValueError:
         words = []
     if not words or not words[0].startswith("/"):
-        raise InputError(option, command, "the absolute path of a program, and its arguments")
+        raise InputError(option, HIDDEN, "the absolute path of a program, and its arguments")
     return words
 
 
