@@ -137,6 +137,31 @@ def test_a_record_that_may_be_the_managers_and_makes_no_sense_is_an_error(storag
         storages[0].read_manager()
 
 
+def test_a_slot_that_cannot_be_read_keeps_nobody_from_following_the_last_manager(
+    storages, tmp_path
+):
+    first, second, third = storages
+    first.write_intent(Intent("n2", "it is silent", 10.0, 14.0, 1))
+    second.write_manager(ClusterState(epoch=second.leases.acquire(MANAGER_LEASE), manager="n2"))
+    second.leases.release(MANAGER_LEASE)
+    spoil(tmp_path, Kind.CRM, 3)
+    assert first.leases.acquire(MANAGER_LEASE) == 2
+    assert first.read_manager().manager == "n2"
+    assert third.newest_intent().node == "n2"
+
+
+def test_a_slot_that_may_hold_the_record_of_the_last_manager_is_not_passed_over(storages, tmp_path):
+    first, second, third = storages
+    second.write_manager(ClusterState(epoch=second.leases.acquire(MANAGER_LEASE), manager="n2"))
+    second.leases.release(MANAGER_LEASE)
+    assert third.leases.acquire(MANAGER_LEASE) == 2
+    third.leases.release(MANAGER_LEASE)
+    spoil(tmp_path, Kind.CRM, 3)
+    assert first.leases.acquire(MANAGER_LEASE) == 3
+    with pytest.raises(FormatError, match="CRM record of host id 3"):
+        first.read_manager()
+
+
 def test_an_intent_leaves_the_nodes_last_state_and_its_epoch_as_they_are(storages):
     first, second, _third = storages
     state = ClusterState(epoch=5, manager="n1", commands=41)

@@ -100,25 +100,47 @@ class ClusterStorage:
         """Return the manager's record: that of the highest epoch.
 
         Normally the holder of the manager lease has written it and one slot is
-        read; all slots are, while a new manager has not written yet.
+        read; all slots are, while a new manager has not written yet.  An epoch is the
+        lease's version when it was had, and each is one more than the last.  So once
+        the record of the epoch before the holder's is found, no slot that cannot be read
+        holds a newer one; else that slot's ``FormatError`` is raised.
         """
         holder = self.leases.holder(MANAGER_LEASE)
         if holder.host_id in self._host_ids():
             state = self._read_state(holder.host_id)
             if state is not None and state.epoch == holder.version:
                 return state
-        states = [self._read_state(one) for one in self._host_ids()]
-        written = [state for state in states if state is not None and state.epoch > 0]
-        return max(written, key=lambda state: state.epoch, default=None)
+        newest: ClusterState | None = None
+        unreadable: FormatError | None = None
+        for host_id in self._host_ids():
+            try:
+                state = self._read_state(host_id)
+            except FormatError as error:
+                unreadable = error
+                continue
+            if state is not None and state.epoch > (newest.epoch if newest is not None else 0):
+                newest = state
+        if unreadable is not None and (newest is None or newest.epoch < holder.version - 1):
+            raise unreadable
+        return newest
 
     def write_manager(self, state: ClusterState) -> None:
         """Write the manager's record into this node's slot."""
         self._write(Kind.CRM, state.epoch, state_document(state))
 
     def newest_intent(self) -> Intent | None:
-        """Return what a candidate last meant to do: of the highest epoch, then the latest."""
-        intents = [self._read(Kind.CRM, one, _parse_intent) for one in self._host_ids()]
-        found = [intent for intent in intents if intent is not None]
+        """Return what a candidate last meant to do: of the highest epoch, then the latest.
+
+        Of a slot that cannot be read there is none: who decides without it fences anew.
+        """
+        found = []
+        for host_id in self._host_ids():
+            try:
+                intent = self._read(Kind.CRM, host_id, _parse_intent)
+            except FormatError:
+                continue
+            if intent is not None:
+                found.append(intent)
         return max(found, key=lambda intent: (intent.epoch, intent.recorded), default=None)
 
     def write_intent(self, intent: Intent) -> None:
