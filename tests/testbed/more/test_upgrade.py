@@ -64,6 +64,30 @@ def test_no_service_is_interrupted_by_a_new_version_of_the_package(cluster, tmp_
     assert cluster.play("deploy").status == 0, "and back again"
 
 
+def test_a_version_that_does_not_run_reaches_one_node_only(cluster, tmp_path):
+    cluster.wait_whole()
+    before = {node.name: node.run("sha256sum", LIBRARY).stdout for node in nodes(cluster)}
+    copy = other_version(tmp_path)
+    daemon = copy / "plugins/module_utils/_holdfast/node/lrm.py"
+    broken = 'def round(self) -> None:\n        raise RuntimeError("a bad release")\n'
+    assert "def round(self) -> None:\n" in daemon.read_text()
+    daemon.write_text(daemon.read_text().replace("def round(self) -> None:\n", broken, 1))
+    with Client("alpha") as alpha, Client("beta") as beta, Observer(cluster.testbed) as observer:
+        played = cluster.play("deploy", checkout=copy)
+        assert played.status != 0
+        assert "do not run" in played.said
+        changed = [
+            node.name
+            for node in nodes(cluster)
+            if node.run("sha256sum", LIBRARY).stdout != before[node.name]
+        ]
+        assert len(changed) == 1, changed
+        assert cluster.play("deploy").status == 0, "and the former one mends it"
+        cluster.wait_whole()
+    print(f"longest without an answer: {alpha.longest:.2f} s, {beta.longest:.2f} s")
+    assert not observer.twice
+
+
 def test_daemons_that_an_interrupted_run_left_with_other_files_are_restarted_by_the_next(cluster):
     cluster.wait_whole()
     behind = cluster.node_of("alpha")
