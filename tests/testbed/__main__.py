@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
 
     build = commands.add_parser("base", help="build what nodes boot from, if it is not there")
     build.add_argument("release", choices=sorted(SUITES), help="of Debian")
-    build.add_argument("layer", nargs="?", choices=sorted(LAYERS), default="", help="upon it")
+    build.add_argument("--layer", choices=sorted(LAYERS), default="", help="what they have besides")
     build.set_defaults(act=_base)
 
     run = commands.add_parser("run", help="run a command in a lab of its own, without nodes yet")
