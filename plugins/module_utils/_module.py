@@ -19,7 +19,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ._holdfast.errors import HoldfastError
 from ._holdfast.result import Result
-from ._holdfast.secrets import secret_values
+from ._holdfast.secrets import HIDDEN, secret_values
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,8 @@ class _Module(AnsibleModule):
 def hide_agent_secrets(module: AnsibleModule, parameters: object) -> None:
     """Keep the secrets among the *parameters* of an agent out of logs and results."""
     if isinstance(parameters, Mapping):
-        for value in secret_values(parameters):
+        # What stands where an export hides a secret is none, and stands in every diff.
+        for value in {*secret_values(parameters)} - {HIDDEN}:
             # The log has the parameters as Python writes a dictionary.
             module.no_log_values.update({value, repr(value)[1:-1]})
 

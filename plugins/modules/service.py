@@ -58,6 +58,8 @@ options:
         description:
           - The parameters of the agent. They are checked against its metadata.
           - Passwords among them appear in no log, result or diff.
+          - A password that is V(********), as in what M(holdfast.ha.configuration_info) returns,
+            stays the one that is declared.
         type: dict
         default: {}
       start_timeout:

@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_configuration import (  # noqa: E501
+    read_configuration,
+)
 from cluster import NODES, EmbeddedCluster
 from playing import Play, player
 
@@ -205,10 +209,31 @@ def test_a_backup_is_private_and_restores_what_was_lost(
     assert not list(Path("/tmp").glob("holdfast.*/backup.json"))
 
 
+def declare_one_with_a_secret(cluster: EmbeddedCluster) -> None:
+    """Declare the service ``guarded``, whose agent takes a password."""
+    folder = cluster.folder / "ocf" / "resource.d"
+    agent = folder / "test" / "guarded"
+    agent.parent.mkdir(exist_ok=True)
+    parameters = '<parameters>\n<parameter name="password"><content type="string"/></parameter>'
+    text = (folder / "holdfast" / "command").read_text().replace("<parameters>", parameters)
+    agent.write_text(text)
+    agent.chmod(0o755)
+    given = {"command": "sleep 1000010", "password": "hunter2"}
+    resource = {"name": "r", "agent": "ocf:test:guarded", "parameters": given}
+    cluster.declare_resources("guarded", [resource], wait=True)
+
+
+def secret_of_one(cluster: EmbeddedCluster) -> str:
+    """Return the password of the service ``guarded`` as it is declared."""
+    wanted = read_configuration(load(cluster.config("n1")))
+    return wanted.services["guarded"].resources[0].parameters["password"]
+
+
 def test_an_export_recreates_what_it_is_of_and_drift_is_told(
     cluster: EmbeddedCluster, play: Play, tmp_path: Path
 ) -> None:
     exported = tmp_path / "exported.yml"
+    declare_one_with_a_secret(cluster)
     assert play("export", "--check", export_dest=str(exported)).changed == 1
     assert not exported.exists()
     assert play("export", export_dest=str(exported)).changed == 1
@@ -224,6 +249,9 @@ def test_an_export_recreates_what_it_is_of_and_drift_is_told(
     assert play("declare", "-e", f"@{exported}", "--check").changed > 0
     assert play("declare", "-e", f"@{exported}").changed > 0
     assert "does what the inventory says" in play("drift", "-e", f"@{exported}").text
+    assert "hunter2" not in exported.read_text()
+    assert secret_of_one(cluster) == "hunter2"
+    cluster.remove("guarded")
 
 
 def test_the_cluster_is_asked_of_another_node_when_one_has_lost_its_power(

@@ -35,6 +35,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_
     compared,
     exported,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.secrets import HIDDEN
+from ansible_collections.holdfast.ha.tests.unit.node.declaring import Cluster
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 
 SECRET = "hunter2-and-more"
@@ -73,6 +75,53 @@ def test_no_secret_is_in_an_export_or_in_what_differs():
     text = json.dumps(told(asked, live))
     assert "ocf:test:other" in text
     assert SECRET not in text and "s3cret-new" not in text
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    found = Cluster(tmp_path)
+    yield found
+    found.close()
+
+
+def guarded(password, name="r", agent="ocf:test:thing"):
+    """Return the options of a resource with a password."""
+    return {"name": name, "agent": agent, "parameters": {"path": "/srv/x", "password": password}}
+
+
+def passwords_of(cluster):
+    return [one.parameters["password"] for one in cluster.wanted().services["web"].resources]
+
+
+def test_a_secret_stays_what_it_is_when_an_export_is_declared_again(cluster):
+    cluster.service(resources=[guarded("1111"), guarded("2222", "s")])
+    (row,) = exported(cluster.wanted())["services"]
+    assert not cluster.service(**row).changed
+    assert passwords_of(cluster) == ["1111", "2222"]
+    digest = cluster.wanted().services["web"].digest()
+    assert cluster.service(**{**row, "max_restart": 5}).changed
+    assert passwords_of(cluster) == ["1111", "2222"]
+    assert cluster.wanted().services["web"].digest() == digest, "it is not restarted"
+    row["resources"] = [row["resources"][1], guarded("3333")]
+    assert cluster.service(**row).changed
+    assert passwords_of(cluster) == ["2222", "3333"]
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [guarded(HIDDEN, "other"), guarded(HIDDEN, agent="ocf:test:other"), guarded(HIDDEN)],
+    ids=["another resource", "another agent", "none declared with it"],
+)
+@pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
+def test_what_hides_a_secret_never_becomes_the_secret(cluster, resource, check):
+    has = {"path": "/srv/x"} if resource == guarded(HIDDEN) else guarded("1111")["parameters"]
+    cluster.service(resources=[{**guarded(""), "parameters": has}])
+    before = cluster.wanted()
+    with pytest.raises(InputError, match=r"parameters\.password: .* expected the secret itself"):
+        cluster.service(resources=[resource], check=check)
+    with pytest.raises(InputError, match="expected the secret itself"):
+        cluster.service("new", resources=[resource], check=check)
+    assert cluster.wanted() == before
 
 
 def test_only_options_that_are_given_are_compared_in_the_form_that_the_cluster_has():

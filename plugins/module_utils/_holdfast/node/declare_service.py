@@ -25,7 +25,7 @@ from ..ocf.locate import locate, parse_agent
 from ..ocf.metadata import load_metadata
 from ..ocf.parameters import check_parameters
 from ..result import Result
-from ..secrets import without_secrets
+from ..secrets import HIDDEN, is_secret_name, without_secrets
 from .await_manager import await_manager
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration, load
@@ -93,7 +93,10 @@ def _look(configuration: NodeConfiguration) -> tuple[Wanted, ClusterState]:
 
 
 def _merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a service with what is left out taken from what is declared."""
+    """Return the options of a service with what is left out taken from what is declared.
+
+    That is so for secrets, too, in whose place stands what an export has there.
+    """
     present = wanted.services.get(options["name"])
     merged: dict[str, Any] = {"name": options["name"]}
     if present is not None:
@@ -101,7 +104,32 @@ def _merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any
     for key in SERVICE_KEYS:
         if options.get(key) is not None:
             merged[key] = options[key]
+    if options.get("resources") is not None:
+        merged["resources"] = [_with_secrets(row, present) for row in options["resources"]]
     return merged
+
+
+def _with_secrets(row: Any, present: Service | None) -> Any:
+    """Return a resource as options with the secrets that an export hides, as they are declared.
+
+    They are those of the resource with the same name and agent.  Raises ``InputError`` where
+    there is none: what hides a secret must never become it.
+    """
+    given = row.get("parameters") if isinstance(row, Mapping) else None
+    if not isinstance(given, Mapping):
+        return row
+    known: dict[str, str] = {}
+    for resource in present.resources if present is not None else ():
+        if (resource.name, resource.agent) == (row.get("name"), row.get("agent")):
+            known.update(resource.parameters)
+    parameters = dict(given)
+    for name, value in given.items():
+        if value == HIDDEN and is_secret_name(str(name)):
+            if str(name) not in known:
+                expected = "the secret itself, as an export hides it and none is declared yet"
+                raise InputError(f"resources.parameters.{name}", value, expected)
+            parameters[name] = known[str(name)]
+    return {**row, "parameters": parameters}
 
 
 def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[str, Request]:
