@@ -38,6 +38,7 @@ options:
     type: list
     elements: dict
 seealso:
+  - module: holdfast.ha.configuration
   - module: holdfast.ha.configuration_backup
   - module: holdfast.ha.cluster_info
 """

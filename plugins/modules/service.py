@@ -177,6 +177,7 @@ seealso:
   - module: holdfast.ha.service_move
   - module: holdfast.ha.cluster_policy
   - module: holdfast.ha.rule
+  - module: holdfast.ha.configuration
   - module: holdfast.ha.cluster_info
 """
 
@@ -259,47 +260,20 @@ status:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._declarations import SERVICE
 from ..module_utils._holdfast.node.declare_service import declare_service
 from ..module_utils._module import NODE_OPTIONS, Options, hide_agent_secrets, run
 
-RESOURCE = {
-    "name": {"type": "str", "required": True},
-    "agent": {"type": "str", "required": True},
-    "parameters": {"type": "dict", "default": {}},
-    "start_timeout": {"type": "float", "default": 30},
-    "stop_timeout": {"type": "float", "default": 30},
-    "monitor_timeout": {"type": "float", "default": 20},
-    "monitor_interval": {"type": "float", "default": 10},
-}
-
 OPTIONS = NODE_OPTIONS.merge(
+    SERVICE,
     Options(
         argument_spec={
-            "name": {"type": "str", "required": True},
-            "state": {
-                "type": "str",
-                "choices": ["started", "stopped", "absent"],
-                "default": "started",
-            },
-            "resources": {"type": "list", "elements": "dict", "options": RESOURCE},
-            "max_restart": {"type": "int"},
-            "max_relocate": {"type": "int"},
-            "backoff": {"type": "float"},
-            "backoff_max": {"type": "float"},
-            "failback": {"type": "bool"},
-            "node": {"type": "str"},
-            "cpus": {"type": "float"},
-            "memory": {"type": "float"},
-            "ignored": {"type": "bool"},
-            "live_migration": {"type": "bool"},
-            "after": {"type": "list", "elements": "str"},
-            "fence_on_stop_failure": {"type": "bool"},
             "clear_error": {"type": "bool", "default": False},
             "stop_within": {"type": "float"},
             "wait": {"type": "bool", "default": False},
             "timeout": {"type": "float", "default": 60},
         }
-    )
+    ),
 )
 
 

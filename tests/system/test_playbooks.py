@@ -209,8 +209,8 @@ def test_a_backup_is_private_and_restores_what_was_lost(
     assert not list(Path("/tmp").glob("holdfast.*/backup.json"))
 
 
-def declare_one_with_a_secret(cluster: EmbeddedCluster) -> None:
-    """Declare the service ``guarded``, whose agent takes a password."""
+def install_guarded(cluster: EmbeddedCluster) -> None:
+    """Install the agent ``ocf:test:guarded``, which takes a password."""
     folder = cluster.folder / "ocf" / "resource.d"
     agent = folder / "test" / "guarded"
     agent.parent.mkdir(exist_ok=True)
@@ -218,6 +218,11 @@ def declare_one_with_a_secret(cluster: EmbeddedCluster) -> None:
     text = (folder / "holdfast" / "command").read_text().replace("<parameters>", parameters)
     agent.write_text(text)
     agent.chmod(0o755)
+
+
+def declare_one_with_a_secret(cluster: EmbeddedCluster) -> None:
+    """Declare the service ``guarded``, whose agent takes a password."""
+    install_guarded(cluster)
     given = {"command": "sleep 1000010", "password": "hunter2"}
     resource = {"name": "r", "agent": "ocf:test:guarded", "parameters": given}
     cluster.declare_resources("guarded", [resource], wait=True)
@@ -252,6 +257,42 @@ def test_an_export_recreates_what_it_is_of_and_drift_is_told(
     assert "hunter2" not in exported.read_text()
     assert secret_of_one(cluster) == "hunter2"
     cluster.remove("guarded")
+
+
+def test_services_and_rules_are_declared_together_in_any_order_and_without_their_secrets(
+    cluster: EmbeddedCluster, play: Play
+) -> None:
+    def service(name: str, **more: object) -> dict[str, object]:
+        given = {"command": "sleep 1000011", "password": "hunter3"}
+        agent = "ocf:test:guarded"
+        resources = [{"name": "r", "agent": agent, "parameters": given}]
+        return {"name": name, "resources": resources, **more}
+
+    install_guarded(cluster)
+    services = [service("app", after=["db"]), service("db")]
+    rules = [{"name": "beside", "services": ["app", "db"], "affinity": "apart"}]
+    before = cluster.status()["services"]
+    checked = play(
+        "declare", "--check", "--diff", "-vv", holdfast_services=services, holdfast_rules=rules
+    )
+    assert checked.changed == 1
+    assert cluster.status()["services"].keys() == before.keys()
+    wrong = [*services, service("other", max_restart=-1)]
+    refused = play("declare", "-vv", fails=True, holdfast_services=wrong, holdfast_rules=rules)
+    assert "services[other].max_restart: -1 is not accepted" in refused.text
+    assert cluster.status()["services"].keys() == before.keys()
+    assert "hunter3" not in checked.text + refused.text
+    assert play("declare", holdfast_services=services, holdfast_rules=rules).changed == 1
+    now = cluster.status()["services"]
+    assert now["app"]["state"] == now["db"]["state"] == "started"
+    assert now["app"]["node"] != now["db"]["node"]
+    gone = {
+        "holdfast_services": [{"name": name, "state": "absent"} for name in ("app", "db")],
+        "holdfast_rules": [{"name": "beside", "state": "absent"}],
+    }
+    assert play("declare", **gone).changed == 1
+    assert play("declare", **gone).changed == 0
+    assert cluster.wait_settled()["services"].keys() == before.keys()
 
 
 def test_the_cluster_is_asked_of_another_node_when_one_has_lost_its_power(

@@ -33,6 +33,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.backup_
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_configuration import (  # noqa: E501
     compared,
+    differences,
     exported,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.secrets import HIDDEN
@@ -185,6 +186,23 @@ def test_a_restore_brings_back_what_the_backup_has_and_leaves_the_rest():
     assert {rule.name for rule in result.rules()} == {"sides", "home", "more"}
     assert list(result.maintenance) == ["n3"], "maintenance is of its moment"
     assert restored(result, wanted(), exact=False) == result
+
+
+def test_what_comes_after_what_is_restored_also_where_it_was_turned_round():
+    now = Wanted().with_service(service("a")).with_service(service("b", after=("a",)))
+    kept = Wanted().with_services([service("a", after=("b",)), service("b")])
+    assert restored(now, kept, exact=False).services == kept.services
+
+
+def test_a_change_is_told_also_where_it_is_back_to_the_default_or_in_a_secret_alone():
+    before = Wanted().with_service(service("a", backoff=20.0)).with_service(service("b"))
+    resource = Resource("r", "ocf:test:thing", {"port": "80", "password": "another"})
+    after = Wanted().with_service(service("a")).with_service(Service("b", (resource,)))
+    assert [(one.name, one.how) for one in differences(before, after)] == [
+        ("a", "backoff: 20.0 instead of 10.0"),
+        ("b", "resources: another secret"),
+    ]
+    assert differences(after, after) == []
 
 
 def test_an_exact_restore_leaves_nothing_else():

@@ -154,8 +154,9 @@ def refuse_unknown_after(
     known = set(before.after) if before is not None else set()
     for other in service.after:
         if other not in services and other not in known:
-            there = ", ".join(sorted(services)) or "there are none yet"
-            raise InputError("after", other, f"the id of a declared service ({there})")
+            there = ", ".join(sorted(services.keys() - {service.id})) or "there are none yet"
+            expected = f"the id of a declared service ({there}) for {service.id!r}"
+            raise InputError("after", other, expected)
 
 
 def refuse_circle(service: Service, services: Mapping[str, Service]) -> None:

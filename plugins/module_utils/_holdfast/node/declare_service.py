@@ -22,7 +22,7 @@ from ..manager.service import (
 from ..manager.state import ClusterState, ServiceState, ServiceStatus
 from ..manager.wanted import Wanted
 from ..ocf.locate import locate, parse_agent
-from ..ocf.metadata import load_metadata
+from ..ocf.metadata import AgentMetadata, load_metadata
 from ..ocf.parameters import check_parameters
 from ..result import Result
 from ..secrets import HIDDEN, is_secret_name, without_secrets
@@ -54,14 +54,14 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
     present, state = _look(configuration)
     once = _requests(options, state.services.get(name))
     if not absent:
-        merged = service_from_options(_merged_service(present, options))
-        _check_agents(merged, options.get("resources"), configuration)
+        merged = service_from_options(merged_service(present, options))
+        check_agents(merged, options.get("resources"), configuration)
 
     def plan(wanted: Wanted) -> Wanted:
         if absent:
             return wanted.without_service(name) if name in wanted.services else wanted
         before = wanted.services.get(name)
-        service = service_from_options(_merged_service(wanted, options))
+        service = service_from_options(merged_service(wanted, options))
         after = wanted.with_service(service)
         request = once.get(CLEAR)
         if before is not None and (before.state, service.state) == (STARTED, STOPPED):
@@ -92,7 +92,7 @@ def _look(configuration: NodeConfiguration) -> tuple[Wanted, ClusterState]:
         storage.close()
 
 
-def _merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]:
+def merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a service with what is left out taken from what is declared.
 
     That is so for secrets, too, in whose place stands what an export has there.
@@ -149,20 +149,29 @@ def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[
     return asked
 
 
-def _check_agents(service: Service, given: object, configuration: NodeConfiguration) -> None:
+def check_agents(
+    service: Service,
+    given: object,
+    configuration: NodeConfiguration,
+    known: dict[str, AgentMetadata] | None = None,
+) -> None:
     """Refuse nodes and agents that are not there, and what the agents cannot do.
 
-    What was declared before is not looked at again, unless it is to migrate.
+    What was declared before is not looked at again, unless it is to migrate.  *known* is
+    what agents said of themselves already; what they say now is added to it.
     """
+    heard = known if known is not None else {}
     if service.node and service.node not in configuration.members:
-        known = ", ".join(sorted(configuration.members))
-        raise InputError("node", service.node, f"one of the cluster's nodes ({known})")
+        there = ", ".join(sorted(configuration.members))
+        raise InputError("node", service.node, f"one of the cluster's nodes ({there})")
     for resource in service.resources:
         if not given and not service.live_migration:
             continue
-        agent = parse_agent(resource.agent, "resources.agent")
-        path = locate(agent, configuration.agent_directories)
-        metadata = load_metadata(path, agent=agent)
+        if resource.agent not in heard:
+            agent = parse_agent(resource.agent, "resources.agent")
+            path = locate(agent, configuration.agent_directories)
+            heard[resource.agent] = load_metadata(path, agent=agent)
+        metadata = heard[resource.agent]
         if given:
             check_parameters(metadata, resource.parameters, "resources.parameters")
         missing = [one for one in MIGRATION if not metadata.supports(one)]
