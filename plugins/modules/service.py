@@ -150,6 +150,12 @@ options:
         minute, has O(max_relocate) more of them fenced at most. Then it stays in error.
       - The default for a new service is V(false).
     type: bool
+  replace:
+    description:
+      - Whether a service that is declared already may be changed or removed. With V(false) that
+        fails, for a service that is meant to be new; one that is as it is to be is no failure.
+    type: bool
+    default: true
   clear_error:
     description:
       - Take the service out of the state C(error), if it is in it, as whatever was wrong is mended.
@@ -268,6 +274,7 @@ OPTIONS = NODE_OPTIONS.merge(
     SERVICE,
     Options(
         argument_spec={
+            "replace": {"type": "bool", "default": True},
             "clear_error": {"type": "bool", "default": False},
             "stop_within": {"type": "float"},
             "wait": {"type": "bool", "default": False},

@@ -176,7 +176,7 @@ def test_a_service_is_placed_where_check_mode_said(cluster: EmbeddedCluster, pla
     resources = [
         {"name": "r", "agent": "ocf:holdfast:command", "parameters": {"command": "sleep 1000009"}}
     ]
-    new = {"place_service": "new", "place_resources": resources}
+    new = {"place_service": "new", "place_resources": resources, "place_memory": 16}
     checked = play("place", "--check", **new)
     (node,) = set(re.findall(r"new goes to (n\d):", checked.text))
     assert "new" not in cluster.status()["services"]
@@ -184,6 +184,10 @@ def test_a_service_is_placed_where_check_mode_said(cluster: EmbeddedCluster, pla
         assert play("place", **new).changed == 1
         assert cluster.status()["services"]["new"]["node"] == node
         assert play("place", **new).changed == 0
+        before = cluster.status()["services"]["web"]
+        refused = play("place", fails=True, place_service="web", place_resources=resources)
+        assert "it is declared, and differs in resources" in refused.text
+        assert cluster.status()["services"]["web"] == before
     finally:
         cluster.remove("new")
 

@@ -128,6 +128,15 @@ def service_from_options(options: Mapping[str, Any]) -> Service:
     )
 
 
+def needs_from_options(options: Mapping[str, Any]) -> dict[str, float]:
+    """Return what is given of the CPUs and the MiB of memory that a service takes, checked."""
+    return {
+        key: names.number(options[key], key, *_LIMITS[key])
+        for key in ("cpus", "memory")
+        if options.get(key) is not None
+    }
+
+
 def service_document(service: Service) -> dict[str, Any]:
     """Return a service as plain data; ``service_from_options`` reads it back."""
     document: dict[str, Any] = {

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,12 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
         check_agents(merged, options.get("resources"), configuration)
 
     def plan(wanted: Wanted) -> Wanted:
+        after = change(wanted)
+        if options.get("replace") is False:
+            _refuse_replaced(wanted.services.get(name), after.services.get(name))
+        return after
+
+    def change(wanted: Wanted) -> Wanted:
         if absent:
             return wanted.without_service(name) if name in wanted.services else wanted
         before = wanted.services.get(name)
@@ -68,20 +75,18 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
             request = once.get(STOP, request)
         return after.with_request(name, request) if request is not None else after
 
-    change = change_wanted(configuration, plan, check=check)
+    done = change_wanted(configuration, plan, check=check)
     values: dict[str, Any] = {
-        "service": _service(change.after, name),
-        "version": change.after.version,
+        "service": _service(done.after, name),
+        "version": done.after.version,
         "cleared": CLEAR in once,
     }
     if options["wait"] and not check:
         wanted_state = "absent" if absent else options["state"]
         values["status"] = _wait_for_service(
-            configuration, name, wanted_state, change.after.version, options["timeout"]
+            configuration, name, wanted_state, done.after.version, options["timeout"]
         )
-    return Result(
-        change.changed, values, _service(change.before, name), _service(change.after, name)
-    )
+    return Result(done.changed, values, _service(done.before, name), _service(done.after, name))
 
 
 def _look(configuration: NodeConfiguration) -> tuple[Wanted, ClusterState]:
@@ -181,6 +186,21 @@ def check_agents(
                 True,
                 f"false for {service.id!r}: {resource.agent} has no action {' and '.join(missing)}",
             )
+
+
+def _refuse_replaced(before: Service | None, after: Service | None) -> None:
+    """Raise ``InputError`` if a service that is declared would become another, or none."""
+    if before is None or before == after:
+        return
+    how = "it is declared, and would be removed"
+    if after is not None:
+        other = [one.name for one in fields(Service) if _differs(before, after, one.name)]
+        how = f"it is declared, and differs in {', '.join(other)}"
+    raise InputError("name", before.id, f"a service that is new, as replace is false; {how}")
+
+
+def _differs(before: Service, after: Service, name: str) -> bool:
+    return bool(getattr(before, name) != getattr(after, name))
 
 
 def _service(wanted: Wanted, name: str) -> object:
