@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ._holdfast.errors import HoldfastError
+from ._holdfast.errors import HoldfastError, InputError
+from ._holdfast.names import did_you_mean
 from ._holdfast.result import Result
-from ._holdfast.secrets import secret_values
+from ._holdfast.secrets import HIDDEN, secret_values
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,10 @@ class _Module(AnsibleModule):
 
     def mark_secrets(self) -> None:
         """Call *prepare*, unless that was done already."""
-        prepare, self._prepare = self._prepare, None
-        if prepare is not None:
-            prepare(self)
+        if self._prepare is not None:
+            self._prepare(self)
+            # Only now: as long as it has not ended, options may hold secrets nobody knows of.
+            self._prepare = None
 
     def _log_invocation(self) -> None:
         self.mark_secrets()
@@ -101,10 +104,36 @@ class _Module(AnsibleModule):
         super().fail_json(msg, **values)
 
 
+def check_rows(module: AnsibleModule, name: str, options: Options) -> None:
+    """Take each entry of a list as a module with *options* would; fail naming one that is wrong.
+
+    *name* is the module's option with the list.  An option that is null was not given.
+    """
+    validator = ArgumentSpecValidator(
+        {key: dict(spec) for key, spec in options.argument_spec.items()},
+        mutually_exclusive=[list(row) for row in options.mutually_exclusive],
+        required_if=[list(row) for row in options.required_if],
+    )
+    checked = []
+    for number, row in enumerate(module.params[name] or (), start=1):
+        given = {key: value for key, value in row.items() if value is not None}
+        result = validator.validate(given)
+        told = f"{name}[{given.get('name', number)}]"
+        for wrong in sorted(str(key) for key in result.unsupported_parameters):
+            known = sorted(options.argument_spec)
+            expected = f"one of {', '.join(known)}{did_you_mean(wrong, known)}"
+            module.fail_json(msg=str(InputError(told, wrong, expected)))
+        if result.error_messages:
+            module.fail_json(msg=f"{told}: {result.error_messages[0]}.")
+        checked.append(result.validated_parameters)
+    module.params[name] = checked
+
+
 def hide_agent_secrets(module: AnsibleModule, parameters: object) -> None:
     """Keep the secrets among the *parameters* of an agent out of logs and results."""
     if isinstance(parameters, Mapping):
-        for value in secret_values(parameters):
+        # What stands where an export hides a secret is none, and stands in every diff.
+        for value in {*secret_values(parameters)} - {HIDDEN}:
             # The log has the parameters as Python writes a dictionary.
             module.no_log_values.update({value, repr(value)[1:-1]})
 

@@ -14,7 +14,8 @@ author:
   - The holdfast authors (@holdfast)
 description:
   - Returns each declared service and rule as the options of M(holdfast.ha.service) and
-    M(holdfast.ha.rule) that declare it again. Values of secrets are hidden.
+    M(holdfast.ha.rule) that declare it again. Values of secrets are hidden; declared again so,
+    they stay as they are.
   - With O(services) or O(rules) it also says where the cluster differs from them, and shows that as
     the difference of the task.
 extends_documentation_fragment:
@@ -37,6 +38,7 @@ options:
     type: list
     elements: dict
 seealso:
+  - module: holdfast.ha.configuration
   - module: holdfast.ha.configuration_backup
   - module: holdfast.ha.cluster_info
 """

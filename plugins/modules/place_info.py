@@ -24,6 +24,16 @@ options:
       - The id of the service. Rules that name it count, also where it is not declared yet.
     type: str
     required: true
+  cpus:
+    description:
+      - CPUs that the service takes, where that is not what is declared. It counts with
+        O(holdfast.ha.cluster_policy#module:placement=load) and
+        O(holdfast.ha.cluster_policy#module:placement=score).
+    type: float
+  memory:
+    description:
+      - Memory that the service takes, in MiB, likewise.
+    type: float
 seealso:
   - module: holdfast.ha.service
   - module: holdfast.ha.evacuate
@@ -33,6 +43,8 @@ EXAMPLES = r"""
 - name: Where would the new service go?
   holdfast.ha.place_info:
     service: db
+    cpus: 4
+    memory: 8192
   register: place
 
 - name: Go on only if there is a place
@@ -77,7 +89,15 @@ rejected:
 from ..module_utils._holdfast.node.evacuate import place_info
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
-OPTIONS = NODE_OPTIONS.merge(Options(argument_spec={"service": {"type": "str", "required": True}}))
+OPTIONS = NODE_OPTIONS.merge(
+    Options(
+        argument_spec={
+            "service": {"type": "str", "required": True},
+            "cpus": {"type": "float"},
+            "memory": {"type": "float"},
+        }
+    )
+)
 
 
 def main() -> None:

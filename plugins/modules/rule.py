@@ -66,6 +66,7 @@ options:
     default: []
 seealso:
   - module: holdfast.ha.service
+  - module: holdfast.ha.configuration
 """
 
 EXAMPLES = r"""
@@ -100,26 +101,13 @@ version:
   sample: 13
 """
 
+from ..module_utils._declarations import RULE
 from ..module_utils._holdfast.node.declare import declare_rule
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(
-    Options(
-        argument_spec={
-            "name": {"type": "str", "required": True},
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "services": {"type": "list", "elements": "str"},
-            "nodes": {"type": "dict"},
-            "strict": {"type": "bool", "default": False},
-            "affinity": {"type": "str", "choices": ["apart", "together"]},
-            "expected": {"type": "list", "elements": "str", "default": []},
-        },
-        required_if=[
-            ("state", "present", ["services"]),
-            ("state", "present", ["nodes", "affinity"], True),
-        ],
-        mutually_exclusive=[("nodes", "affinity")],
-    )
+    RULE,
+    Options(argument_spec={"expected": {"type": "list", "elements": "str", "default": []}}),
 )
 
 

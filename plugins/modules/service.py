@@ -58,6 +58,8 @@ options:
         description:
           - The parameters of the agent. They are checked against its metadata.
           - Passwords among them appear in no log, result or diff.
+          - A password that is V(********), as in what M(holdfast.ha.configuration_info) returns,
+            stays the one that is declared.
         type: dict
         default: {}
       start_timeout:
@@ -148,6 +150,12 @@ options:
         minute, has O(max_relocate) more of them fenced at most. Then it stays in error.
       - The default for a new service is V(false).
     type: bool
+  replace:
+    description:
+      - Whether a service that is declared already may be changed or removed. With V(false) that
+        fails, for a service that is meant to be new; one that is as it is to be is no failure.
+    type: bool
+    default: true
   clear_error:
     description:
       - Take the service out of the state C(error), if it is in it, as whatever was wrong is mended.
@@ -175,6 +183,7 @@ seealso:
   - module: holdfast.ha.service_move
   - module: holdfast.ha.cluster_policy
   - module: holdfast.ha.rule
+  - module: holdfast.ha.configuration
   - module: holdfast.ha.cluster_info
 """
 
@@ -257,47 +266,21 @@ status:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._declarations import SERVICE
 from ..module_utils._holdfast.node.declare_service import declare_service
 from ..module_utils._module import NODE_OPTIONS, Options, hide_agent_secrets, run
 
-RESOURCE = {
-    "name": {"type": "str", "required": True},
-    "agent": {"type": "str", "required": True},
-    "parameters": {"type": "dict", "default": {}},
-    "start_timeout": {"type": "float", "default": 30},
-    "stop_timeout": {"type": "float", "default": 30},
-    "monitor_timeout": {"type": "float", "default": 20},
-    "monitor_interval": {"type": "float", "default": 10},
-}
-
 OPTIONS = NODE_OPTIONS.merge(
+    SERVICE,
     Options(
         argument_spec={
-            "name": {"type": "str", "required": True},
-            "state": {
-                "type": "str",
-                "choices": ["started", "stopped", "absent"],
-                "default": "started",
-            },
-            "resources": {"type": "list", "elements": "dict", "options": RESOURCE},
-            "max_restart": {"type": "int"},
-            "max_relocate": {"type": "int"},
-            "backoff": {"type": "float"},
-            "backoff_max": {"type": "float"},
-            "failback": {"type": "bool"},
-            "node": {"type": "str"},
-            "cpus": {"type": "float"},
-            "memory": {"type": "float"},
-            "ignored": {"type": "bool"},
-            "live_migration": {"type": "bool"},
-            "after": {"type": "list", "elements": "str"},
-            "fence_on_stop_failure": {"type": "bool"},
+            "replace": {"type": "bool", "default": True},
             "clear_error": {"type": "bool", "default": False},
             "stop_within": {"type": "float"},
             "wait": {"type": "bool", "default": False},
             "timeout": {"type": "float", "default": 60},
         }
-    )
+    ),
 )
 
 

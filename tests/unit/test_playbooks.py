@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.holdfast.ha.plugins.module_utils._declarations import RULE, SERVICE
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
     NodeRule,
     ServiceRule,
@@ -88,16 +89,15 @@ def test_each_playbook_begins_with_the_checks_and_is_tested(name):
 
 def test_everything_that_can_be_declared_of_a_service_or_rule_can_be_by_the_playbook():
     (play,) = yaml.safe_load(text_of("declare"))
-    used = {}
-    for task in play["tasks"]:
-        for name in ("service", "rule"):
-            used.setdefault(name, set()).update(task.get(f"holdfast.ha.{name}", {}))
-    assert set(SERVICE_KEYS) <= used["service"]
+    (task,) = [task for task in play["tasks"] if "holdfast.ha.configuration" in task]
+    assert "holdfast_services" in task["holdfast.ha.configuration"]["services"]
+    assert "holdfast_rules" in task["holdfast.ha.configuration"]["rules"]
+    assert set(SERVICE_KEYS) | {"name"} == set(SERVICE.argument_spec)
     for rule in (
         NodeRule("a", ("b",), {"n1": 1}),
         ServiceRule("a", ("b", "c"), "apart"),
     ):
-        assert set(rule_document(rule)) <= used["rule"]
+        assert set(rule_document(rule)) <= set(RULE.argument_spec)
 
 
 def test_the_playbook_awx_uses_the_variables_that_it_checks():

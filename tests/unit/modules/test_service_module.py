@@ -86,3 +86,11 @@ def test_neither_the_new_nor_the_old_password_of_an_agent_is_shown(node_config, 
     again = run_module("service", given(node_config, "no number 9999"), check, diff=True)
     assert again["failed"]
     assert "9999" not in json.dumps(again)
+
+
+def test_the_result_of_declaring_an_export_hides_secrets_as_the_export_does(node_config):
+    run_ok("service", given(node_config, "7777777"))
+    again = {**given(node_config, "********"), "max_restart": 4}
+    done = run_ok("service", again, diff=True)
+    assert done["service"]["resources"][0]["parameters"]["password"] == "********"
+    assert '"password": "********"' in done["diff"]["after"]

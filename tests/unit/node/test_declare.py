@@ -107,6 +107,30 @@ def test_a_service_that_a_rule_names_is_not_removed(cluster):
     assert cluster.service(state="absent").values["service"] is None
 
 
+@pytest.mark.parametrize(
+    ("changes", "how"),
+    [
+        (
+            {"resources": [{**RESOURCE, "parameters": {"path": "/srv/y"}}], "max_restart": 4},
+            "differs in resources, max_restart",
+        ),
+        ({"state": "stopped"}, "differs in state"),
+        ({"state": "absent"}, "would be removed"),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
+def test_a_service_that_is_meant_to_be_new_replaces_none(cluster, changes, how, check):
+    assert cluster.service(resources=[RESOURCE], replace=False).changed
+    assert not cluster.service(resources=[RESOURCE], replace=False).changed
+    before = cluster.wanted()
+    with pytest.raises(
+        InputError, match=f"name: 'web' .* replace is false; it is declared, and {how}"
+    ):
+        cluster.service(replace=False, check=check, **changes)
+    assert cluster.wanted() == before
+    assert not cluster.service("other", state="absent", replace=False).changed
+
+
 def test_a_service_that_is_not_there_can_be_absent(cluster):
     result = cluster.service(state="absent")
     assert (result.changed, result.before, result.after) == (False, None, None)

@@ -33,8 +33,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.backup_
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_configuration import (  # noqa: E501
     compared,
+    differences,
     exported,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.secrets import HIDDEN
+from ansible_collections.holdfast.ha.tests.unit.node.declaring import Cluster
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 
 SECRET = "hunter2-and-more"
@@ -73,6 +76,53 @@ def test_no_secret_is_in_an_export_or_in_what_differs():
     text = json.dumps(told(asked, live))
     assert "ocf:test:other" in text
     assert SECRET not in text and "s3cret-new" not in text
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    found = Cluster(tmp_path)
+    yield found
+    found.close()
+
+
+def guarded(password, name="r", agent="ocf:test:thing"):
+    """Return the options of a resource with a password."""
+    return {"name": name, "agent": agent, "parameters": {"path": "/srv/x", "password": password}}
+
+
+def passwords_of(cluster):
+    return [one.parameters["password"] for one in cluster.wanted().services["web"].resources]
+
+
+def test_a_secret_stays_what_it_is_when_an_export_is_declared_again(cluster):
+    cluster.service(resources=[guarded("1111"), guarded("2222", "s")])
+    (row,) = exported(cluster.wanted())["services"]
+    assert not cluster.service(**row).changed
+    assert passwords_of(cluster) == ["1111", "2222"]
+    digest = cluster.wanted().services["web"].digest()
+    assert cluster.service(**{**row, "max_restart": 5}).changed
+    assert passwords_of(cluster) == ["1111", "2222"]
+    assert cluster.wanted().services["web"].digest() == digest, "it is not restarted"
+    row["resources"] = [row["resources"][1], guarded("3333")]
+    assert cluster.service(**row).changed
+    assert passwords_of(cluster) == ["2222", "3333"]
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [guarded(HIDDEN, "other"), guarded(HIDDEN, agent="ocf:test:other"), guarded(HIDDEN)],
+    ids=["another resource", "another agent", "none declared with it"],
+)
+@pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
+def test_what_hides_a_secret_never_becomes_the_secret(cluster, resource, check):
+    has = {"path": "/srv/x"} if resource == guarded(HIDDEN) else guarded("1111")["parameters"]
+    cluster.service(resources=[{**guarded(""), "parameters": has}])
+    before = cluster.wanted()
+    with pytest.raises(InputError, match=r"parameters\.password: .* expected the secret itself"):
+        cluster.service(resources=[resource], check=check)
+    with pytest.raises(InputError, match="expected the secret itself"):
+        cluster.service("new", resources=[resource], check=check)
+    assert cluster.wanted() == before
 
 
 def test_only_options_that_are_given_are_compared_in_the_form_that_the_cluster_has():
@@ -136,6 +186,23 @@ def test_a_restore_brings_back_what_the_backup_has_and_leaves_the_rest():
     assert {rule.name for rule in result.rules()} == {"sides", "home", "more"}
     assert list(result.maintenance) == ["n3"], "maintenance is of its moment"
     assert restored(result, wanted(), exact=False) == result
+
+
+def test_what_comes_after_what_is_restored_also_where_it_was_turned_round():
+    now = Wanted().with_service(service("a")).with_service(service("b", after=("a",)))
+    kept = Wanted().with_services([service("a", after=("b",)), service("b")])
+    assert restored(now, kept, exact=False).services == kept.services
+
+
+def test_a_change_is_told_also_where_it_is_back_to_the_default_or_in_a_secret_alone():
+    before = Wanted().with_service(service("a", backoff=20.0)).with_service(service("b"))
+    resource = Resource("r", "ocf:test:thing", {"port": "80", "password": "another"})
+    after = Wanted().with_service(service("a")).with_service(Service("b", (resource,)))
+    assert [(one.name, one.how) for one in differences(before, after)] == [
+        ("a", "backoff: 20.0 instead of 10.0"),
+        ("b", "resources: another secret"),
+    ]
+    assert differences(after, after) == []
 
 
 def test_an_exact_restore_leaves_nothing_else():

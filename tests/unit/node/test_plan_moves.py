@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
     Maintenance,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
     NodeRule,
@@ -136,6 +139,24 @@ def test_a_service_that_is_not_declared_yet_has_a_place_too():
     state, seen = cluster({"a": "n1", "b": "n2"})
     choice = plan_place(state, seen, "new")
     assert (choice.node, "fewest services (0)" in choice.reason) == ("n3", True)
+
+
+def test_what_a_new_service_takes_decides_where_it_goes():
+    wanted = declared("a", "b").with_policy(Policy(placement="score"))
+    rooms = {"n1": (4.0, 2048.0), "n2": (4.0, 2048.0), "n3": (4.0, 8192.0)}
+    state, seen = cluster({"a": "n3", "b": "n3"}, wanted)
+    nodes = {
+        name: replace(one, report=replace(one.report, room=rooms[name]))
+        for name, one in seen.nodes.items()
+    }
+    seen = replace(seen, nodes=nodes)
+    assert plan_place(state, seen, "new").node != "n3"
+    choice = plan_place(state, seen, "new", {"memory": 4096.0})
+    assert choice.node == "n3"
+    assert set(choice.rejected) == {"n1", "n2"}
+    assert plan_place(state, seen, "new", {"memory": 9000.0}).node == ""
+    assert plan_place(state, seen, "a", {"memory": 4096.0}).node == "n3"
+    assert "new" not in seen.wanted.services
 
 
 def test_that_there_is_no_place_is_said_with_each_nodes_reason():

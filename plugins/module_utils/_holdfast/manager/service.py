@@ -128,6 +128,15 @@ def service_from_options(options: Mapping[str, Any]) -> Service:
     )
 
 
+def needs_from_options(options: Mapping[str, Any]) -> dict[str, float]:
+    """Return what is given of the CPUs and the MiB of memory that a service takes, checked."""
+    return {
+        key: names.number(options[key], key, *_LIMITS[key])
+        for key in ("cpus", "memory")
+        if options.get(key) is not None
+    }
+
+
 def service_document(service: Service) -> dict[str, Any]:
     """Return a service as plain data; ``service_from_options`` reads it back."""
     document: dict[str, Any] = {
@@ -154,8 +163,9 @@ def refuse_unknown_after(
     known = set(before.after) if before is not None else set()
     for other in service.after:
         if other not in services and other not in known:
-            there = ", ".join(sorted(services)) or "there are none yet"
-            raise InputError("after", other, f"the id of a declared service ({there})")
+            there = ", ".join(sorted(services.keys() - {service.id})) or "there are none yet"
+            expected = f"the id of a declared service ({there}) for {service.id!r}"
+            raise InputError("after", other, expected)
 
 
 def refuse_circle(service: Service, services: Mapping[str, Service]) -> None:

@@ -9,7 +9,7 @@ is plain JSON data; this file turns it into checked values and back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -76,10 +76,22 @@ class Wanted:
         ``InputError`` when it is to come after one that is not declared, or after itself by
         way of others.
         """
-        refuse_unknown_after(service, self.services.get(service.id), self.services)
-        refuse_circle(service, self.services)
-        requests = _without(self.requests, service.id) if service.ignored else self.requests
-        return replace(self, services={**self.services, service.id: service}, requests=requests)
+        return self.with_services([service])
+
+    def with_services(self, services: Iterable[Service]) -> Wanted:
+        """Return this configuration with *services* added or replaced as ``with_service`` does.
+
+        They count all at once, so that each may come after any other of them.
+        """
+        new = {service.id: service for service in services}
+        every = {**self.services, **new}
+        for service in new.values():
+            refuse_unknown_after(service, self.services.get(service.id), every)
+            refuse_circle(service, every)
+        requests = {
+            key: one for key, one in self.requests.items() if key not in new or not new[key].ignored
+        }
+        return replace(self, services=every, requests=requests)
 
     def without_service(self, service_id: str) -> Wanted:
         """Return this configuration without a service; refused while a rule names it."""

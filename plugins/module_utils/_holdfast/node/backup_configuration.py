@@ -23,7 +23,7 @@ from ..names import absolute_path
 from ..result import Result
 from ..storage.whole_file import write_text
 from .configuration import NodeConfiguration, load
-from .export_configuration import compared, exported, read_configuration
+from .export_configuration import differences, exported, read_configuration
 from .wanted_change import change_wanted
 
 FORMAT = "holdfast wanted configuration"
@@ -62,7 +62,7 @@ def restore(options: Mapping[str, Any], check: bool) -> Result:
 
     change = change_wanted(configuration, plan, check=check)
     before, after = exported(change.before), exported(change.after)
-    told = [asdict(one) for one in compared(after, before)]
+    told = [asdict(one) for one in differences(change.before, change.after)]
     return Result(
         change.changed, {"version": change.after.version, "differences": told}, before, after
     )
@@ -111,12 +111,7 @@ def restored(wanted: Wanted, kept: Wanted, *, exact: bool) -> Wanted:
     for service_id in wanted.services:
         if exact and service_id not in kept.services:
             result = result.without_service(service_id)
-    for service in kept.services.values():
-        # First without what they come after, which may be declared only after them.
-        if service.id not in result.services:
-            result = result.with_service(replace(service, after=()))
-    for service in kept.services.values():
-        result = result.with_service(service)
+    result = result.with_services(kept.services.values())
     for one in kept.rules():
         result = result.with_rule(one)
     if exact or kept.policy != Policy():

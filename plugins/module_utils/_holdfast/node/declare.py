@@ -43,7 +43,7 @@ def declare_rule(options: Mapping[str, Any], check: bool) -> Result:
     def plan(wanted: Wanted) -> Wanted:
         if options["state"] == "absent":
             return wanted.without_rule(name)
-        rule = _rule_from_options(options, configuration)
+        rule = rule_from_options(options, configuration)
         for service_id in rule.services:
             if service_id in expected and service_id not in wanted.services:
                 wanted = wanted.with_service(Service(service_id, ()))
@@ -72,9 +72,10 @@ def declare_node(options: Mapping[str, Any], check: bool) -> Result:
     return Result(before != after, {"configuration": after}, before, after)
 
 
-def _rule_from_options(
+def rule_from_options(
     options: Mapping[str, Any], configuration: NodeConfiguration
 ) -> NodeRule | ServiceRule:
+    """Return a rule of module options, checked against the nodes that the cluster has."""
     if options.get("affinity"):
         rule = service_rule_from_options(options)
         if rule.affinity == APART and len(rule.services) > len(configuration.members):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,10 @@ from ..manager.service import (
 from ..manager.state import ClusterState, ServiceState, ServiceStatus
 from ..manager.wanted import Wanted
 from ..ocf.locate import locate, parse_agent
-from ..ocf.metadata import load_metadata
+from ..ocf.metadata import AgentMetadata, load_metadata
 from ..ocf.parameters import check_parameters
 from ..result import Result
-from ..secrets import without_secrets
+from ..secrets import HIDDEN, is_secret_name, without_secrets
 from .await_manager import await_manager
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration, load
@@ -54,34 +55,38 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
     present, state = _look(configuration)
     once = _requests(options, state.services.get(name))
     if not absent:
-        merged = service_from_options(_merged_service(present, options))
-        _check_agents(merged, options.get("resources"), configuration)
+        merged = service_from_options(merged_service(present, options))
+        check_agents(merged, options.get("resources"), configuration)
 
     def plan(wanted: Wanted) -> Wanted:
+        after = change(wanted)
+        if options.get("replace") is False:
+            _refuse_replaced(wanted.services.get(name), after.services.get(name))
+        return after
+
+    def change(wanted: Wanted) -> Wanted:
         if absent:
             return wanted.without_service(name) if name in wanted.services else wanted
         before = wanted.services.get(name)
-        service = service_from_options(_merged_service(wanted, options))
+        service = service_from_options(merged_service(wanted, options))
         after = wanted.with_service(service)
         request = once.get(CLEAR)
         if before is not None and (before.state, service.state) == (STARTED, STOPPED):
             request = once.get(STOP, request)
         return after.with_request(name, request) if request is not None else after
 
-    change = change_wanted(configuration, plan, check=check)
+    done = change_wanted(configuration, plan, check=check)
     values: dict[str, Any] = {
-        "service": _service(change.after, name),
-        "version": change.after.version,
+        "service": _service(done.after, name),
+        "version": done.after.version,
         "cleared": CLEAR in once,
     }
     if options["wait"] and not check:
         wanted_state = "absent" if absent else options["state"]
         values["status"] = _wait_for_service(
-            configuration, name, wanted_state, change.after.version, options["timeout"]
+            configuration, name, wanted_state, done.after.version, options["timeout"]
         )
-    return Result(
-        change.changed, values, _service(change.before, name), _service(change.after, name)
-    )
+    return Result(done.changed, values, _service(done.before, name), _service(done.after, name))
 
 
 def _look(configuration: NodeConfiguration) -> tuple[Wanted, ClusterState]:
@@ -92,8 +97,11 @@ def _look(configuration: NodeConfiguration) -> tuple[Wanted, ClusterState]:
         storage.close()
 
 
-def _merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a service with what is left out taken from what is declared."""
+def merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a service with what is left out taken from what is declared.
+
+    That is so for secrets, too, in whose place stands what an export has there.
+    """
     present = wanted.services.get(options["name"])
     merged: dict[str, Any] = {"name": options["name"]}
     if present is not None:
@@ -101,7 +109,32 @@ def _merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any
     for key in SERVICE_KEYS:
         if options.get(key) is not None:
             merged[key] = options[key]
+    if options.get("resources") is not None:
+        merged["resources"] = [_with_secrets(row, present) for row in options["resources"]]
     return merged
+
+
+def _with_secrets(row: Any, present: Service | None) -> Any:
+    """Return a resource as options with the secrets that an export hides, as they are declared.
+
+    They are those of the resource with the same name and agent.  Raises ``InputError`` where
+    there is none: what hides a secret must never become it.
+    """
+    given = row.get("parameters") if isinstance(row, Mapping) else None
+    if not isinstance(given, Mapping):
+        return row
+    known: dict[str, str] = {}
+    for resource in present.resources if present is not None else ():
+        if (resource.name, resource.agent) == (row.get("name"), row.get("agent")):
+            known.update(resource.parameters)
+    parameters = dict(given)
+    for name, value in given.items():
+        if value == HIDDEN and is_secret_name(str(name)):
+            if str(name) not in known:
+                expected = "the secret itself, as an export hides it and none is declared yet"
+                raise InputError(f"resources.parameters.{name}", value, expected)
+            parameters[name] = known[str(name)]
+    return {**row, "parameters": parameters}
 
 
 def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[str, Request]:
@@ -121,20 +154,29 @@ def _requests(options: Mapping[str, Any], status: ServiceStatus | None) -> dict[
     return asked
 
 
-def _check_agents(service: Service, given: object, configuration: NodeConfiguration) -> None:
+def check_agents(
+    service: Service,
+    given: object,
+    configuration: NodeConfiguration,
+    known: dict[str, AgentMetadata] | None = None,
+) -> None:
     """Refuse nodes and agents that are not there, and what the agents cannot do.
 
-    What was declared before is not looked at again, unless it is to migrate.
+    What was declared before is not looked at again, unless it is to migrate.  *known* is
+    what agents said of themselves already; what they say now is added to it.
     """
+    heard = known if known is not None else {}
     if service.node and service.node not in configuration.members:
-        known = ", ".join(sorted(configuration.members))
-        raise InputError("node", service.node, f"one of the cluster's nodes ({known})")
+        there = ", ".join(sorted(configuration.members))
+        raise InputError("node", service.node, f"one of the cluster's nodes ({there})")
     for resource in service.resources:
         if not given and not service.live_migration:
             continue
-        agent = parse_agent(resource.agent, "resources.agent")
-        path = locate(agent, configuration.agent_directories)
-        metadata = load_metadata(path, agent=agent)
+        if resource.agent not in heard:
+            agent = parse_agent(resource.agent, "resources.agent")
+            path = locate(agent, configuration.agent_directories)
+            heard[resource.agent] = load_metadata(path, agent=agent)
+        metadata = heard[resource.agent]
         if given:
             check_parameters(metadata, resource.parameters, "resources.parameters")
         missing = [one for one in MIGRATION if not metadata.supports(one)]
@@ -144,6 +186,21 @@ def _check_agents(service: Service, given: object, configuration: NodeConfigurat
                 True,
                 f"false for {service.id!r}: {resource.agent} has no action {' and '.join(missing)}",
             )
+
+
+def _refuse_replaced(before: Service | None, after: Service | None) -> None:
+    """Raise ``InputError`` if a service that is declared would become another, or none."""
+    if before is None or before == after:
+        return
+    how = "it is declared, and would be removed"
+    if after is not None:
+        other = [one.name for one in fields(Service) if _differs(before, after, one.name)]
+        how = f"it is declared, and differs in {', '.join(other)}"
+    raise InputError("name", before.id, f"a service that is new, as replace is false; {how}")
+
+
+def _differs(before: Service, after: Service, name: str) -> bool:
+    return bool(getattr(before, name) != getattr(after, name))
 
 
 def _service(wanted: Wanted, name: str) -> object:

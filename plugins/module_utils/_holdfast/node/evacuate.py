@@ -17,6 +17,7 @@ from typing import Any
 from .. import names
 from ..errors import HoldfastError, InputError
 from ..manager.requests import MOVE, Request
+from ..manager.service import needs_from_options
 from ..manager.state import ClusterState, Event
 from ..manager.wanted import Wanted
 from ..result import Result
@@ -71,7 +72,7 @@ def place_info(options: Mapping[str, Any], check: bool) -> Result:
     configuration = load(Path(options["config"]))
     service = names.service_id(options["service"])
     state, seen = look(configuration)
-    choice = plan_place(state, seen, service)
+    choice = plan_place(state, seen, service, needs_from_options(options))
     status = state.services.get(service)
     return Result(
         values={

@@ -100,6 +100,26 @@ def compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:
     return found
 
 
+def differences(before: Wanted, after: Wanted) -> list[Drift]:
+    """Return where services and rules *before* a change differ from those *after* it.
+
+    That is everything, other than in what is asked for: options at their default, too, and
+    that a secret is another one, without saying which.
+    """
+    asked, live = exported(after), exported(before)
+    for kind, rows in asked.items():
+        present = {row["name"]: row for row in live[kind]}
+        for row in rows:
+            for option in present.get(row["name"], {}):
+                row.setdefault(option, _DEFAULTS.get(option))
+    found = compared(asked, live)
+    told = {one.name for one in found if one.kind == "service"}
+    for name, service in sorted(after.services.items()):
+        if name not in told and service != before.services[name]:
+            found.append(Drift("service", name, "resources: another secret"))
+    return found
+
+
 def read_configuration(configuration: NodeConfiguration) -> Wanted:
     """Return the wanted configuration without the maintenances that the manager has ended."""
     storage = ClusterStorage(configuration)

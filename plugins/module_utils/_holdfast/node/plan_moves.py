@@ -20,6 +20,7 @@ from ..manager.load import NOTHING, Load, declared_figures
 from ..manager.maintenance import Maintenance
 from ..manager.report import Report
 from ..manager.seen import Figures, NodeSeen, Seen
+from ..manager.service import Service
 from ..manager.state import ClusterState, ServiceState, ServiceStatus
 from ..manager.wanted import Wanted
 from .cluster_storage import ClusterStorage
@@ -129,8 +130,21 @@ def carried(state: ClusterState, seen: Seen) -> dict[str, Carried]:
     return found
 
 
-def plan_place(state: ClusterState, seen: Seen, service_id: str) -> Choice:
-    """Return where a service would be started now, whether it is declared or not."""
+def plan_place(
+    state: ClusterState, seen: Seen, service_id: str, needs: Mapping[str, float] | None = None
+) -> Choice:
+    """Return where a service would be started now, whether it is declared or not.
+
+    *needs* are what it takes of its node, ``cpus`` and ``memory`` (MiB), where that is not
+    what is declared.
+    """
+    if needs:
+        services = seen.wanted.services
+        found = services.get(service_id, Service(service_id, ()))
+        cpus, memory = needs.get("cpus", found.cpus), needs.get("memory", found.memory)
+        service = replace(found, cpus=cpus, memory=memory)
+        wanted = replace(seen.wanted, services={**services, service_id: service})
+        seen = replace(seen, wanted=wanted)
     if service_id not in state.services:
         state = state.with_service(service_id, ServiceStatus(ServiceState.STOPPED))
     return choose(service_id, state, seen)

@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options by which a service and a rule are declared: each alone, or all together.
+
+PRIVATE to the collection.  The modules ``service`` and ``rule`` document them.
+"""
+
+from __future__ import annotations
+
+from ._module import Options
+
+RESOURCE = {
+    "name": {"type": "str", "required": True},
+    "agent": {"type": "str", "required": True},
+    "parameters": {"type": "dict", "default": {}},
+    "start_timeout": {"type": "float", "default": 30},
+    "stop_timeout": {"type": "float", "default": 30},
+    "monitor_timeout": {"type": "float", "default": 20},
+    "monitor_interval": {"type": "float", "default": 10},
+}
+
+SERVICE = Options(
+    argument_spec={
+        "name": {"type": "str", "required": True},
+        "state": {
+            "type": "str",
+            "choices": ["started", "stopped", "absent"],
+            "default": "started",
+        },
+        "resources": {"type": "list", "elements": "dict", "options": RESOURCE},
+        "max_restart": {"type": "int"},
+        "max_relocate": {"type": "int"},
+        "backoff": {"type": "float"},
+        "backoff_max": {"type": "float"},
+        "failback": {"type": "bool"},
+        "node": {"type": "str"},
+        "cpus": {"type": "float"},
+        "memory": {"type": "float"},
+        "ignored": {"type": "bool"},
+        "live_migration": {"type": "bool"},
+        "after": {"type": "list", "elements": "str"},
+        "fence_on_stop_failure": {"type": "bool"},
+    }
+)
+"""What can be declared of a service."""
+
+RULE = Options(
+    argument_spec={
+        "name": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "services": {"type": "list", "elements": "str"},
+        "nodes": {"type": "dict"},
+        "strict": {"type": "bool", "default": False},
+        "affinity": {"type": "str", "choices": ["apart", "together"]},
+    },
+    required_if=[
+        ("state", "present", ["services"]),
+        ("state", "present", ["nodes", "affinity"], True),
+    ],
+    mutually_exclusive=[("nodes", "affinity")],
+)
+"""What can be declared of a rule."""

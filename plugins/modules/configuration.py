@@ -1,0 +1,119 @@
+#!/usr/bin/python
+# Copyright: 2026 The holdfast authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: configuration
+short_description: Declare services and rules together
+version_added: 0.1.0
+author:
+  - The holdfast authors (@holdfast)
+description:
+  - Declares several services and rules in one change, or removes them. In which order they are
+    given does not matter, and no service is started before the rules that name it are there.
+  - If one of them is not acceptable, none is declared. So it is in check mode.
+  - What is not named stays as it is.
+extends_documentation_fragment:
+  - holdfast.ha.attributes
+  - holdfast.ha.node
+options:
+  services:
+    description:
+      - The services, each as the options of M(holdfast.ha.service) that declare it. What is left
+        out stays as it is declared; O(holdfast.ha.service#module:state) is V(started) then.
+      - Passwords in them appear in no log, result or diff.
+    type: list
+    elements: dict
+  rules:
+    description:
+      - The rules, each as the options of M(holdfast.ha.rule) that declare it.
+    type: list
+    elements: dict
+seealso:
+  - module: holdfast.ha.service
+  - module: holdfast.ha.rule
+  - module: holdfast.ha.configuration_info
+"""
+
+EXAMPLES = r"""
+- name: Keep two resolvers running, never on one node, and what asks them after them
+  holdfast.ha.configuration:
+    services:
+      - name: mail
+        resources: [{name: server, agent: "ocf:heartbeat:postfix"}]
+        after: [resolver-a]
+      - name: resolver-a
+        resources: [{name: server, agent: "ocf:heartbeat:named"}]
+      - name: resolver-b
+        resources: [{name: server, agent: "ocf:heartbeat:named"}]
+    rules:
+      - name: resolvers
+        services: [resolver-a, resolver-b]
+        affinity: apart
+
+- name: Remove a service and the rule that names it
+  holdfast.ha.configuration:
+    services:
+      - {name: old, state: absent}
+    rules:
+      - {name: old-at-home, state: absent}
+"""
+
+RETURN = r"""
+version:
+  description: The version of the wanted configuration.
+  returned: success
+  type: int
+  sample: 16
+differences:
+  description:
+    - How the cluster differed from what it is to do now, as
+      RV(holdfast.ha.configuration_info#module:drift) says it.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - {kind: service, name: mail, how: declared nowhere in the cluster}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._declarations import RULE, SERVICE
+from ..module_utils._holdfast.node.declare_configuration import declare_configuration
+from ..module_utils._module import (
+    NODE_OPTIONS,
+    Options,
+    check_rows,
+    hide_agent_secrets,
+    run,
+)
+
+OPTIONS = NODE_OPTIONS.merge(
+    Options(
+        argument_spec={
+            "services": {"type": "list", "elements": "dict"},
+            "rules": {"type": "list", "elements": "dict"},
+        }
+    )
+)
+
+
+def _prepare(module: AnsibleModule) -> None:
+    check_rows(module, "services", SERVICE)
+    check_rows(module, "rules", RULE)
+    for service in module.params["services"] or ():
+        for row in service["resources"] or ():
+            hide_agent_secrets(module, row["parameters"])
+
+
+def main() -> None:
+    """Run the module."""
+    run(OPTIONS, declare_configuration, prepare=_prepare)
+
+
+if __name__ == "__main__":
+    main()
