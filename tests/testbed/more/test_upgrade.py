@@ -72,7 +72,7 @@ def test_a_version_that_does_not_run_reaches_one_node_only(cluster, tmp_path):
     broken = 'def round(self) -> None:\n        raise RuntimeError("a bad release")\n'
     assert "def round(self) -> None:\n" in daemon.read_text()
     daemon.write_text(daemon.read_text().replace("def round(self) -> None:\n", broken, 1))
-    with Client("alpha") as alpha, Client("beta") as beta, Observer(cluster.testbed) as observer:
+    with Observer(cluster.testbed) as observer:
         played = cluster.play("deploy", checkout=copy)
         assert played.status != 0
         assert "do not run" in played.said
@@ -82,9 +82,9 @@ def test_a_version_that_does_not_run_reaches_one_node_only(cluster, tmp_path):
             if node.run("sha256sum", LIBRARY).stdout != before[node.name]
         ]
         assert len(changed) == 1, changed
-        assert cluster.play("deploy").status == 0, "and the former one mends it"
+        # The node may be reset in the midst of it: its services had no LRM for long.
+        assert any(cluster.play("deploy").status == 0 for _turn in range(3)), "and it is mended"
         cluster.wait_whole()
-    print(f"longest without an answer: {alpha.longest:.2f} s, {beta.longest:.2f} s")
     assert not observer.twice
 
 
