@@ -130,9 +130,14 @@ def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
         in play("fence", fails=True, fence_consent=True, **why).text
     )
     assert play("fence", "--limit", "n3", "--check", fence_consent=True, **why).changed == 2
+    cluster.maintain("present")
+    held = play("fence", "--limit", "n3", fails=True, fence_consent=True, **why)
+    assert "Nothing was cut: the cluster is held or disarmed" in held.text
+    cluster.maintain("absent")
     assert cluster.status()["nodes"]["n3"]["state"] == "online"
     assert play("fence", "--limit", "n3", fence_consent=True, **why).changed >= 1
     status = cluster.status()
+    assert status["nodes"]["n3"]["state"] in ("off", "offline")
     assert status["nodes"]["n3"]["maintenance"]["reason"] == "fenced: smoke"
     assert status["nodes"]["n3"]["services"] == []
     assert not cluster.service_processes("n3")
