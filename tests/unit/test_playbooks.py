@@ -86,6 +86,13 @@ def test_each_playbook_begins_with_the_checks_and_is_tested(name):
     assert f'play("{name}"' in tests or f'play(\n        "{name}"' in tests
 
 
+def test_a_fenced_node_is_kept_drained_without_an_end_whatever_an_earlier_drain_had():
+    (play,) = yaml.safe_load(text_of("fence"))
+    module = "holdfast.ha.node_maintenance"
+    (drain,) = [task[module] for task in play["tasks"] if module in task]
+    assert drain["duration"] == 0
+
+
 def test_everything_that_can_be_declared_of_a_service_or_rule_can_be_by_the_playbook():
     (play,) = yaml.safe_load(text_of("declare"))
     used = {}

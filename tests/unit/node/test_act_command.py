@@ -142,13 +142,15 @@ def test_no_power_is_cut_unless_somebody_agrees(holdfast, cluster, device, monke
 
 
 def test_a_node_is_fenced_with_its_reason_kept_and_comes_back_by_unfence(holdfast, cluster, device):
+    holdfast("maintenance", "drain", "n2", "--for", "2h", "--no-wait")
     status, said, _said = holdfast("fence", "n2", "--reason", "it hangs", "--yes", "--no-wait")
     assert (status, "n2 is off: " in said, "empty until 'holdfast unfence'" in said) == (
         0,
         True,
         True,
     )
-    assert cluster.wanted().maintenance["n2"].reason == "fenced: it hangs"
+    kept = cluster.wanted().maintenance["n2"]
+    assert (kept.reason, kept.until) == ("fenced: it hangs", 0.0)
     status, said, _said = holdfast("unfence", "n2", "--no-wait")
     assert (status, "n2 is to be in use again" in said) == (0, True)
     assert [one for one in calls(device) if one.startswith("o")] == ["off 2", "on 2"]

@@ -153,11 +153,14 @@ def _ask_for_consent(node: str) -> None:
 
 
 def _use(options: argparse.Namespace, node: str, state: str, reason: str | None) -> None:
-    """Have the cluster use a node, or keep it empty; wait only for one that is to be used."""
+    """Have the cluster use a node, or keep it empty; wait only for one that is to be used.
+
+    It is kept so without an end: at that of an earlier drain it would be switched on again.
+    """
     from .declare_maintenance import declare_maintenance
 
     asked: dict[str, Any] = {"node": node, "state": state, "reason": reason, "owner": None}
-    asked.update(waiting(options), until=None, duration=None)
+    asked.update(waiting(options), until=None, duration=0.0)
     asked["wait"] = asked["wait"] and state == "active"
     declare_maintenance(asked, options.dry_run)
     what = "in use again" if state == "active" else "kept empty until 'holdfast unfence'"
