@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 import sys
@@ -245,6 +246,31 @@ def test_the_cluster_is_asked_of_another_node_when_one_has_lost_its_power(
     play("cluster_maintenance", cluster_maintenance_state="absent")
     play("unfence", "--limit", "n1")
     cluster.wait_settled(60.0)
+
+
+def test_a_host_that_cannot_be_reached_or_hangs_is_passed_over_though_its_node_is_online(
+    cluster: EmbeddedCluster, play: Play, tmp_path: Path
+) -> None:
+    never = tmp_path / "never"
+    os.mkfifo(never)
+    other = tmp_path / "other.yml"
+    for trouble in (
+        {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1},
+        {"holdfast_config": str(never)},
+    ):
+        other.write_text(yaml.safe_dump({"all": {"hosts": {"n1": trouble}}}))
+        shown = play("status", "-i", str(other), holdfast_ask_timeout=3)
+        assert "Cluster test: all is well" in shown.text
+        assert "[n1 -> n2" in shown.text
+    assert (
+        "None of n1 can speak"
+        in play(
+            "status", "-i", str(other), fails=True, holdfast_ask=["n1"], holdfast_ask_timeout=1
+        ).text
+    )
+    # What still waits for its configuration ends with this.
+    os.close(os.open(never, os.O_RDWR))
+    assert cluster.status()["nodes"]["n1"]["state"] == "online"
 
 
 def test_the_cluster_is_disarmed_with_a_reason_and_armed_again(

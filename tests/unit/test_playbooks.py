@@ -76,6 +76,14 @@ def test_each_variable_stands_in_the_documentation(name):
     assert rows == {key: spec["description"] for key, spec in variables(name).items()}
 
 
+def test_only_playbooks_that_read_may_go_by_a_node_that_is_not_online():
+    reading = [name for name in OPERATORS if "__holdfast_reads: true" in text_of(name)]
+    assert reading == ["backup", "drift", "export", "status"]
+    for name in reading:
+        changing = r"holdfast\.ha\.(?!(cluster|configuration)_info|configuration_backup)\w+:"
+        assert not re.search(changing, text_of(name))
+
+
 @pytest.mark.parametrize("name", OPERATORS)
 def test_each_playbook_begins_with_the_checks_and_is_tested(name):
     play = yaml.safe_load(text_of(name))[0]
