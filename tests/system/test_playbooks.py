@@ -9,11 +9,12 @@ import os
 import re
 import stat
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 import yaml
-from cluster import NODES, EmbeddedCluster
+from cluster import CHECKOUT, NODES, EmbeddedCluster
 from playing import Play, player
 
 
@@ -83,6 +84,28 @@ def test_a_node_is_drained_by_limit_and_used_again(cluster: EmbeddedCluster, pla
     back = play("node_maintenance", "--limit", "n2", node_maintenance_state="active")
     assert back.changed == 1
     assert cluster.status()["nodes"]["n2"]["maintenance"] is None
+
+
+def test_a_look_at_the_cluster_that_fails_does_not_end_the_wait_for_a_node(
+    cluster: EmbeddedCluster, play: Play, tmp_path: Path
+) -> None:
+    later = tmp_path / "later.json"
+    book = tmp_path / "wait.yml"
+    task = {
+        "ansible.builtin.include_tasks": str(
+            CHECKOUT / "playbooks" / "tasks" / "wait_for_node.yml"
+        ),
+        "vars": {"__holdfast_speaker": "n1", "__holdfast_config": str(later)},
+    }
+    book.write_text(yaml.safe_dump([{"hosts": "n2", "gather_facts": False, "tasks": [task]}]))
+    wait = {"__wait_drained": False}
+    vain = play(str(book), fails=True, __wait_seconds=3, **wait)
+    assert "Whether n2 is online could not be told within 3 s: config:" in vain.text
+    # By then the first looks have been in vain.
+    come = threading.Timer(8.0, lambda: later.symlink_to(cluster.config("n1")))
+    come.start()
+    play(str(book), __wait_seconds=60, **wait)
+    come.join()
 
 
 def test_a_node_whose_services_have_nowhere_to_go_is_not_drained(
