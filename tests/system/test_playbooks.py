@@ -56,6 +56,7 @@ def test_a_variable_that_is_none_or_has_no_such_value_is_refused(play: Play) -> 
 def test_the_cluster_is_held_with_a_reason_and_let_go(cluster: EmbeddedCluster, play: Play) -> None:
     assert "Say with cluster_maintenance_reason why" in play("cluster_maintenance", fails=True).text
     hold = {"cluster_maintenance_reason": "switches", "cluster_maintenance_duration": 3600}
+    hold["cluster_maintenance_until"] = ""
     assert play("cluster_maintenance", "--check", **hold).changed == 1
     assert cluster.status()["maintenance"] is None
     assert play("cluster_maintenance", **hold).changed == 1
@@ -70,6 +71,7 @@ def test_the_cluster_is_held_with_a_reason_and_let_go(cluster: EmbeddedCluster, 
 def test_a_node_is_drained_by_limit_and_used_again(cluster: EmbeddedCluster, play: Play) -> None:
     cluster.give_a_service("n2")
     drain = {"node_maintenance_reason": "kernel", "node_maintenance_owner": "ada"}
+    drain["node_maintenance_until"] = ""
     assert "Say with --limit which nodes" in play("node_maintenance", fails=True, **drain).text
     checked = play("node_maintenance", "--limit", "n2", "--check", "--diff", **drain)
     assert checked.changed == 1

@@ -108,6 +108,13 @@ def test_each_variable_becomes_a_question_of_its_kind(spec, kind, default):
     assert question["required"] is False
 
 
+@pytest.mark.parametrize("kind", ["str", "path", "list", "dict"])
+def test_a_text_that_nobody_answered_is_none_to_the_playbook(kind):
+    (question,) = survey({"x": {"type": kind, "description": "?"}})["spec"]
+    # AWX gives the playbook the default, were it one that may be answered.
+    assert len(question["default"]) < question["min"]
+
+
 def test_what_is_required_has_to_be_answered():
     (question,) = survey({"x": {"type": "bool", "required": True, "description": "?"}})["spec"]
     assert (question["required"], question["choices"]) == (True, ["true", "false"])

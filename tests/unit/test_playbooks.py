@@ -57,13 +57,20 @@ def test_a_playbook_uses_the_variables_that_it_checks_and_no_others(name):
 def test_the_default_that_is_documented_is_the_one_that_is_used(name):
     for variable, spec in variables(name).items():
         used = re.findall(rf"{variable} \| default\(([^()]*)\)", whole_text_of(name))
-        told = {one for one in used if one not in ("omit", "''")}
+        told = {one for one in used if one not in ("omit", "omit, true", "''")}
         if "default" in spec and told:
             value = spec["default"]
             plain = str(value).lower() if isinstance(value, bool) else repr(value)
             assert told == {plain}, variable
         if spec.get("required"):
             assert not used, variable
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_text_that_was_left_empty_counts_as_none(name):
+    for variable, spec in variables(name).items():
+        if spec["type"] in ("str", "path"):
+            assert f"{variable} | default(omit) " not in whole_text_of(name)
 
 
 @pytest.mark.parametrize("name", [*OPERATORS, AWX])

@@ -28,7 +28,23 @@ RESOURCES = "[{name: r, agent: 'ocf:holdfast:command', parameters: {command: sle
 
 
 def answers(name: str, folder: Path) -> tuple[dict[str, Any], str]:
-    """Return what a survey was answered, all as text where AWX gives text, and the limit."""
+    """Return what a survey was answered, all as text where AWX gives text, and the limit.
+
+    A text that was not answered is there as an empty one, which nobody may trip over.
+    """
+    given, limit = some_answers(name, folder)
+    file = CHECKOUT / "playbooks" / "vars" / f"{name}.yml"
+    variables = yaml.safe_load(file.read_text(encoding="utf-8"))["__variables"]
+    empty = {
+        one: ""
+        for one, spec in variables.items()
+        if spec["type"] in ("str", "path") and not {"choices", "default", "required"} & set(spec)
+    }
+    return {**empty, **given}, limit
+
+
+def some_answers(name: str, folder: Path) -> tuple[dict[str, Any], str]:
+    """Return what was answered by an operator who leaves out what can be."""
     return {
         "backup": ({"backup_dest": str(folder / "kept.json")}, ""),
         "cluster_maintenance": (
