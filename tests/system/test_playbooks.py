@@ -57,6 +57,9 @@ def test_the_cluster_is_held_with_a_reason_and_let_go(cluster: EmbeddedCluster, 
     assert "Say with cluster_maintenance_reason why" in play("cluster_maintenance", fails=True).text
     hold = {"cluster_maintenance_reason": "switches", "cluster_maintenance_duration": 3600}
     hold["cluster_maintenance_until"] = ""
+    part = play("cluster_maintenance", "--limit", "n3", fails=True, **hold)
+    assert "acts on the whole cluster, not on n3 alone" in part.text
+    assert cluster.status()["maintenance"] is None
     assert play("cluster_maintenance", "--check", **hold).changed == 1
     assert cluster.status()["maintenance"] is None
     assert play("cluster_maintenance", **hold).changed == 1

@@ -91,6 +91,20 @@ def test_only_playbooks_that_read_may_go_by_a_node_that_is_not_online():
         assert not re.search(changing, text_of(name))
 
 
+@pytest.mark.parametrize("name", ["deploy", "remove"])
+def test_the_files_on_the_storage_are_looked_after_by_one_node_of_any_limit(name):
+    plays = yaml.safe_load(text_of(name))
+    assert all(play["hosts"] == "holdfast" and play["any_errors_fatal"] for play in plays)
+    roles = [
+        (task["ansible.builtin.include_role"]["name"], task.get("run_once", False))
+        for play in plays
+        for task in play["tasks"]
+        if "ansible.builtin.include_role" in task
+    ]
+    assert {role for role, once in roles if once} == {"holdfast.ha.storage"}
+    assert ("holdfast.ha.storage", False) not in roles
+
+
 @pytest.mark.parametrize("name", OPERATORS)
 def test_each_playbook_begins_with_the_checks_and_is_tested(name):
     play = yaml.safe_load(text_of(name))[0]
