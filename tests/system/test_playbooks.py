@@ -47,6 +47,18 @@ def test_a_variable_that_is_none_or_has_no_such_value_is_refused(play: Play) -> 
             "node_maintenance", "--limit", "n1", fails=True, node_maintenance_state="empty"
         ).text
     )
+    for name, given in (
+        ("backup", "backup_dest"),
+        ("export", "export_dest"),
+        ("restore", "restore_src"),
+        ("rolling_update", "rolling_update_tasks"),
+    ):
+        refused = play(name, fails=True, **{given: "kept.yml"}).text
+        assert f"as an absolute path is expected: {given}=kept.yml" in refused
+    assert (
+        "Nothing was changed: there is no file /nowhere/update.yml."
+        in play("rolling_update", fails=True, rolling_update_tasks="/nowhere/update.yml").text
+    )
     assert (
         "missing required arguments: place_resources"
         in play("place", fails=True, place_service="x").text
