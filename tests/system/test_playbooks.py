@@ -236,7 +236,9 @@ def test_a_backup_is_private_and_restores_what_was_lost(
     kept = tmp_path / "kept.json"
     assert play("backup", "--check", backup_dest=str(kept)).changed == 1
     assert not kept.exists()
-    assert play("backup", backup_dest=str(kept)).changed == 1
+    gone = play("backup", fails=True, backup_dest=str(kept), awx_job_id=7)
+    assert "Say with backup_host which host gets the file" in gone.text
+    assert play("backup", backup_dest=str(kept), backup_host="n2", awx_job_id=7).changed == 1
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert play("backup", backup_dest=str(kept)).changed == 0
     before = {one["name"] for one in cluster.status()["rules"]}
@@ -245,7 +247,9 @@ def test_a_backup_is_private_and_restores_what_was_lost(
     assert checked.changed == 1
     assert "sides" in checked.text
     assert "sides" not in {one["name"] for one in cluster.status()["rules"]}
-    assert play("restore", restore_src=str(kept)).changed == 1
+    lost = play("restore", fails=True, restore_src=str(tmp_path / "lost.json"))
+    assert "lost.json is no file on localhost" in lost.text
+    assert play("restore", restore_src=str(kept), restore_host="n3").changed == 1
     assert {one["name"] for one in cluster.status()["rules"]} == before
     assert play("restore", restore_src=str(kept), restore_exact=True).changed == 0
     assert not list(Path("/tmp").glob("holdfast.*/backup.json"))
@@ -257,7 +261,9 @@ def test_an_export_recreates_what_it_is_of_and_drift_is_told(
     exported = tmp_path / "exported.yml"
     assert play("export", "--check", export_dest=str(exported)).changed == 1
     assert not exported.exists()
-    assert play("export", export_dest=str(exported)).changed == 1
+    gone = play("export", fails=True, export_dest=str(exported), awx_job_id=7)
+    assert "Say with export_host which host gets the file" in gone.text
+    assert play("export", export_dest=str(exported), export_host="localhost", awx_job_id=7).changed
     assert play("export", export_dest=str(exported)).changed == 0
     assert "does what the inventory says" in play("drift", "-e", f"@{exported}").text
     assert play("declare", "-e", f"@{exported}").changed == 0
