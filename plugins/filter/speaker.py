@@ -13,12 +13,15 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Of the answers of M(holdfast.ha.cluster_info) in a loop over some hosts the first that has any
-    nodes is believed. The first of the hosts that is online by it is chosen.
-positional: hosts, spared
+  - Of the answers of M(holdfast.ha.cluster_info) on some hosts the first that has any nodes is
+    believed. Of the hosts that are online by it the first is chosen that answered itself.
+  - While there is none it is said whom to ask next.
+positional: hosts, spared, asking, reads
 options:
   _input:
-    description: The results of M(holdfast.ha.cluster_info) in a loop, failed ones too.
+    description:
+      - The results of M(holdfast.ha.cluster_info), failed ones too, each with the host as its
+        C(item).
     type: list
     elements: dict
     required: true
@@ -32,6 +35,17 @@ options:
     type: list
     elements: str
     default: []
+  asking:
+    description:
+      - The hosts to ask in turn while nobody has answered. If none are named, those of O(hosts)
+        that may speak, 20 at most.
+    type: list
+    elements: str
+    default: []
+  reads:
+    description: Whether a host that answered will do where no node is online.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -49,7 +63,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The C(host), empty if there is none, and C(why) there is none.
+  description: The C(host), empty if there is none, whom to C(ask) next, and C(why) there is none.
   type: dict
 """
 

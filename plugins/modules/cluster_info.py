@@ -46,6 +46,12 @@ options:
       - With O(until=settled) or O(until=recovered) also wait until there is a finished failover
         of this node that began after O(since).
     type: str
+  recovered_from:
+    description:
+      - With O(until=recovered) wait until the manager has found that this node is off, and the
+        services that it had are in the wanted state. What is wrong with other services does
+        not count.
+    type: str
   since:
     description:
       - Seconds since 1970, see O(failover_of).
@@ -208,6 +214,7 @@ OPTIONS = NODE_OPTIONS.merge(
             "probe": {"type": "bool", "default": False},
             "until": {"type": "str", "choices": ["now", "settled", "recovered"], "default": "now"},
             "failover_of": {"type": "str"},
+            "recovered_from": {"type": "str"},
             "since": {"type": "float", "default": 0},
             "timeout": {"type": "float", "default": 60},
             "page": {"type": "path"},

@@ -18,6 +18,8 @@ description:
     is moved and the task fails and names it with its reason.
   - The nodes stay in use, so that a rule may bring services back. To keep a node empty use
     M(holdfast.ha.node_maintenance); in check mode this module says whether that would succeed.
+  - While the cluster is held or disarmed nothing can be moved, and the task fails but for in check
+    mode.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node

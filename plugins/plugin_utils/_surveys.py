@@ -30,12 +30,16 @@ LONGEST_TEXT = 1024
 LARGEST_NUMBER = 10**9
 
 _ENDS = {
-    "text": (0, LONGEST_TEXT),
-    "textarea": (0, 64 * LONGEST_TEXT),
+    "text": (1, LONGEST_TEXT),
+    "textarea": (1, 64 * LONGEST_TEXT),
     "integer": (-LARGEST_NUMBER, LARGEST_NUMBER),
     "float": (-LARGEST_NUMBER, LARGEST_NUMBER),
 }
-"""The shortest and the longest text of a kind of question, or its least and largest number."""
+"""The shortest and the longest text of a kind of question, or its least and largest number.
+
+What was not answered AWX takes for an answer of no length, and gives it to the playbook if a
+text may be so short (``awx/main/models/mixins.py``, ``_update_unified_job_kwargs``).
+"""
 
 
 def survey(variables: Mapping[str, Mapping[str, Any]], title: str = "") -> dict[str, Any]:

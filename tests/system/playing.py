@@ -64,14 +64,15 @@ def ansible_environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 def player(cluster: EmbeddedCluster, tmp_path: Path) -> Play:
-    """Return how a playbook is run on the cluster; its name is not the only word of it."""
+    """Return how a playbook is run on the cluster, by its name or as a file, with further words."""
     inventory = tmp_path / "hosts.yml"
     write_inventory(cluster, inventory)
 
     def run(name: str, *words: str, fails: bool = False, **variables: Any) -> Played:
+        book = name if name.endswith(".yml") else f"holdfast.ha.{name}"
         found = subprocess.run(
             [
-                *(sys.executable, "-m", "ansible.cli.playbook", f"holdfast.ha.{name}"),
+                *(sys.executable, "-m", "ansible.cli.playbook", book),
                 *("-i", str(inventory), "-e", json.dumps(variables), *words),
             ],
             env=ansible_environment(tmp_path, ANSIBLE_NOCOLOR="1"),

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_configuration import (  # noqa: E501
     read_configuration,
 )
-from cluster import NODES, EmbeddedCluster
+from cluster import CHECKOUT, NODES, EmbeddedCluster
 from playing import Play, player
 
 
@@ -49,6 +51,18 @@ def test_a_variable_that_is_none_or_has_no_such_value_is_refused(play: Play) -> 
             "node_maintenance", "--limit", "n1", fails=True, node_maintenance_state="empty"
         ).text
     )
+    for name, given in (
+        ("backup", "backup_dest"),
+        ("export", "export_dest"),
+        ("restore", "restore_src"),
+        ("rolling_update", "rolling_update_tasks"),
+    ):
+        refused = play(name, fails=True, **{given: "kept.yml"}).text
+        assert f"as an absolute path is expected: {given}=kept.yml" in refused
+    assert (
+        "Nothing was changed: there is no file /nowhere/update.yml."
+        in play("rolling_update", fails=True, rolling_update_tasks="/nowhere/update.yml").text
+    )
     assert (
         "missing required arguments: place_resources"
         in play("place", fails=True, place_service="x").text
@@ -58,6 +72,10 @@ def test_a_variable_that_is_none_or_has_no_such_value_is_refused(play: Play) -> 
 def test_the_cluster_is_held_with_a_reason_and_let_go(cluster: EmbeddedCluster, play: Play) -> None:
     assert "Say with cluster_maintenance_reason why" in play("cluster_maintenance", fails=True).text
     hold = {"cluster_maintenance_reason": "switches", "cluster_maintenance_duration": 3600}
+    hold["cluster_maintenance_until"] = ""
+    part = play("cluster_maintenance", "--limit", "n3", fails=True, **hold)
+    assert "acts on the whole cluster, not on n3 alone" in part.text
+    assert cluster.status()["maintenance"] is None
     assert play("cluster_maintenance", "--check", **hold).changed == 1
     assert cluster.status()["maintenance"] is None
     assert play("cluster_maintenance", **hold).changed == 1
@@ -72,6 +90,7 @@ def test_the_cluster_is_held_with_a_reason_and_let_go(cluster: EmbeddedCluster, 
 def test_a_node_is_drained_by_limit_and_used_again(cluster: EmbeddedCluster, play: Play) -> None:
     cluster.give_a_service("n2")
     drain = {"node_maintenance_reason": "kernel", "node_maintenance_owner": "ada"}
+    drain["node_maintenance_until"] = ""
     assert "Say with --limit which nodes" in play("node_maintenance", fails=True, **drain).text
     checked = play("node_maintenance", "--limit", "n2", "--check", "--diff", **drain)
     assert checked.changed == 1
@@ -86,6 +105,28 @@ def test_a_node_is_drained_by_limit_and_used_again(cluster: EmbeddedCluster, pla
     back = play("node_maintenance", "--limit", "n2", node_maintenance_state="active")
     assert back.changed == 1
     assert cluster.status()["nodes"]["n2"]["maintenance"] is None
+
+
+def test_a_look_at_the_cluster_that_fails_does_not_end_the_wait_for_a_node(
+    cluster: EmbeddedCluster, play: Play, tmp_path: Path
+) -> None:
+    later = tmp_path / "later.json"
+    book = tmp_path / "wait.yml"
+    task = {
+        "ansible.builtin.include_tasks": str(
+            CHECKOUT / "playbooks" / "tasks" / "wait_for_node.yml"
+        ),
+        "vars": {"__holdfast_speaker": "n1", "__holdfast_config": str(later)},
+    }
+    book.write_text(yaml.safe_dump([{"hosts": "n2", "gather_facts": False, "tasks": [task]}]))
+    wait = {"__wait_drained": False}
+    vain = play(str(book), fails=True, __wait_seconds=3, **wait)
+    assert "Whether n2 is online could not be told within 3 s: config:" in vain.text
+    # By then the first looks have been in vain.
+    come = threading.Timer(8.0, lambda: later.symlink_to(cluster.config("n1")))
+    come.start()
+    play(str(book), __wait_seconds=60, **wait)
+    come.join()
 
 
 def test_a_node_whose_services_have_nowhere_to_go_is_not_drained(
@@ -134,9 +175,14 @@ def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
         in play("fence", fails=True, fence_consent=True, **why).text
     )
     assert play("fence", "--limit", "n3", "--check", fence_consent=True, **why).changed == 2
+    cluster.maintain("present")
+    held = play("fence", "--limit", "n3", fails=True, fence_consent=True, **why)
+    assert "Nothing was cut: the cluster is held or disarmed" in held.text
+    cluster.maintain("absent")
     assert cluster.status()["nodes"]["n3"]["state"] == "online"
     assert play("fence", "--limit", "n3", fence_consent=True, **why).changed >= 1
     status = cluster.status()
+    assert status["nodes"]["n3"]["state"] in ("off", "offline")
     assert status["nodes"]["n3"]["maintenance"]["reason"] == "fenced: smoke"
     assert status["nodes"]["n3"]["services"] == []
     assert not cluster.service_processes("n3")
@@ -198,7 +244,9 @@ def test_a_backup_is_private_and_restores_what_was_lost(
     kept = tmp_path / "kept.json"
     assert play("backup", "--check", backup_dest=str(kept)).changed == 1
     assert not kept.exists()
-    assert play("backup", backup_dest=str(kept)).changed == 1
+    gone = play("backup", fails=True, backup_dest=str(kept), awx_job_id=7)
+    assert "Say with backup_host which host gets the file" in gone.text
+    assert play("backup", backup_dest=str(kept), backup_host="n2", awx_job_id=7).changed == 1
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert play("backup", backup_dest=str(kept)).changed == 0
     before = {one["name"] for one in cluster.status()["rules"]}
@@ -207,7 +255,9 @@ def test_a_backup_is_private_and_restores_what_was_lost(
     assert checked.changed == 1
     assert "sides" in checked.text
     assert "sides" not in {one["name"] for one in cluster.status()["rules"]}
-    assert play("restore", restore_src=str(kept)).changed == 1
+    lost = play("restore", fails=True, restore_src=str(tmp_path / "lost.json"))
+    assert "lost.json is no file on localhost" in lost.text
+    assert play("restore", restore_src=str(kept), restore_host="n3").changed == 1
     assert {one["name"] for one in cluster.status()["rules"]} == before
     assert play("restore", restore_src=str(kept), restore_exact=True).changed == 0
     assert not list(Path("/tmp").glob("holdfast.*/backup.json"))
@@ -245,7 +295,9 @@ def test_an_export_recreates_what_it_is_of_and_drift_is_told(
     declare_one_with_a_secret(cluster)
     assert play("export", "--check", export_dest=str(exported)).changed == 1
     assert not exported.exists()
-    assert play("export", export_dest=str(exported)).changed == 1
+    gone = play("export", fails=True, export_dest=str(exported), awx_job_id=7)
+    assert "Say with export_host which host gets the file" in gone.text
+    assert play("export", export_dest=str(exported), export_host="localhost", awx_job_id=7).changed
     assert play("export", export_dest=str(exported)).changed == 0
     assert "does what the inventory says" in play("drift", "-e", f"@{exported}").text
     assert play("declare", "-e", f"@{exported}").changed == 0
@@ -313,6 +365,31 @@ def test_the_cluster_is_asked_of_another_node_when_one_has_lost_its_power(
     play("cluster_maintenance", cluster_maintenance_state="absent")
     play("unfence", "--limit", "n1")
     cluster.wait_settled(60.0)
+
+
+def test_a_host_that_cannot_be_reached_or_hangs_is_passed_over_though_its_node_is_online(
+    cluster: EmbeddedCluster, play: Play, tmp_path: Path
+) -> None:
+    never = tmp_path / "never"
+    os.mkfifo(never)
+    other = tmp_path / "other.yml"
+    for trouble in (
+        {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1},
+        {"holdfast_config": str(never)},
+    ):
+        other.write_text(yaml.safe_dump({"all": {"hosts": {"n1": trouble}}}))
+        shown = play("status", "-i", str(other), holdfast_ask_timeout=3)
+        assert "Cluster test: all is well" in shown.text
+        assert "[n1 -> n2" in shown.text
+    assert (
+        "None of n1 can speak"
+        in play(
+            "status", "-i", str(other), fails=True, holdfast_ask=["n1"], holdfast_ask_timeout=1
+        ).text
+    )
+    # What still waits for its configuration ends with this.
+    os.close(os.open(never, os.O_RDWR))
+    assert cluster.status()["nodes"]["n1"]["state"] == "online"
 
 
 def test_the_cluster_is_disarmed_with_a_reason_and_armed_again(
@@ -396,6 +473,8 @@ def test_nodes_are_updated_in_turn_and_a_run_that_failed_is_taken_up(
     assert status["nodes"][turns[2]]["maintenance"] is None
     assert [one.name for one in (tmp_path / "updated").iterdir()] == [turns[0]]
 
+    # Its packages are there, so that nothing of it is left to do but to use it again.
+    (tmp_path / "updated" / turns[1]).touch()
     (tmp_path / "broken" / turns[1]).unlink()
     before = (tmp_path / "updated" / turns[0]).stat().st_mtime
     play("rolling_update", **bare)

@@ -58,13 +58,20 @@ def test_a_playbook_uses_the_variables_that_it_checks_and_no_others(name):
 def test_the_default_that_is_documented_is_the_one_that_is_used(name):
     for variable, spec in variables(name).items():
         used = re.findall(rf"{variable} \| default\(([^()]*)\)", whole_text_of(name))
-        told = {one for one in used if one not in ("omit", "''")}
+        told = {one for one in used if one not in ("omit", "omit, true", "''")}
         if "default" in spec and told:
             value = spec["default"]
             plain = str(value).lower() if isinstance(value, bool) else repr(value)
             assert told == {plain}, variable
         if spec.get("required"):
             assert not used, variable
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_text_that_was_left_empty_counts_as_none(name):
+    for variable, spec in variables(name).items():
+        if spec["type"] in ("str", "path"):
+            assert f"{variable} | default(omit) " not in whole_text_of(name)
 
 
 @pytest.mark.parametrize("name", [*OPERATORS, AWX])
@@ -77,6 +84,28 @@ def test_each_variable_stands_in_the_documentation(name):
     assert rows == {key: spec["description"] for key, spec in variables(name).items()}
 
 
+def test_only_playbooks_that_read_may_go_by_a_node_that_is_not_online():
+    reading = [name for name in OPERATORS if "__holdfast_reads: true" in text_of(name)]
+    assert reading == ["backup", "drift", "export", "status"]
+    for name in reading:
+        changing = r"holdfast\.ha\.(?!(cluster|configuration)_info|configuration_backup)\w+:"
+        assert not re.search(changing, text_of(name))
+
+
+@pytest.mark.parametrize("name", ["deploy", "remove"])
+def test_the_files_on_the_storage_are_looked_after_by_one_node_of_any_limit(name):
+    plays = yaml.safe_load(text_of(name))
+    assert all(play["hosts"] == "holdfast" and play["any_errors_fatal"] for play in plays)
+    roles = [
+        (task["ansible.builtin.include_role"]["name"], task.get("run_once", False))
+        for play in plays
+        for task in play["tasks"]
+        if "ansible.builtin.include_role" in task
+    ]
+    assert {role for role, once in roles if once} == {"holdfast.ha.storage"}
+    assert ("holdfast.ha.storage", False) not in roles
+
+
 @pytest.mark.parametrize("name", OPERATORS)
 def test_each_playbook_begins_with_the_checks_and_is_tested(name):
     play = yaml.safe_load(text_of(name))[0]
@@ -85,6 +114,13 @@ def test_each_playbook_begins_with_the_checks_and_is_tested(name):
     assert play["gather_facts"] is False
     tests = (ROOT / "tests" / "system" / "test_playbooks.py").read_text(encoding="utf-8")
     assert f'play("{name}"' in tests or f'play(\n        "{name}"' in tests
+
+
+def test_a_fenced_node_is_kept_drained_without_an_end_whatever_an_earlier_drain_had():
+    (play,) = yaml.safe_load(text_of("fence"))
+    module = "holdfast.ha.node_maintenance"
+    (drain,) = [task[module] for task in play["tasks"] if module in task]
+    assert drain["duration"] == 0
 
 
 def test_everything_that_can_be_declared_of_a_service_or_rule_can_be_by_the_playbook():

@@ -28,9 +28,25 @@ RESOURCES = "[{name: r, agent: 'ocf:holdfast:command', parameters: {command: sle
 
 
 def answers(name: str, folder: Path) -> tuple[dict[str, Any], str]:
-    """Return what a survey was answered, all as text where AWX gives text, and the limit."""
+    """Return what a survey was answered, all as text where AWX gives text, and the limit.
+
+    A text that was not answered is there as an empty one, which nobody may trip over.
+    """
+    given, limit = some_answers(name, folder)
+    file = CHECKOUT / "playbooks" / "vars" / f"{name}.yml"
+    variables = yaml.safe_load(file.read_text(encoding="utf-8"))["__variables"]
+    empty = {
+        one: ""
+        for one, spec in variables.items()
+        if spec["type"] in ("str", "path") and not {"choices", "default", "required"} & set(spec)
+    }
+    return {**empty, **given}, limit
+
+
+def some_answers(name: str, folder: Path) -> tuple[dict[str, Any], str]:
+    """Return what was answered by an operator who leaves out what can be."""
     return {
-        "backup": ({"backup_dest": str(folder / "kept.json")}, ""),
+        "backup": ({"backup_dest": str(folder / "kept.json"), "backup_host": "n2"}, ""),
         "cluster_maintenance": (
             {"cluster_maintenance_reason": "test", "cluster_maintenance_duration": 600.0},
             "",
@@ -39,13 +55,13 @@ def answers(name: str, folder: Path) -> tuple[dict[str, Any], str]:
         "drift": ({"drift_fail": "false"}, ""),
         "drill": ({"drill_consent": "true", "drill_within": 100.0}, "n2"),
         "evacuate": ({"evacuate_partial": "false"}, "n2"),
-        "export": ({"export_dest": str(folder / "exported.yml")}, ""),
+        "export": ({"export_dest": str(folder / "exported.yml"), "export_host": "n2"}, ""),
         "fence": ({"fence_consent": "true", "fence_reason": "test"}, "n2"),
         "fence_rehearsal": ({"fence_rehearsal_report": str(folder / "report.json")}, "n2"),
         "node_maintenance": ({"node_maintenance_reason": "test"}, "n2"),
         "place": ({"place_service": "new", "place_resources": RESOURCES}, ""),
         "rebalance": ({"rebalance_threshold": 0.2}, ""),
-        "restore": ({"restore_src": str(folder / "kept.json")}, ""),
+        "restore": ({"restore_src": str(folder / "kept.json"), "restore_host": "n2"}, ""),
         "rolling_update": (
             {
                 "rolling_update_needed": str(folder / "needed.yml"),
@@ -94,7 +110,7 @@ def job(cluster: EmbeddedCluster, project: Path, tmp_path: Path) -> Job:
         for folder in ("env", "inventory"):
             (data / folder).mkdir(parents=True)
         write_inventory(cluster, data / "inventory" / "hosts.yml")
-        (data / "env" / "extravars").write_text(json.dumps(variables))
+        (data / "env" / "extravars").write_text(json.dumps({**variables, "awx_job_id": 7}))
         (data / "env" / "settings").write_text(json.dumps({"suppress_ansible_output": False}))
         places = f"/runner/requirements_collections:{project}/.collections"
         (data / "env" / "envvars").write_text(

@@ -46,9 +46,9 @@ class Cluster:
         self.storage.adopt_host_lease()
         self.epoch = self.storage.leases.acquire(MANAGER_LEASE)
 
-    def manager_says(self, version, services=None, nodes=None):
+    def manager_says(self, version, services=None, nodes=None, **more):
         """Write the manager's record."""
-        state = ClusterState(self.epoch, "n1", version, 1, 1, services or {}, nodes or {})
+        state = ClusterState(self.epoch, "n1", version, 1, 1, services or {}, nodes or {}, **more)
         self.storage.write_manager(state)
 
     def wanted(self):

@@ -8,6 +8,10 @@ import io
 import json
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    NodeState,
+    NodeStatus,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
@@ -138,17 +142,46 @@ def test_no_power_is_cut_unless_somebody_agrees(holdfast, cluster, device, monke
 
 
 def test_a_node_is_fenced_with_its_reason_kept_and_comes_back_by_unfence(holdfast, cluster, device):
+    holdfast("maintenance", "drain", "n2", "--for", "2h", "--no-wait")
     status, said, _said = holdfast("fence", "n2", "--reason", "it hangs", "--yes", "--no-wait")
     assert (status, "n2 is off: " in said, "empty until 'holdfast unfence'" in said) == (
         0,
         True,
         True,
     )
-    assert cluster.wanted().maintenance["n2"].reason == "fenced: it hangs"
+    kept = cluster.wanted().maintenance["n2"]
+    assert (kept.reason, kept.until) == ("fenced: it hangs", 0.0)
     status, said, _said = holdfast("unfence", "n2", "--no-wait")
     assert (status, "n2 is to be in use again" in said) == (0, True)
     assert [one for one in calls(device) if one.startswith("o")] == ["off 2", "on 2"]
     assert not cluster.wanted().maintenance
+
+
+def test_no_power_is_cut_while_nothing_would_be_recovered_unless_that_is_meant(
+    holdfast, cluster, device
+):
+    asked = ("fence", "n2", "--reason", "it hangs", "--yes")
+    holdfast("maintenance", "hold", "--reason", "storage", "--no-wait")
+    status, _said, complained = holdfast(*asked)
+    assert (status, "in global maintenance, so that nothing would" in complained) == (2, True)
+    holdfast("maintenance", "end", "--no-wait")
+    cluster.manager_says(2, disarm="disarmed", disarm_mode="freeze")
+    status, _said, complained = holdfast(*asked)
+    assert (status, "is disarmed (freeze), so that nothing would" in complained) == (2, True)
+    assert calls(device) == []
+    status, said, _said = holdfast(*asked, "--while-held")
+    assert (status, said.splitlines()[-1]) == (
+        0,
+        "nothing is recovered: the cluster is disarmed (freeze)",
+    )
+    assert "off 2" in calls(device)
+
+
+def test_a_fence_is_done_only_once_the_cluster_knows_of_it(holdfast, cluster, device):
+    cluster.manager_says(1, nodes={"n2": NodeStatus(NodeState.ONLINE)})
+    status, said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--timeout", "0.1")
+    assert (status, "recovered" in said) == (2, False)
+    assert "Node n2 is not known to be off yet" in complained
 
 
 def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdfast, cluster):

@@ -9,6 +9,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     HoldfastError,
     InputError,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
@@ -39,6 +42,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_policy import (
     declare_policy,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.evacuate import evacuate
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
     change_wanted,
 )
@@ -213,6 +217,29 @@ def test_what_can_not_be_moved_just_now_says_what_it_is(movable, state):
     movable.manager_says(3, {"web": status}, movable.online)
     with pytest.raises(HoldfastError, match=f"it is {state.value}: so it is"):
         move(movable)
+
+
+@pytest.mark.parametrize(
+    ("held", "why"),
+    [
+        ({"hold": Maintenance("switches", "ada")}, "is in global maintenance (by ada: switches)."),
+        ({"disarm": "disarming", "disarm_mode": "freeze"}, "the cluster is disarming (freeze)."),
+    ],
+)
+def test_no_move_is_asked_for_that_would_come_after_the_cluster_is_let_go(movable, held, why):
+    movable.manager_says(3, movable.web, movable.online, **held)
+    with pytest.raises(HoldfastError) as caught:
+        move(movable)
+    assert str(caught.value).startswith("Service 'web' is not moved: the cluster is ")
+    assert str(caught.value).endswith(why)
+    options = {"config": str(movable.path), "nodes": ["n1"], "partial": False, "live": True}
+    options.update(wait=False, timeout=0.3)
+    assert evacuate(options, True).values["moves"][0]["target"] == "n2"
+    with pytest.raises(HoldfastError) as caught:
+        evacuate(options, False)
+    assert str(caught.value).startswith("Nothing was moved off n1: the cluster is ")
+    assert str(caught.value).endswith(why)
+    assert not movable.wanted().requests
 
 
 def test_a_refusal_ends_the_wait_for_a_move_at_once(movable, monkeypatch):

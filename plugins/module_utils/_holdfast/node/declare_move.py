@@ -62,6 +62,16 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     return Result(change.changed, values, {name: {"node": before}}, {name: {"node": node}})
 
 
+def why_held(state: ClusterState) -> str:
+    """Return why nothing is moved in the whole cluster now, or nothing.
+
+    A request that was made all the same would be carried out long after, when that has ended.
+    """
+    if state.hold is not None:
+        return f"the cluster is in global maintenance ({told(state.hold)})"
+    return f"the cluster is {state.disarm} ({state.disarm_mode})" if state.disarm else ""
+
+
 def _look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
     """Return the manager's record, and what can be seen of the nodes from their records."""
     storage = ClusterStorage(configuration)
@@ -101,11 +111,9 @@ def _place(status: ServiceStatus) -> str:
 def _refuse_what_cannot_be(
     name: str, node: str, status: ServiceStatus, state: ClusterState, seen: Seen
 ) -> None:
-    if state.hold is not None:
-        raise HoldfastError(
-            f"Service {name!r} is not moved: the cluster is in global maintenance"
-            f" ({told(state.hold)})."
-        )
+    held = why_held(state)
+    if held:
+        raise HoldfastError(f"Service {name!r} is not moved: {held}.")
     if status.state not in MOVABLE:
         raise HoldfastError(
             f"Service {name!r} can be moved only while it runs or is stopped; it is"

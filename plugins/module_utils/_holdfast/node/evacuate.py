@@ -23,7 +23,7 @@ from ..manager.wanted import Wanted
 from ..result import Result
 from .await_manager import await_manager
 from .configuration import NodeConfiguration, load
-from .declare_move import ENDS
+from .declare_move import ENDS, why_held
 from .plan_moves import Evacuation, look, plan_evacuation, plan_place
 from .wanted_change import change_wanted
 
@@ -32,7 +32,8 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
     """Move everything off the nodes, as the module ``evacuate`` was told to.
 
     Raises ``HoldfastError`` naming each service that cannot leave, before anything is
-    changed, unless only a part was asked for.
+    changed, unless only a part was asked for; and while nothing is moved in the whole cluster.
+    Where everything would go is told in check mode then too.
     """
     configuration = load(Path(options["config"]))
     nodes = checked_nodes(options["nodes"] or [configuration.node], configuration)
@@ -49,6 +50,9 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
         "then": {node: asdict(one) for node, one in plan.then.items()},
     }
     if plan.moves and not check:
+        held = why_held(state)
+        if held:
+            raise HoldfastError(f"Nothing was moved off {', '.join(nodes)}: {held}.")
         made = time.time()
 
         def ask(wanted: Wanted) -> Wanted:

@@ -32,6 +32,11 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
     fence.add_argument("node", metavar="NODE")
     fence.add_argument("--reason", metavar="TEXT", required=True, help="why; the cluster keeps it")
     fence.add_argument(
+        "--while-held",
+        action="store_true",
+        help="even if the cluster is held or disarmed, so that nothing will be recovered",
+    )
+    fence.add_argument(
         "--yes", action="store_true", help="do not ask; needed where nobody can be asked"
     )
     add_waiting(fence, RECOVERY_WAIT)
@@ -57,6 +62,12 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 def _fence(options: argparse.Namespace) -> int:
     configuration = _load(options)
     node = _other_member(configuration, options.node)
+    held = _held(configuration)
+    if held and not options.while_held:
+        raise HoldfastError(
+            f"The power of {node} is not cut: {held}, so that nothing would be recovered."
+            " End that with 'holdfast maintenance end', or say --while-held."
+        )
     if not options.dry_run and not options.yes:
         _ask_for_consent(node)
     # Drained, so that the cluster does not switch it on again by itself.
@@ -66,7 +77,9 @@ def _fence(options: argparse.Namespace) -> int:
             f"holdfast: {node} stays drained; 'holdfast maintenance return {node}' ends that\n"
         )
         return FAILED
-    if not options.dry_run and not options.no_wait:
+    if held:
+        sys.stdout.write(f"nothing is recovered: {held}\n")
+    elif not options.dry_run and not options.no_wait:
         _wait_until_recovered(options)
         sys.stdout.write("recovered: no service waits for that node\n")
     return DONE
@@ -117,6 +130,17 @@ def _other_member(configuration: NodeConfiguration, node: str) -> str:
     return node
 
 
+def _held(configuration: NodeConfiguration) -> str:
+    """Return why the manager would recover nothing now, or nothing."""
+    from .status import read_status
+
+    status = read_status(configuration)
+    if status["global_maintenance"]:
+        return "the cluster is in global maintenance"
+    disarm = status["disarm"]
+    return f"the cluster is {disarm['state']} ({disarm['mode']})" if disarm else ""
+
+
 def _ask_for_consent(node: str) -> None:
     if not sys.stdin.isatty():
         raise HoldfastError(f"The power of {node} is not cut: nobody can be asked; say --yes.")
@@ -129,11 +153,14 @@ def _ask_for_consent(node: str) -> None:
 
 
 def _use(options: argparse.Namespace, node: str, state: str, reason: str | None) -> None:
-    """Have the cluster use a node, or keep it empty; wait only for one that is to be used."""
+    """Have the cluster use a node, or keep it empty; wait only for one that is to be used.
+
+    It is kept so without an end: at that of an earlier drain it would be switched on again.
+    """
     from .declare_maintenance import declare_maintenance
 
     asked: dict[str, Any] = {"node": node, "state": state, "reason": reason, "owner": None}
-    asked.update(waiting(options), until=None, duration=None)
+    asked.update(waiting(options), until=None, duration=0.0)
     asked["wait"] = asked["wait"] and state == "active"
     declare_maintenance(asked, options.dry_run)
     what = "in use again" if state == "active" else "kept empty until 'holdfast unfence'"
@@ -160,8 +187,14 @@ def _switch(configuration: NodeConfiguration, node: str, power: str, dry_run: bo
 def _wait_until_recovered(options: argparse.Namespace) -> None:
     from .inform import inform
 
-    asked = {"until": "recovered", "timeout": options.timeout, "failover_of": None, "since": 0.0}
-    inform({"config": options.config, "probe": False, "page": None, **asked}, False)
+    asked: dict[str, Any] = {
+        "until": "recovered",
+        "timeout": options.timeout,
+        "failover_of": None,
+        "since": 0.0,
+    }
+    asked.update(config=options.config, recovered_from=options.node, probe=False, page=None)
+    inform(asked, False)
 
 
 def _load(options: argparse.Namespace) -> NodeConfiguration:

@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HoldfastError, InputError
+from ..manager.state import NodeState
 from ..names import absolute_path
 from ..result import Result
 from ..storage.whole_file import write_text
 from .configuration import NodeConfiguration, load
 from .probe import probe_services
-from .status import read_status
+from .status import problems, read_status, under_way
 from .status_page import render_page
 from .status_text import render_failover, render_text
 
 POLL = 0.25
+
+IN_DOUBT = frozenset({NodeState.ONLINE.value, NodeState.SUSPECT.value, NodeState.FENCE.value})
+"""States in which the manager still holds that a node may run its services."""
 
 
 def inform(options: Mapping[str, Any], check: bool) -> Result:
@@ -39,10 +43,13 @@ def inform(options: Mapping[str, Any], check: bool) -> Result:
 
 def _check(options: Mapping[str, Any], configuration: NodeConfiguration) -> None:
     """Refuse, before any wait, what could not be answered after it."""
-    node = options["failover_of"]
-    if node and node not in configuration.members:
-        known = ", ".join(sorted(configuration.members))
-        raise InputError("failover_of", node, f"one of the cluster's nodes ({known})")
+    for option in ("failover_of", "recovered_from"):
+        node = options[option]
+        if node and node not in configuration.members:
+            known = ", ".join(sorted(configuration.members))
+            raise InputError(option, node, f"one of the cluster's nodes ({known})")
+    if options["recovered_from"] and options["until"] != "recovered":
+        raise InputError("until", options["until"], "recovered, as recovered_from is given")
     if options["page"]:
         absolute_path(options["page"], "page")
 
@@ -66,6 +73,8 @@ def _missing(status: dict[str, Any], options: Mapping[str, Any]) -> list[str]:
     """Return what is missing to what was asked for, one sentence each."""
     if options["until"] == "now":
         return []
+    if options["recovered_from"]:
+        return _missing_without(status, options["recovered_from"])
     missing = [
         problem
         for problem in status["problems"]
@@ -76,6 +85,25 @@ def _missing(status: dict[str, Any], options: Mapping[str, Any]) -> list[str]:
     if node and not _finished_failover(status, node, options["since"]):
         missing.append(f"There was no failover of node {node} yet.")
     return missing
+
+
+def _missing_without(status: dict[str, Any], node: str) -> list[str]:
+    """Return what is missing until the services of *node*, which was cut off, run elsewhere.
+
+    Before the manager knows of it they still count as started there.  What it loses with the
+    node stands in the failover; what is wrong with any other service is no matter of it.
+    """
+    known = status["nodes"][node]
+    if known["state"] in IN_DOUBT:
+        why = known["reason"] or "no reason known"
+        return [f"Node {node} is not known to be off yet; it is {known['state']}: {why}."]
+    failovers = [one for one in status["failovers"] if one["node"] == node]
+    lost = set(known["services"])
+    if failovers and known["state"] == NodeState.OFF.value:
+        lost.update(failovers[-1]["services"])
+    services = {name: one for name, one in status["services"].items() if name in lost}
+    part = {**status, "nodes": {}, "services": services, "failovers": failovers, "disarm": None}
+    return [*problems(part), *under_way(part)]
 
 
 def _finished_failover(status: dict[str, Any], node: str, since: float) -> bool:

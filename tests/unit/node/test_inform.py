@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting for a cluster: when a node's services count as recovered, and when they do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    HoldfastError,
+    InputError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    Failover,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.inform import inform
+from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
+
+OFF = NodeStatus(NodeState.OFF, reason="its status says off")
+LOST = Failover("n2", confirmed=100.0, services=("web",), finished=101.0)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A cluster with the services web and old; the latter is in error for days."""
+    made = Cluster(tmp_path)
+    for name in ("web", "old"):
+        made.service(name, resources=[RESOURCE])
+    yield made
+    made.close()
+
+
+def says(cluster, n2, web, *failovers):
+    """Write a record of the manager: how n2 is, how web is, and what failed over."""
+    services = {"web": web, "old": ServiceStatus(ServiceState.ERROR, "n1", reason="disks")}
+    nodes = {"n1": NodeStatus(NodeState.ONLINE), "n2": n2}
+    cluster.manager_says(2, services, nodes, failovers=failovers)
+
+
+def wait(cluster, **changes):
+    options = {"config": str(cluster.path), "until": "recovered", "timeout": 0.0, "since": 0.0}
+    options.update(failover_of=None, recovered_from="n2", probe=False, page=None)
+    return inform({**options, **changes}, False)
+
+
+@pytest.mark.parametrize("state", [NodeState.ONLINE, NodeState.SUSPECT, NodeState.FENCE])
+def test_services_of_a_node_whose_end_nobody_knows_of_yet_are_not_recovered(cluster, state):
+    silent = NodeStatus(state, reason="not fenced: global maintenance")
+    says(cluster, silent, ServiceStatus(ServiceState.STARTED, "n2"))
+    with pytest.raises(HoldfastError, match=f"n2 is not known to be off yet; it is {state.value}"):
+        wait(cluster)
+
+
+def test_a_service_that_was_lost_with_a_node_is_waited_for(cluster):
+    recovering = ServiceStatus(ServiceState.RECOVERY, "n2", reason="no node can take it")
+    says(cluster, OFF, recovering, LOST)
+    with pytest.raises(HoldfastError, match="Service web is recovery: no node can take it"):
+        wait(cluster)
+    says(cluster, OFF, ServiceStatus(ServiceState.REQUEST_START, "n1"), replace(LOST, finished=0.0))
+    with pytest.raises(HoldfastError, match="The failover of node n2 is under way"):
+        wait(cluster)
+
+
+def test_what_is_wrong_with_other_services_is_no_matter_of_a_failover(cluster):
+    running = ServiceStatus(ServiceState.STARTED, "n1")
+    says(cluster, OFF, running, Failover("n3", services=("old",)), LOST)
+    status = wait(cluster).values
+    assert any("Service old is error" in one for one in status["problems"])
+    says(cluster, NodeStatus(NodeState.OFFLINE), running)
+    wait(cluster)
+    with pytest.raises(HoldfastError, match="Service old is error"):
+        wait(cluster, recovered_from=None)
+
+
+def test_a_recovery_is_waited_for_only_as_such_and_of_a_node_that_there_is(cluster):
+    with pytest.raises(InputError, match="recovered_from: 'n9' is not accepted"):
+        wait(cluster, recovered_from="n9")
+    with pytest.raises(InputError, match="until: 'settled' is not accepted"):
+        wait(cluster, until="settled")
