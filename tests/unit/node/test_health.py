@@ -20,6 +20,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.health 
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (
     AT,
     after_failover,
+    disarmed,
     healthy,
     in_trouble,
     on_hold,
@@ -58,6 +59,12 @@ def recovering():
         (healthy(), Level.OK, "Cluster demo: 3 nodes, 3 online"),
         (drained(), Level.WARNING, "Node n2: in maintenance for 1m 0s by ada: new disk."),
         (on_hold(Maintenance("work", "ada", AT - 5)), Level.WARNING, "by ada: work"),
+        (
+            disarmed(Maintenance("new switches", "ada", AT - 60)),
+            Level.WARNING,
+            "The cluster is disarmed (freeze) for 1m 0s by ada: new switches. Nothing is fenced,",
+        ),
+        (disarmed(), Level.WARNING, "The cluster is disarmed (freeze). Nothing is fenced,"),
         (recovering(), Level.WARNING, "The failover of node n2 is under way."),
         (after_failover(), Level.CRITICAL, "Node n2 is off"),
         (in_trouble(), Level.CRITICAL, "Service mail is error"),

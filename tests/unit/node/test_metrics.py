@@ -37,6 +37,7 @@ from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configur
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (
     AT,
     after_failover,
+    disarmed,
     healthy,
     in_trouble,
     on_hold,
@@ -179,6 +180,13 @@ def test_maintenance_is_told_with_its_expiry():
     told = read(known(on_hold(Maintenance("work", "ada", AT - 5, AT + 3600))))
     assert told[("global_maintenance",)] == 1
     assert told[("global_maintenance_until_timestamp_seconds",)] == AT + 3600
+
+
+def test_a_disarmed_cluster_is_told_beside_its_services_that_are_left_alone():
+    told = read(known(disarmed()))
+    assert told[("disarmed",)] == 1
+    assert told[("service_as_wanted", "web")] == 0
+    assert read(known(healthy()))[("disarmed",)] == 0
 
 
 def test_the_cluster_is_told_by_the_manager_alone():

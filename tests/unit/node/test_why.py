@@ -99,6 +99,9 @@ def test_that_nothing_is_done_at_all_is_told_with_its_reason():
     held = of_service(hold=Maintenance("new switches", "ada", 5.0))
     assert "global maintenance (by ada: new switches)" in render_why(held)
     assert "disarmed (freeze)" in render_why(of_service(disarm="disarmed", disarm_mode="freeze"))
+    by = wanted(service(), disarm="freeze", disarmed_by=Maintenance("new storage", "ada", 5.0))
+    asked = of_service(wanted_=by, disarm="disarmed", disarm_mode="freeze")
+    assert "disarmed (freeze: by ada: new storage)" in render_why(asked)
     waits = of_service(disarm="disarming", disarm_mode="ignore", disarm_waits="n2: it is offline")
     assert "disarming (ignore); waits for n2: it is offline" in render_why(waits)
 

@@ -57,9 +57,9 @@ def judge_health(
 ) -> Health:
     """Return the health of the cluster; *status* is what ``read_status`` returns.
 
-    What is not as it should be is critical.  A cluster or node in maintenance and a failover
-    under way are worth a warning, and so is, with *max_age* days, a node whose fencing was
-    not rehearsed for so long; that a rehearsal failed is critical.
+    What is not as it should be is critical.  A cluster or node in maintenance, a disarmed
+    cluster and a failover under way are worth a warning, and so is, with *max_age* days, a
+    node whose fencing was not rehearsed for so long; that a rehearsal failed is critical.
     """
     critical = [clean(one) for one in status["problems"]]
     warnings = _warnings(status)
@@ -88,6 +88,8 @@ def _warnings(status: dict[str, Any]) -> list[str]:
     found = []
     if status["global_maintenance"]:
         found.append(f"{words.held(status)} {words.GLOBAL_MAINTENANCE}".strip())
+    if status["disarm"] is not None:
+        found.append(f"{words.disarmed(status)} {words.DISARMED}")
     for name, node in status["nodes"].items():
         if node["maintenance"] is not None:
             found.append(f"Node {clean(name)}: {words.node_note(node, status['at'])}.")

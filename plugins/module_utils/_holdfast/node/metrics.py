@@ -136,6 +136,7 @@ def cluster_samples(status: dict[str, Any]) -> Iterator[Sample]:
     yield Sample(catalogue.HELD, status["global_maintenance"])
     if hold is not None:
         yield Sample(catalogue.HELD_UNTIL, hold["until"])
+    yield Sample(catalogue.DISARMED, status["disarm"] is not None)
     yield Sample(catalogue.CONFIGURATION, status["config_version"])
     yield Sample(catalogue.EPOCH, status["manager"]["epoch"])
     for name, node in status["nodes"].items():

@@ -57,7 +57,7 @@ def why_service(name: str, state: ClusterState, wanted: Wanted, at: float) -> di
         "kind": "service",
         "name": name,
         "at": at,
-        "held": _held(state),
+        "held": _held(state, wanted),
         "state": status.state.value,
         "wanted": definition.state if definition is not None else "absent",
         "node": status.node,
@@ -84,7 +84,7 @@ def why_node(name: str, state: ClusterState, wanted: Wanted, at: float) -> dict[
         "kind": "node",
         "name": name,
         "at": at,
-        "held": _held(state),
+        "held": _held(state, wanted),
         "state": status.state.value,
         "since": status.since,
         "reason": status.reason or "nothing speaks against it",
@@ -160,12 +160,13 @@ def _node_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
-def _held(state: ClusterState) -> str:
+def _held(state: ClusterState, wanted: Wanted) -> str:
     if state.hold is not None:
         return f"nothing is done in global maintenance ({told(state.hold)})"
     if state.disarm:
         waits = f"; waits for {state.disarm_waits}" if state.disarm_waits else ""
-        return f"nothing is done, the cluster is {state.disarm} ({state.disarm_mode}){waits}"
+        by = f": {told(wanted.disarmed_by)}" if wanted.disarmed_by is not None else ""
+        return f"nothing is done, the cluster is {state.disarm} ({state.disarm_mode}{by}){waits}"
     return ""
 
 
