@@ -8,6 +8,8 @@ import io
 import json
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import operate
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
@@ -157,6 +159,46 @@ def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdf
     assert status == 1
     assert "not proved off" in complained
     assert "'holdfast maintenance return n2'" in complained
+    assert "n2" in cluster.wanted().maintenance
+
+
+def no_configuration(path):
+    path.unlink()
+
+
+def open_to_all(path):
+    path.chmod(0o644)
+
+
+def without_the_node(path):
+    document = json.loads(path.read_text())
+    del document["nodes"]["n2"]
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("spoil", [no_configuration, open_to_all, without_the_node])
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_a_node_that_cannot_be_fenced_is_not_drained_for_it(holdfast, cluster, device, spoil, more):
+    spoil(cluster.configuration.fence_configuration)
+    status, said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", *more)
+    assert (status, said) == (2, "")
+    assert len(complained.splitlines()) == 1
+    assert (cluster.wanted().version, calls(device)) == (0, [])
+
+
+def test_a_fence_that_ends_in_an_error_says_that_the_node_stays_drained(
+    holdfast, cluster, device, monkeypatch
+):
+    def broken(*_arguments):
+        raise FenceError("The fence device cannot be asked.")
+
+    monkeypatch.setattr(operate, "operate", broken)
+    status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")
+    assert status == 2
+    assert complained.splitlines() == [
+        "holdfast: n2 stays drained; 'holdfast maintenance return n2' ends that",
+        "holdfast: The fence device cannot be asked.",
+    ]
     assert "n2" in cluster.wanted().maintenance
 
 

@@ -12,11 +12,15 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import HoldfastError, InputError
 from .act_command import add_waiting, how, waiting
 from .configuration import NodeConfiguration, load
+
+if TYPE_CHECKING:
+    # The room of fencing takes longer to load than most commands take.
+    from ..fence.topology import FenceConfiguration
 
 DONE, FAILED = 0, 1
 RECOVERY_WAIT = 180.0
@@ -57,14 +61,21 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 def _fence(options: argparse.Namespace) -> int:
     configuration = _load(options)
     node = _other_member(configuration, options.node)
+    # Before it is drained: no service is to be moved for a fence that cannot be.
+    devices = _devices(configuration, node)
     if not options.dry_run and not options.yes:
         _ask_for_consent(node)
     # Drained, so that the cluster does not switch it on again by itself.
     _use(options, node, "drained", f"fenced: {options.reason}")
-    if not _switch(configuration, node, "off", options.dry_run):
-        sys.stderr.write(
-            f"holdfast: {node} stays drained; 'holdfast maintenance return {node}' ends that\n"
-        )
+    proved = False
+    try:
+        proved = _switch(devices, node, "off", options.dry_run)
+    finally:
+        if not proved and not options.dry_run:
+            sys.stderr.write(
+                f"holdfast: {node} stays drained; 'holdfast maintenance return {node}' ends that\n"
+            )
+    if not proved:
         return FAILED
     if not options.dry_run and not options.no_wait:
         _wait_until_recovered(options)
@@ -75,7 +86,7 @@ def _fence(options: argparse.Namespace) -> int:
 def _unfence(options: argparse.Namespace) -> int:
     configuration = _load(options)
     node = _other_member(configuration, options.node)
-    if not _switch(configuration, node, "on", options.dry_run):
+    if not _switch(_devices(configuration, node), node, "on", options.dry_run):
         return FAILED
     _use(options, node, "active", None)
     return DONE
@@ -140,12 +151,19 @@ def _use(options: argparse.Namespace, node: str, state: str, reason: str | None)
     sys.stdout.write(f"{node} {how(options)} {what}\n")
 
 
-def _switch(configuration: NodeConfiguration, node: str, power: str, dry_run: bool) -> bool:
-    """Switch a node off or on by its fence devices, tell what they said; return if it is proved."""
-    from ..fence.operate import operate
+def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:
+    """Return the fence devices; raises ``HoldfastError`` if *node* cannot be switched by them."""
     from ..fence.topology import load_fence_configuration
 
     devices = load_fence_configuration(str(configuration.fence_configuration))
+    devices.levels_of(node)
+    return devices
+
+
+def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -> bool:
+    """Switch a node off or on by its fence devices, tell what they said; return if it is proved."""
+    from ..fence.operate import operate
+
     result = operate(devices, [node], power, dry_run)
     end = result.values["nodes"][node]
     if result.failure:
