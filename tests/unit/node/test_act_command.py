@@ -10,7 +10,12 @@ import json
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import operate
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    declare_service,
+    rehearse_fence,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.result import Result
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 
@@ -200,6 +205,34 @@ def test_a_fence_that_ends_in_an_error_says_that_the_node_stays_drained(
         "holdfast: The fence device cannot be asked.",
     ]
     assert "n2" in cluster.wanted().maintenance
+
+
+NASTY = "agent said: \x1b[2Jno\nway"
+TAMED = "agent said: [2Jno way"
+
+
+def test_what_an_agent_printed_drives_no_terminal(holdfast, cluster, device, monkeypatch):
+    cluster.service("web", resources=[RESOURCE])
+    ends = {"state": "error", "node": "", "reason": NASTY}
+    declared = Result(True, {"status": ends}, warnings=[NASTY])
+    monkeypatch.setattr(declare_service, "declare_service", lambda *_arguments: declared)
+    said = holdfast("service", "start", "web")
+    assert said == (0, f"web is started\n  error: {TAMED}\n", f"holdfast: {TAMED}\n")
+
+    found = {"verdict": "fails", "problems": [NASTY], "remarks": [NASTY]}
+    rehearsed = Result(values={"nodes": {"n2": found}}, failure=NASTY)
+    monkeypatch.setattr(rehearse_fence, "rehearse_fence", lambda *_arguments: rehearsed)
+    assert holdfast("rehearse") == (1, f"n2: fails\n    {TAMED}\n    {TAMED}\n", "")
+
+    switched = {"after": "on", "reason": NASTY}
+    for failure, told in (
+        ("", (0, f"n2 is on: {TAMED}\n", "")),
+        (NASTY, (1, "", f"holdfast: {TAMED}\n")),
+    ):
+        end = Result(True, {"nodes": {"n2": switched}}, failure=failure)
+        monkeypatch.setattr(operate, "operate", lambda *_arguments, end=end: end)
+        status, said, complained = holdfast("unfence", "n2", "--no-wait")
+        assert (status, said[: len(told[1])], complained) == told
 
 
 def test_a_rehearsal_asks_and_switches_nothing(holdfast, device, tmp_path):

@@ -190,6 +190,15 @@ def test_the_power_switch_works_on_the_machine_of_the_configuration(
     assert capsys.readouterr().err == "holdfast: Machine 'n1' cannot be switched off.\n"
 
 
+def test_what_an_agent_printed_drives_no_terminal_through_an_error(config, monkeypatch, capsys):
+    def refuse(*_arguments):
+        raise FenceError("fence_x said: \x1b[2Jno\nway")
+
+    monkeypatch.setattr(power, "power_off", refuse)
+    assert main(["machine", "cut", str(config)]) == NO_ANSWER
+    assert capsys.readouterr().err == "holdfast: fence_x said: [2Jno way\n"
+
+
 def test_a_machine_runs_only_in_a_process_that_its_power_switch_finds(config, monkeypatch):
     executed = []
 

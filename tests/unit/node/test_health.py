@@ -103,3 +103,5 @@ def test_a_rehearsal_that_is_overdue_is_a_warning_and_one_that_failed_critical(r
 def test_what_is_not_known_is_said_as_such():
     assert unknown("The storage is gone.").line() == "HOLDFAST UNKNOWN - The storage is gone."
     assert int(unknown("").level) == 3
+    nasty = unknown("\x1b[2Jfence_x said:\nno").line()
+    assert nasty == "HOLDFAST UNKNOWN - [2Jfence_x said: no"

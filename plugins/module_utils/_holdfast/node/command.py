@@ -51,7 +51,10 @@ def main(arguments: Sequence[str]) -> int:
     try:
         result: int = options.act(options)
     except HoldfastError as error:
-        sys.stderr.write(f"holdfast: {error}\n")
+        from .status_words import clean
+
+        # It may hold what an agent printed.
+        sys.stderr.write(f"holdfast: {clean(error)}\n")
         return NO_ANSWER
     except BrokenPipeError:
         return NO_ANSWER

@@ -95,6 +95,7 @@ def _unfence(options: argparse.Namespace) -> int:
 def _rehearse(options: argparse.Namespace) -> int:
     from .metrics import DEFAULT_REPORT
     from .rehearse_fence import rehearse_fence
+    from .status_words import clean
 
     configuration = _load(options)
     asked = {
@@ -114,7 +115,7 @@ def _rehearse(options: argparse.Namespace) -> int:
     for node, one in result.values["nodes"].items():
         sys.stdout.write(f"{node}: {one['verdict']}\n")
         for text in (*one["problems"], *one["remarks"]):
-            sys.stdout.write(f"    {text}\n")
+            sys.stdout.write(f"    {clean(text)}\n")
     return FAILED if result.failure else DONE
 
 
@@ -163,14 +164,15 @@ def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:
 def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -> bool:
     """Switch a node off or on by its fence devices, tell what they said; return if it is proved."""
     from ..fence.operate import operate
+    from .status_words import clean
 
     result = operate(devices, [node], power, dry_run)
     end = result.values["nodes"][node]
     if result.failure:
-        sys.stderr.write(f"holdfast: {result.failure}\n")
+        sys.stderr.write(f"holdfast: {clean(result.failure)}\n")
         return False
     is_ = "would be switched" if dry_run and result.changed else "is"
-    why = f": {end['reason']}" if end["reason"] else ""
+    why = f": {clean(end['reason'])}" if end["reason"] else ""
     sys.stdout.write(f"{node} {is_} {end['after']}{why}\n")
     return True
 

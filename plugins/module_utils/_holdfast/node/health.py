@@ -81,7 +81,7 @@ def judge_health(
 
 def unknown(why: str) -> Health:
     """Return that the health cannot be told, and why."""
-    return Health(Level.UNKNOWN, (why,), {})
+    return Health(Level.UNKNOWN, (clean(why),), {})
 
 
 def _warnings(status: dict[str, Any]) -> list[str]:

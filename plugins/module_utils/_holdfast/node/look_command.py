@@ -102,6 +102,7 @@ def _go_on_looking(
     from ..storage.whole_file import write_text
     from .status import read_status
     from .status_page import render_page
+    from .status_words import clean
     from .watch import changes
 
     before: dict[str, Any] | None = None
@@ -114,7 +115,7 @@ def _go_on_looking(
                 write_text(Path(options.html), render_page(status, refresh=options.every))
             error_text = ""
         except HoldfastError as error:
-            error_text = str(error)
+            error_text = clean(error)
         if terminal:
             _show(status, error_text, options.every)
         else:
