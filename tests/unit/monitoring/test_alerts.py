@@ -109,8 +109,32 @@ def test_prometheus_takes_what_the_dashboard_asks(tmp_path):
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+def of(name, *instances, **labels):
+    """Return the name of a series of cluster c as it is told by each of *instances*."""
+    more = "".join(f',{key}="{value}"' for key, value in labels.items())
+    return [f'holdfast_{name}{{cluster="c",instance="{one}"{more}}}' for one in instances]
+
+
+def told(values, name, *instances, **labels):
+    """Return that each of *instances* tells these values."""
+    return dict.fromkeys(of(name, *instances, **labels), values)
+
+
+NOW = "0+15x40"
+"""A time that goes along with the clock of promtool, which begins at 0."""
+
+LONG_AGO = "-3000000x40"
+"""More than 30 days before the begin."""
+
 FIRING = {
-    "HoldfastNoManager": {'holdfast_manager_lease_held{cluster="c",instance="n1"}': "0x40"},
+    "HoldfastNoManager": {
+        # A node that wrote nothing for long does not count with what it said.
+        **told("0x40", "manager_lease_held", "n1"),
+        **told(NOW, "metrics_written_timestamp_seconds", "n1"),
+        **told("1x40", "manager_lease_held", "n2"),
+        **told("0x40", "metrics_written_timestamp_seconds", "n2"),
+    },
+    "HoldfastSilent": told("1x4 stale", "build_info", "n1", "n2", version="1"),
     "HoldfastStorageUnreadable": {'holdfast_status_readable{cluster="c"}': "0x40"},
     "HoldfastLeaseMarginSmall": {
         'holdfast_lease_margin_seconds{cluster="c"}': "5x40",
@@ -131,9 +155,21 @@ FIRING = {
         'holdfast_disarmed{cluster="c",instance="n1"}': "0x40",
     },
     "HoldfastFailoverSlow": {
-        'holdfast_failover_last_duration_seconds{cluster="c",node="n2",phase="total"}': "75x40"
+        # It was over half an hour ago.
+        **told("7200x40", "failover_last_duration_seconds", "n1", node="n2", phase="total"),
+        **told("-9000x40", "failover_last_timestamp_seconds", "n1", node="n2"),
     },
-    "HoldfastRehearsalFails": {'holdfast_fence_rehearsal_works{cluster="c",node="n2"}': "0x40"},
+    "HoldfastRehearsalOverdue": {
+        **told(LONG_AGO, "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"),
+        **told(LONG_AGO, "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="switched"),
+        **told(LONG_AGO, "fence_rehearsal_timestamp_seconds", "n3", node="n2", manner="asked"),
+    },
+    "HoldfastRehearsalFails": {
+        **told("0x40", "fence_rehearsal_works", "n1", node="n2"),
+        **told("-600x40", "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"),
+        **told("1x40", "fence_rehearsal_works", "n3", node="n2"),
+        **told("-700x40", "fence_rehearsal_timestamp_seconds", "n3", node="n2", manner="asked"),
+    },
     "HoldfastMaintenanceForgotten": {'holdfast_global_maintenance{cluster="c"}': "1x1300"},
     "HoldfastDisarmForgotten": {'holdfast_disarmed{cluster="c"}': "1x1300"},
     "HoldfastNodeRecordDamaged": {'holdfast_node_record_damaged{cluster="c",node="n2"}': "1x40"},
@@ -145,7 +181,29 @@ AFTER = {"HoldfastMaintenanceForgotten": "5h", "HoldfastDisarmForgotten": "5h"}
 """When it is looked, where ten minutes are not enough."""
 
 QUIET = {
-    "HoldfastNoManager": {'holdfast_manager_lease_held{cluster="c",instance="n1"}': "1x40"},
+    "HoldfastNoManager": {
+        **told("1x40", "manager_lease_held", "n1"),
+        **told(NOW, "metrics_written_timestamp_seconds", "n1", "n2"),
+        **told("0x40", "manager_lease_held", "n2"),
+    },
+    "HoldfastSilent": {
+        **told("1x4 stale", "build_info", "n1", version="1"),
+        **told("1x40", "build_info", "n2", version="1"),
+    },
+    "HoldfastFailoverSlow": {
+        **told("75x40", "failover_last_duration_seconds", "n1", node="n2", phase="total"),
+        **told("-4000x40", "failover_last_timestamp_seconds", "n1", node="n2"),
+    },
+    "HoldfastRehearsalOverdue": {
+        **told(LONG_AGO, "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"),
+        **told("-600x40", "fence_rehearsal_timestamp_seconds", "n3", node="n2", manner="asked"),
+    },
+    "HoldfastRehearsalFails": {
+        **told("0x40", "fence_rehearsal_works", "n1", node="n2"),
+        **told("-700x40", "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"),
+        **told("1x40", "fence_rehearsal_works", "n3", node="n2"),
+        **told("-600x40", "fence_rehearsal_timestamp_seconds", "n3", node="n2", manner="asked"),
+    },
     "HoldfastLeaseMarginSmall": {
         'holdfast_lease_margin_seconds{cluster="c"}': "14x40",
         'holdfast_lease_age_seconds{cluster="c"}': "2x40",
@@ -192,6 +250,10 @@ def fired(tmp_path, alert, values):
 @pytest.mark.parametrize("alert", FIRING)
 def test_an_alert_fires_when_it_is_so(tmp_path, alert):
     assert fired(tmp_path, alert, FIRING[alert])
+
+
+def test_each_alert_is_seen_to_fire():
+    assert set(FIRING) == {rule["alert"] for rule in rules()}
 
 
 @pytest.mark.parametrize("alert", QUIET)

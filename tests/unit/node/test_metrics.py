@@ -156,6 +156,15 @@ def test_rehearsals_are_told_by_the_newest_of_each_manner():
     assert ("fence_rehearsal_works", "n3") not in told
 
 
+def test_nodes_that_were_never_rehearsed_are_told_as_such_by_who_tells_the_cluster():
+    told = read(known(healthy()))
+    for node in ("n1", "n3"):
+        assert told[("fence_rehearsal_timestamp_seconds", node)] == 0
+    other = read(known(healthy(), node="n2"))
+    assert ("fence_rehearsal_timestamp_seconds", "n1") not in other
+    assert other[("fence_rehearsal_timestamp_seconds", "n2", "asked")] == AT - 60
+
+
 def test_a_failover_is_told_with_its_phases():
     told = read(known(after_failover()))
     assert told[("failover_last_duration_seconds", "n2", "detect")] == pytest.approx(3.21)

@@ -125,6 +125,7 @@ def samples(known: Known, *, whole_cluster: bool = False) -> list[Sample]:
         found.append(Sample(catalogue.MANAGER_HELD, manager["active"]))
     if whole_cluster or not manager["active"] or _is_manager(known):
         found.extend(cluster_samples(known.status))
+        found.extend(_never_rehearsed(known))
     return found
 
 
@@ -230,6 +231,17 @@ def _rehearsal_samples(rehearsals: dict[str, NodeReport]) -> Iterator[Sample]:
             from ..fence.rehearsal import FAILS
 
             yield Sample(catalogue.REHEARSAL_WORKS, report.verdict != FAILS, {"node": node})
+
+
+def _never_rehearsed(known: Known) -> Iterator[Sample]:
+    """Return that nodes of the cluster have no rehearsal here, so that it is seen as overdue.
+
+    Another node may have one in its report; the newest of all counts.
+    """
+    for node in known.status["nodes"] if known.status is not None else ():
+        report = known.rehearsals.get(node)
+        if report is None or not report.rehearsals:
+            yield Sample(catalogue.REHEARSAL, 0, {"node": node})
 
 
 def _node_samples(name: str, node: dict[str, Any]) -> Iterator[Sample]:
