@@ -147,9 +147,9 @@ FIRING = {
     "HoldfastDaemonGone": {'holdfast_daemon_up{cluster="c",daemon="lrm"}': "0x40"},
     "HoldfastNodeFenced": {'holdfast_node_state{cluster="c",node="n2",state="off"}': "1x40"},
     "HoldfastFenceUnproved": {'holdfast_node_state{cluster="c",node="n2",state="fence"}': "1x40"},
-    "HoldfastFenceFailed": {
-        'holdfast_fence_attempts_total{cluster="c",node="n2",result="failed"}': "0+1x40"
-    },
+    "HoldfastFenceFailed": told(
+        "0x8 1x40", "fence_attempts_total", "n1", node="n2", result="failed"
+    ),
     "HoldfastServiceNotAsWanted": {
         'holdfast_service_as_wanted{cluster="c",instance="n1",service="web"}': "0x40",
         'holdfast_disarmed{cluster="c",instance="n1"}': "0x40",
@@ -213,7 +213,8 @@ QUIET = {
         'holdfast_heartbeat_write_seconds_count{cluster="c"}': "0+15x40",
     },
     "HoldfastFenceFailed": {
-        'holdfast_fence_attempts_total{cluster="c",node="n2",result="confirmed"}': "0+1x40"
+        **told("0x8 1x40", "fence_attempts_total", "n1", node="n2", result="confirmed"),
+        **told("0x40", "fence_attempts_total", "n1", node="n2", result="failed"),
     },
     "HoldfastServiceNotAsWanted": {
         'holdfast_service_as_wanted{cluster="c",instance="n1",service="web"}': "0x40",
@@ -225,8 +226,8 @@ QUIET = {
 }
 
 
-def fired(tmp_path, alert, values):
-    """Return whether promtool finds the alert firing after ``AFTER`` of these values."""
+def fired(tmp_path, alert, values, after=None):
+    """Return whether promtool finds the alert firing *after* or ``AFTER`` of these values."""
     rows = [{"series": name, "values": one} for name, one in values.items()]
     test = {
         "interval": "15s",
@@ -234,7 +235,7 @@ def fired(tmp_path, alert, values):
         "promql_expr_test": [
             {
                 "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) > 0',
-                "eval_time": AFTER.get(alert, "10m"),
+                "eval_time": after or AFTER.get(alert, "10m"),
                 "exp_samples": [],
             }
         ],
@@ -250,6 +251,14 @@ def fired(tmp_path, alert, values):
 @pytest.mark.parametrize("alert", FIRING)
 def test_an_alert_fires_when_it_is_so(tmp_path, alert):
     assert fired(tmp_path, alert, FIRING[alert])
+
+
+def test_the_first_failed_fence_fires_also_where_nothing_was_told_before(tmp_path):
+    labels = {"node": "n2", "result": "failed"}
+    first = told("_x8 1x40", "fence_attempts_total", "n1", **labels)
+    assert fired(tmp_path, "HoldfastFenceFailed", first)
+    long_ago = told("_x8 1x120", "fence_attempts_total", "n1", **labels)
+    assert not fired(tmp_path, "HoldfastFenceFailed", long_ago, "20m")
 
 
 def test_each_alert_is_seen_to_fire():

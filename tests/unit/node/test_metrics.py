@@ -139,6 +139,16 @@ def test_fences_are_told_by_node_and_result():
     assert told[("fences_under_way",)] == 1
 
 
+def test_a_first_failed_fence_is_an_increase_as_none_is_told_before():
+    told = read(known(healthy()))
+    assert told[("fence_attempts_total", "n1", "failed")] == 0
+    assert told[("fence_attempts_total", "n3", "confirmed")] == 0
+    assert ("fence_attempts_total", "n1", "failed") not in read(known(healthy(), crm=None))
+    other = read(known(healthy(), node="n2"))
+    assert ("fence_attempts_total", "n1", "failed") not in other
+    assert other[("fence_attempts_total", "n2", "failed")] == 2
+
+
 def test_what_the_daemons_measured_is_told():
     told = read(known(healthy()))
     assert told[("worker_queue_services",)] == 2

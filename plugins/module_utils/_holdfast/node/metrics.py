@@ -54,6 +54,9 @@ _VALUES = {
     telemetry.WORKERS_BUSY: catalogue.WORKERS_BUSY,
     telemetry.FENCES_UNDER_WAY: catalogue.FENCES_UNDER_WAY,
 }
+FENCE_RESULTS = ("confirmed", "failed")
+"""As which the CRM counts the fences that it sent."""
+
 _LEASE_STATES = (*(state.value for state in HostState), UNHELD)
 
 
@@ -126,6 +129,7 @@ def samples(known: Known, *, whole_cluster: bool = False) -> list[Sample]:
     if whole_cluster or not manager["active"] or _is_manager(known):
         found.extend(cluster_samples(known.status))
         found.extend(_never_rehearsed(known))
+        found.extend(_never_fenced(known))
     return found
 
 
@@ -242,6 +246,21 @@ def _never_rehearsed(known: Known) -> Iterator[Sample]:
         report = known.rehearsals.get(node)
         if report is None or not report.rehearsals:
             yield Sample(catalogue.REHEARSAL, 0, {"node": node})
+
+
+def _never_fenced(known: Known) -> Iterator[Sample]:
+    """Return 0 for the fences that this node did not send: one from 0 to 1 is seen to be new.
+
+    Only where the whole cluster is told, so that there is not a series for each two nodes.
+    """
+    crm = known.measured.get("crm")
+    if crm is None or known.status is None:
+        return
+    for node in known.status["nodes"]:
+        for result in FENCE_RESULTS:
+            labels = {"node": node, "result": result}
+            if (telemetry.FENCE, tuple(sorted(labels.items()))) not in crm.spans:
+                yield Sample(catalogue.FENCE_ATTEMPTS, 0, labels)
 
 
 def _node_samples(name: str, node: dict[str, Any]) -> Iterator[Sample]:
