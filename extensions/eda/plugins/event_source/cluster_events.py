@@ -13,8 +13,11 @@ and went between two looks; nothing that keeps a cluster safe may wait for it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import re
+import signal
 import time
 from typing import Any
 
@@ -74,6 +77,9 @@ EXAMPLES = r"""
 """
 
 PLACE = "{node}"
+END_WAIT = 2.0
+"""Seconds that a killed command gets to be gone."""
+
 _DAY = 86400.0
 _SAMPLE = re.compile(r"^holdfast_(\w+)\{(.*)\} (\S+)$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -227,7 +233,7 @@ async def ask(args: dict[str, Any]) -> tuple[dict[str, Any], str]:
                 raise ValueError("no status")
             return status, await _run(args, str(node), "metrics", "--whole-cluster")
         except (OSError, ValueError, asyncio.TimeoutError) as error:
-            whys.append(f"{node}: {error or 'no answer in time'}".lstrip(": "))
+            whys.append(f"{node}: {str(error) or 'no answer in time'}".lstrip(": "))
     raise OSError("; ".join(whys))
 
 
@@ -239,18 +245,29 @@ async def _run(args: dict[str, Any], node: str, *words: str) -> str:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
     )
     try:
         out, error = await asyncio.wait_for(process.communicate(), float(args.get("timeout", 15)))
     except BaseException:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        await _end(process)
         raise
     if process.returncode not in (0, 1) or not (out.strip() or words[0] != "status"):
         said = error.decode("utf-8", "replace").strip().splitlines()
         raise OSError(said[-1] if said else f"exit status {process.returncode}")
     return out.decode("utf-8", "replace")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill a command with all that it started, and let go of it, whoever holds its output."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(process.wait(), END_WAIT)
+    # What left the command's session may hold the pipes for as long as it likes; nothing else
+    # closes our ends of them.
+    process._transport.close()  # type: ignore[attr-defined]
 
 
 def _event(kind: str, cluster: str, text: str, **more: Any) -> Event:
