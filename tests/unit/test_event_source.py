@@ -101,6 +101,46 @@ def test_a_node_is_not_told_to_be_fenced_before_there_is_proof():
     assert cluster.look(fencing, metrics(fencing), {}) == []
 
 
+def test_a_problem_of_which_only_numbers_change_is_told_once_and_once_when_it_is_gone():
+    cluster = source.Cluster({})
+    told = []
+    failing = "Node n2 is to be fenced: attempt {} failed; next in {} s."
+    other = "Node n3 is to be fenced: attempt {} failed; next in {} s."
+    looks = (
+        [failing.format(3, 20)],
+        [other.format(3, 20), failing.format(4, 40.5)],
+        [other.format(4, 40), failing.format(5, 60)],
+        [other.format(5, 60)],
+        [other.format(5, 60), failing.format(1, 2)],
+    )
+    for problems in looks:
+        status = {**healthy(), "problems": problems}
+        events = cluster.look(status, metrics(status), {})
+        told.append([(event["kind"], event["text"]) for event in events])
+    assert told == [
+        [("problem", failing.format(3, 20))],
+        [("problem", other.format(3, 20))],
+        [],
+        [("problem_gone", failing.format(5, 60))],
+        [("problem", failing.format(1, 2))],
+    ]
+
+
+def test_problems_that_differ_in_numbers_alone_are_each_told():
+    cluster = source.Cluster({})
+    two = ["Service web is error: exit 1.", "Service web is error: exit 2."]
+    told = []
+    for problems in (two, two[1:], two):
+        status = {**healthy(), "problems": problems}
+        events = cluster.look(status, metrics(status), {})
+        told.append([(event["kind"], event["text"]) for event in events])
+    assert told == [
+        [("problem", two[0]), ("problem", two[1])],
+        [("problem_gone", two[0])],
+        [("problem", two[0])],
+    ]
+
+
 def test_a_failover_from_before_the_first_look_is_no_news():
     cluster = source.Cluster({})
     old = {**healthy(), "failovers": after_failover()["failovers"]}

@@ -29,7 +29,8 @@ description:
     C(text); most have C(node) or C(service).
   - The kinds are V(node_fenced), V(node_back), V(no_manager), V(problem), V(problem_gone),
     V(failover_finished), V(lease_margin_small), V(rehearsal_overdue), V(drift), V(unreachable) and
-    V(reachable). What lasts is told once, and again after it was gone.
+    V(reachable). What lasts is told once, and again after it was gone. A problem of which only
+      numbers change is the same one.
 options:
   nodes:
     description:
@@ -82,6 +83,7 @@ END_WAIT = 2.0
 
 _DAY = 86400.0
 _SAMPLE = re.compile(r"^holdfast_(\w+)\{(.*)\} (\S+)$")
+_NUMBER = re.compile(r"(?<!\w)(?<!\w[.:-])\d+(?:\.\d+)?(?!\w|[.:-]\w)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 Event = dict[str, Any]
@@ -95,6 +97,7 @@ class Cluster:
         self._arguments = arguments
         self._wall = wall
         self._lasting: dict[str, Event] = {}
+        self._problems_told = 0
         self._fenced: set[tuple[str, float]] = set()
         self._finished: set[tuple[str, float]] = set()
         self._first = True
@@ -108,8 +111,7 @@ class Cluster:
                 now[f"off {node}"] = _event("node_fenced", name, one["reason"], node=node)
         if not status["manager"]["active"] and status["manager"]["active"] is not None:
             now["manager"] = _event("no_manager", name, "No node holds the manager lease.")
-        for text in status["problems"]:
-            now[f"problem {text}"] = _event("problem", name, text)
+        now.update(self._problems(name, status["problems"]))
         for event in (*self._measured(name, metrics), *_drift(name, status, expected)):
             about = event.get("node", event.get("name", ""))
             now[f"{event['kind']} {about}"] = event
@@ -126,6 +128,21 @@ class Cluster:
         known = self._lasting.get("silent")
         self._lasting["silent"] = event = _event("unreachable", "", why)
         return [] if known else [event]
+
+    def _problems(self, name: str, texts: list[str]) -> dict[str, Event]:
+        """Return each problem by a key that it keeps while only numbers in its text change."""
+        known = {key: one["text"] for key, one in self._lasting.items() if one["kind"] == "problem"}
+        found: dict[str, Event] = {}
+        # Those whose text is the same come first, so that no other takes their key.
+        for text in sorted(texts, key=lambda text: text not in known.values()):
+            same = [key for key, other in known.items() if other == text]
+            same += [key for key, other in known.items() if _form(other) == _form(text)]
+            if not same:
+                self._problems_told += 1
+            key = same[0] if same else f"problem {self._problems_told}"
+            known.pop(key, None)
+            found[key] = _event("problem", name, text)
+        return found
 
     def _measured(self, name: str, metrics: str) -> list[Event]:
         found = []
@@ -190,6 +207,15 @@ class Cluster:
 
 
 _ENDS = {"node_fenced": "node_back", "problem": "problem_gone", "unreachable": "reachable"}
+
+
+def _form(text: str) -> tuple[str, ...]:
+    """Return the text of a problem without the numbers that count on or away in it.
+
+    Its first two words say what it is about.  A number in a name or an address is none.
+    """
+    words = text.split(" ", 2)
+    return (*words[:2], *(_NUMBER.sub("#", one) for one in words[2:]))
 
 
 def samples(text: str) -> list[tuple[str, dict[str, str], float]]:
