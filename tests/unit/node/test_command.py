@@ -292,6 +292,22 @@ def test_a_check_has_the_exit_statuses_of_monitoring_plugins(config, cluster, tm
     assert capsys.readouterr().out.startswith("HOLDFAST UNKNOWN - ")
 
 
+def test_a_report_of_rehearsals_that_cannot_be_read_hides_no_problem(
+    config, cluster, tmp_path, capsys
+):
+    report = tmp_path / "report.json"
+    report.write_text("{")
+    words = ["check", "--config", str(config), "--rehearsal-age", "30", "--rehearsals", str(report)]
+    assert main(words) == 1
+    told = capsys.readouterr().out
+    assert told.startswith("HOLDFAST WARNING - ") and str(report) in told
+    state = cluster.read_manager()
+    cluster.write_manager(state.with_node("n2", NodeStatus(NodeState.OFF)))
+    assert main(words) == 2
+    told = capsys.readouterr().out
+    assert told.startswith("HOLDFAST CRITICAL - Node n2 is off") and str(report) in told
+
+
 def test_names_are_listed_one_in_a_line(config, cluster, tmp_path, capsys):
     change_wanted(
         configuration(tmp_path),

@@ -100,6 +100,15 @@ def test_a_rehearsal_that_is_overdue_is_a_warning_and_one_that_failed_critical(r
     assert judge_health(healthy(), rehearsals).level is Level.OK
 
 
+def test_what_else_is_in_doubt_is_a_warning_beside_what_is_critical():
+    doubt = "The report x is no report."
+    health = judge_health(healthy(), warnings=(doubt,))
+    assert health.line().startswith(f"HOLDFAST WARNING - {doubt}")
+    health = judge_health(after_failover(), warnings=(doubt,))
+    assert health.level is Level.CRITICAL
+    assert "Node n2 is off" in health.line() and doubt in health.line()
+
+
 def test_what_is_not_known_is_said_as_such():
     assert unknown("The storage is gone.").line() == "HOLDFAST UNKNOWN - The storage is gone."
     assert int(unknown("").level) == 3
