@@ -158,6 +158,22 @@ def test_a_node_is_fenced_with_its_reason_kept_and_comes_back_by_unfence(holdfas
     assert not cluster.wanted().maintenance
 
 
+def test_a_node_that_somebody_drained_for_something_else_is_not_switched_on(
+    holdfast, cluster, device
+):
+    (device / "state-2").write_text("off")
+    cluster.maintenance(reason="chassis open", owner="ada")
+    for more in ([], ["--dry-run"]):
+        status, said, complained = holdfast("unfence", "n2", "--no-wait", *more)
+        assert (status, said) == (2, "")
+        assert "by ada: chassis open" in complained and "--yes" in complained
+    assert calls(device) == []
+    assert cluster.wanted().maintenance["n2"].reason == "chassis open"
+    assert holdfast("unfence", "n2", "--yes", "--no-wait")[0] == 0
+    assert "on 2" in calls(device)
+    assert not cluster.wanted().maintenance
+
+
 def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdfast, cluster):
     write_devices(cluster, off="echo 'Success: Powered OFF'")
     status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ..fence.topology import FenceConfiguration
 
 DONE, FAILED = 0, 1
+FENCED = "fenced: "
+"""With this begins the reason for which a node that was fenced by hand is kept empty."""
+
 RECOVERY_WAIT = 180.0
 BOOT_WAIT = 600.0
 """Seconds: as long as the playbooks ``fence`` and ``unfence`` wait."""
@@ -45,6 +48,9 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
         "unfence", help="switch a node on that was fenced by hand, and use it again"
     )
     unfence.add_argument("node", metavar="NODE")
+    unfence.add_argument(
+        "--yes", action="store_true", help="also a node that was drained for something else"
+    )
     add_waiting(unfence, BOOT_WAIT)
     unfence.set_defaults(act=_unfence)
 
@@ -66,7 +72,7 @@ def _fence(options: argparse.Namespace) -> int:
     if not options.dry_run and not options.yes:
         _ask_for_consent(node)
     # Drained, so that the cluster does not switch it on again by itself.
-    _use(options, node, "drained", f"fenced: {options.reason}")
+    _use(options, node, "drained", f"{FENCED}{options.reason}")
     proved = False
     try:
         proved = _switch(devices, node, "off", options.dry_run)
@@ -86,6 +92,8 @@ def _fence(options: argparse.Namespace) -> int:
 def _unfence(options: argparse.Namespace) -> int:
     configuration = _load(options)
     node = _other_member(configuration, options.node)
+    if not options.yes:
+        _refuse_drained_by_others(configuration, node)
     if not _switch(_devices(configuration, node), node, "on", options.dry_run):
         return FAILED
     _use(options, node, "active", None)
@@ -127,6 +135,29 @@ def _other_member(configuration: NodeConfiguration, node: str) -> str:
     if node == configuration.node:
         raise InputError("NODE", node, "another node than this one; run it there")
     return node
+
+
+def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> None:
+    """Raise ``HoldfastError`` for a node that is kept empty, but not for a fence by hand.
+
+    Somebody may have their hands in it: its power is not for whoever only ends a fence.
+    """
+    from ..manager.hold import in_force
+    from ..manager.maintenance import told
+    from .cluster_storage import ClusterStorage
+
+    storage = ClusterStorage(configuration)
+    try:
+        state = storage.read_manager()
+        wanted = in_force(storage.read_wanted()[0], state.ended if state is not None else {})
+    finally:
+        storage.close()
+    drained = wanted.maintenance.get(node)
+    if drained is not None and not drained.reason.startswith(FENCED):
+        raise HoldfastError(
+            f"{node} is not switched on: it was not drained by a fence, but {told(drained)};"
+            " say --yes once that is no reason any more."
+        )
 
 
 def _ask_for_consent(node: str) -> None:
