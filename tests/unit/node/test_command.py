@@ -23,6 +23,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     look_command,
     machine,
+    metrics_command,
     power,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
@@ -30,6 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import (
+    INTERRUPTED,
     NO_ANSWER,
     NOT_AS_WANTED,
     WELL,
@@ -145,6 +147,21 @@ def test_a_reader_that_went_away_is_no_crash(config, cluster, monkeypatch):
 
     monkeypatch.setattr(sys.stdout, "write", broken)
     assert main(["status", "--config", str(config)]) == NO_ANSWER
+
+
+def test_an_interrupt_is_one_sentence_that_says_what_becomes_of_it(
+    config, cluster, tmp_path, capsys, monkeypatch
+):
+    def interrupted(_seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(metrics_command.time, "sleep", interrupted)
+    written = str(tmp_path / "holdfast.prom")
+    words = ["metrics", "--config", str(config), "--write", written, "--every", "15"]
+    assert main(words) == INTERRUPTED
+    complained = capsys.readouterr().err
+    assert complained.startswith("holdfast: interrupted; ")
+    assert complained.count("\n") == 1
 
 
 def test_a_probe_tells_what_the_agents_find_whatever_the_records_say(
