@@ -163,6 +163,20 @@ def test_what_an_agent_printed_drives_no_terminal():
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("n3", "n3", "on n3; as before"),
+        ("n3", "n1", "on n1; was on n3"),
+        ("", "n1", "on n1; was not running"),
+        ("", "", "not running (it fails); as before"),
+    ],
+)
+def test_as_before_is_said_only_of_what_stays_as_it_is(before, after, told):
+    fate = ServiceFate(before, after, "started", "it fails", 0.0)
+    assert render_answer(Answer((), {"web": fate}, {}, "n1", True, 5.0))[-1] == f"web: {told}"
+
+
 def test_the_command_answers_for_people_and_for_programs(config, capsys):
     assert command.main(["what-if", "--config", str(config), "--dies", "n3"]) == command.WELL
     assert "web: on n" in capsys.readouterr().out

@@ -122,7 +122,8 @@ def render_answer(answer: Answer) -> list[str]:
     lines.append("")
     for key, one in answer.services.items():
         where = f"on {one.after}" if one.after else f"not running ({clean(one.reason)})"
-        moved = f"was on {one.before}" if one.before and one.before != one.after else "as before"
+        before = f"was on {one.before}" if one.before else "was not running"
+        moved = "as before" if one.before == one.after else before
         if one.down:
             moved = f"{moved}, down for {one.down:.1f} s"
         lines.append(f"{key}: {where}; {moved}")
