@@ -261,6 +261,40 @@ def test_the_first_failed_fence_fires_also_where_nothing_was_told_before(tmp_pat
     assert not fired(tmp_path, "HoldfastFenceFailed", long_ago, "20m")
 
 
+@pytest.mark.parametrize(
+    ("title", "counted"), [("Nodes online", 2), ("Services not as wanted", 1), ("Problems", 3)]
+)
+def test_the_dashboard_counts_once_while_each_node_tells_the_whole_cluster(
+    tmp_path, title, counted
+):
+    each = ("n1", "n2", "n3")
+    states = {"n1": "1x4", "n2": "1x4", "n3": "0x4"}
+    rows = {
+        **told("3x4", "problems", *each),
+        **told("0x4", "service_as_wanted", *each, service="web"),
+        **told("1x4", "service_as_wanted", *each, service="db"),
+    }
+    for node, values in states.items():
+        rows.update(told(values, "node_state", *each, node=node, state="online"))
+    (panel,) = [one for one in dashboard()["panels"] if one["title"] == title]
+    (target,) = panel["targets"]
+    test = {
+        "interval": "15s",
+        "input_series": [{"series": name, "values": one} for name, one in rows.items()],
+        "promql_expr_test": [
+            {
+                "expr": target["expr"].replace("$cluster", "c"),
+                "eval_time": "1m",
+                "exp_samples": [{"labels": "{}", "value": counted}],
+            }
+        ],
+    }
+    path = tmp_path / "test.yml"
+    path.write_text(yaml.safe_dump({"rule_files": [str(ALERTS)], "tests": [test]}))
+    checked = promtool("test", "rules", path)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
 def test_each_alert_is_seen_to_fire():
     assert set(FIRING) == {rule["alert"] for rule in rules()}
 
