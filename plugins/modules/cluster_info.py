@@ -117,10 +117,16 @@ maintenance:
   sample: {reason: new switches, owner: ada, since: 1790000000.0, until: 1790007200.0}
 disarm:
   description: Whether the cluster is being disarmed or is, and what becomes of the services;
-    V(null) if it is armed.
+    which node it waits for; why, by whom and since when; V(null) if it is armed.
   returned: success
   type: dict
-  sample: {state: disarmed, mode: freeze}
+  sample:
+    state: disarmed
+    mode: freeze
+    waits_for: ""
+    reason: new storage
+    owner: ada
+    since: 1790000000.0
 policy:
   description: The policy of the cluster, as M(holdfast.ha.cluster_policy) has it.
   returned: success

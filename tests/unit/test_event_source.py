@@ -5,8 +5,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -98,6 +101,46 @@ def test_a_node_is_not_told_to_be_fenced_before_there_is_proof():
     assert cluster.look(fencing, metrics(fencing), {}) == []
 
 
+def test_a_problem_of_which_only_numbers_change_is_told_once_and_once_when_it_is_gone():
+    cluster = source.Cluster({})
+    told = []
+    failing = "Node n2 is to be fenced: attempt {} failed; next in {} s."
+    other = "Node n3 is to be fenced: attempt {} failed; next in {} s."
+    looks = (
+        [failing.format(3, 20)],
+        [other.format(3, 20), failing.format(4, 40.5)],
+        [other.format(4, 40), failing.format(5, 60)],
+        [other.format(5, 60)],
+        [other.format(5, 60), failing.format(1, 2)],
+    )
+    for problems in looks:
+        status = {**healthy(), "problems": problems}
+        events = cluster.look(status, metrics(status), {})
+        told.append([(event["kind"], event["text"]) for event in events])
+    assert told == [
+        [("problem", failing.format(3, 20))],
+        [("problem", other.format(3, 20))],
+        [],
+        [("problem_gone", failing.format(5, 60))],
+        [("problem", failing.format(1, 2))],
+    ]
+
+
+def test_problems_that_differ_in_numbers_alone_are_each_told():
+    cluster = source.Cluster({})
+    two = ["Service web is error: exit 1.", "Service web is error: exit 2."]
+    told = []
+    for problems in (two, two[1:], two):
+        status = {**healthy(), "problems": problems}
+        events = cluster.look(status, metrics(status), {})
+        told.append([(event["kind"], event["text"]) for event in events])
+    assert told == [
+        [("problem", two[0]), ("problem", two[1])],
+        [("problem_gone", two[0])],
+        [("problem", two[0])],
+    ]
+
+
 def test_a_failover_from_before_the_first_look_is_no_news():
     cluster = source.Cluster({})
     old = {**healthy(), "failovers": after_failover()["failovers"]}
@@ -148,11 +191,17 @@ def test_silence_is_told_once_and_so_is_its_end():
 
 
 HOLDFAST = """
-import json, pathlib, sys, time
+import json, pathlib, subprocess, sys, time
 node, word = pathlib.Path(sys.argv[1]), sys.argv[2]
 if not node.exists():
     sys.exit("No route to host")
 if node.read_text() == "hangs":
+    time.sleep(600)
+if node.read_text().startswith("hands"):
+    away = node.read_text() == "hands its output away"
+    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    child = subprocess.Popen(sleeps, start_new_session=away)
+    pathlib.Path(f"{node}.pid").write_text(str(child.pid))
     time.sleep(600)
 print(node.read_text() if word == "status" else "")
 sys.exit(1)
@@ -172,6 +221,30 @@ def test_a_node_that_is_down_or_hangs_is_passed_over(arguments, tmp_path):
     status, text = asyncio.run(source.ask({**arguments, "timeout": 2.0}))
     assert status["cluster"] == "demo"
     assert text == "\n"
+
+
+@pytest.mark.parametrize("hands", ["hands its output on", "hands its output away"])
+def test_a_node_whose_answer_hangs_below_the_command_is_passed_over_too(arguments, tmp_path, hands):
+    (tmp_path / "n1").write_text(hands)
+    (tmp_path / "n3").write_text(json.dumps(healthy()))
+
+    async def ask():
+        return await asyncio.wait_for(source.ask({**arguments, "timeout": 1.5}), 30)
+
+    try:
+        status, _text = asyncio.run(ask())
+    finally:
+        child = tmp_path / "n1.pid"
+        if child.exists():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child.read_text()), signal.SIGKILL)
+    assert status["cluster"] == "demo"
+
+
+def test_a_node_that_says_nothing_in_time_is_told_as_such(arguments, tmp_path):
+    (tmp_path / "n1").write_text("hangs")
+    with pytest.raises(OSError, match=r"n1: no answer in time"):
+        asyncio.run(source.ask({**arguments, "nodes": ["n1"], "timeout": 1.0}))
 
 
 def test_when_nobody_answers_each_node_is_named(arguments):

@@ -109,8 +109,32 @@ def test_prometheus_takes_what_the_dashboard_asks(tmp_path):
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+def of(name, *instances, **labels):
+    """Return the name of a series of cluster c as it is told by each of *instances*."""
+    more = "".join(f',{key}="{value}"' for key, value in labels.items())
+    return [f'holdfast_{name}{{cluster="c",instance="{one}"{more}}}' for one in instances]
+
+
+def told(values, name, *instances, **labels):
+    """Return that each of *instances* tells these values."""
+    return dict.fromkeys(of(name, *instances, **labels), values)
+
+
+NOW = "0+15x40"
+"""A time that goes along with the clock of promtool, which begins at 0."""
+
+LONG_AGO = "-3000000x40"
+"""More than 30 days before the begin."""
+
 FIRING = {
-    "HoldfastNoManager": {'holdfast_manager_lease_held{cluster="c",instance="n1"}': "0x40"},
+    "HoldfastNoManager": {
+        # A node that wrote nothing for long does not count with what it said.
+        **told("0x40", "manager_lease_held", "n1"),
+        **told(NOW, "metrics_written_timestamp_seconds", "n1"),
+        **told("1x40", "manager_lease_held", "n2"),
+        **told("0x40", "metrics_written_timestamp_seconds", "n2"),
+    },
+    "HoldfastSilent": told("1x4 stale", "build_info", "n1", "n2", version="1"),
     "HoldfastStorageUnreadable": {'holdfast_status_readable{cluster="c"}': "0x40"},
     "HoldfastLeaseMarginSmall": {
         'holdfast_lease_margin_seconds{cluster="c"}': "5x40",
@@ -123,21 +147,63 @@ FIRING = {
     "HoldfastDaemonGone": {'holdfast_daemon_up{cluster="c",daemon="lrm"}': "0x40"},
     "HoldfastNodeFenced": {'holdfast_node_state{cluster="c",node="n2",state="off"}': "1x40"},
     "HoldfastFenceUnproved": {'holdfast_node_state{cluster="c",node="n2",state="fence"}': "1x40"},
-    "HoldfastFenceFailed": {
-        'holdfast_fence_attempts_total{cluster="c",node="n2",result="failed"}': "0+1x40"
+    "HoldfastFenceFailed": told(
+        "0x8 1x40", "fence_attempts_total", "n1", node="n2", result="failed"
+    ),
+    "HoldfastServiceNotAsWanted": {
+        'holdfast_service_as_wanted{cluster="c",instance="n1",service="web"}': "0x40",
+        'holdfast_disarmed{cluster="c",instance="n1"}': "0x40",
     },
-    "HoldfastServiceNotAsWanted": {'holdfast_service_as_wanted{cluster="c",service="web"}': "0x40"},
     "HoldfastFailoverSlow": {
-        'holdfast_failover_last_duration_seconds{cluster="c",node="n2",phase="total"}': "75x40"
+        # It was over half an hour ago.
+        **told("7200x40", "failover_last_duration_seconds", "n1", node="n2", phase="total"),
+        **told("-9000x40", "failover_last_timestamp_seconds", "n1", node="n2"),
     },
-    "HoldfastRehearsalFails": {'holdfast_fence_rehearsal_works{cluster="c",node="n2"}': "0x40"},
+    "HoldfastRehearsalOverdue": {
+        **told(LONG_AGO, "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"),
+        **told(LONG_AGO, "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="switched"),
+        **told(LONG_AGO, "fence_rehearsal_timestamp_seconds", "n3", node="n2", manner="asked"),
+    },
+    "HoldfastRehearsalFails": {
+        **told("0x40", "fence_rehearsal_works", "n1", node="n2"),
+        **told("-600x40", "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"),
+        **told("1x40", "fence_rehearsal_works", "n3", node="n2"),
+        **told("-700x40", "fence_rehearsal_timestamp_seconds", "n3", node="n2", manner="asked"),
+    },
+    "HoldfastMaintenanceForgotten": {'holdfast_global_maintenance{cluster="c"}': "1x1300"},
+    "HoldfastDisarmForgotten": {'holdfast_disarmed{cluster="c"}': "1x1300"},
     "HoldfastNodeRecordDamaged": {'holdfast_node_record_damaged{cluster="c",node="n2"}': "1x40"},
     "HoldfastMetricsStale": {'holdfast_metrics_written_timestamp_seconds{cluster="c"}': "0x40"},
 }
 """What makes an alert fire within ten minutes; the values are of every 15 seconds."""
 
+AFTER = {"HoldfastMaintenanceForgotten": "5h", "HoldfastDisarmForgotten": "5h"}
+"""When it is looked, where ten minutes are not enough."""
+
 QUIET = {
-    "HoldfastNoManager": {'holdfast_manager_lease_held{cluster="c",instance="n1"}': "1x40"},
+    "HoldfastNoManager": {
+        **told("1x40", "manager_lease_held", "n1"),
+        **told(NOW, "metrics_written_timestamp_seconds", "n1", "n2"),
+        **told("0x40", "manager_lease_held", "n2"),
+    },
+    "HoldfastSilent": {
+        **told("1x4 stale", "build_info", "n1", version="1"),
+        **told("1x40", "build_info", "n2", version="1"),
+    },
+    "HoldfastFailoverSlow": {
+        **told("75x40", "failover_last_duration_seconds", "n1", node="n2", phase="total"),
+        **told("-4000x40", "failover_last_timestamp_seconds", "n1", node="n2"),
+    },
+    "HoldfastRehearsalOverdue": {
+        **told(LONG_AGO, "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"),
+        **told("-600x40", "fence_rehearsal_timestamp_seconds", "n3", node="n2", manner="asked"),
+    },
+    "HoldfastRehearsalFails": {
+        **told("0x40", "fence_rehearsal_works", "n1", node="n2"),
+        **told("-700x40", "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"),
+        **told("1x40", "fence_rehearsal_works", "n3", node="n2"),
+        **told("-600x40", "fence_rehearsal_timestamp_seconds", "n3", node="n2", manner="asked"),
+    },
     "HoldfastLeaseMarginSmall": {
         'holdfast_lease_margin_seconds{cluster="c"}': "14x40",
         'holdfast_lease_age_seconds{cluster="c"}': "2x40",
@@ -147,15 +213,21 @@ QUIET = {
         'holdfast_heartbeat_write_seconds_count{cluster="c"}': "0+15x40",
     },
     "HoldfastFenceFailed": {
-        'holdfast_fence_attempts_total{cluster="c",node="n2",result="confirmed"}': "0+1x40"
+        **told("0x8 1x40", "fence_attempts_total", "n1", node="n2", result="confirmed"),
+        **told("0x40", "fence_attempts_total", "n1", node="n2", result="failed"),
     },
+    "HoldfastServiceNotAsWanted": {
+        'holdfast_service_as_wanted{cluster="c",instance="n1",service="web"}': "0x40",
+        'holdfast_disarmed{cluster="c",instance="n1"}': "1x40",
+    },
+    "HoldfastDisarmForgotten": {'holdfast_disarmed{cluster="c"}': "1x600 0x700"},
     "HoldfastNodeFenced": {'holdfast_node_state{cluster="c",node="n2",state="off"}': "0x40"},
     "HoldfastMetricsStale": {'holdfast_metrics_written_timestamp_seconds{cluster="c"}': "0+15x40"},
 }
 
 
-def fired(tmp_path, alert, values):
-    """Return whether promtool finds the alert firing after ten minutes of these values."""
+def fired(tmp_path, alert, values, after=None):
+    """Return whether promtool finds the alert firing *after* or ``AFTER`` of these values."""
     rows = [{"series": name, "values": one} for name, one in values.items()]
     test = {
         "interval": "15s",
@@ -163,7 +235,7 @@ def fired(tmp_path, alert, values):
         "promql_expr_test": [
             {
                 "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) > 0',
-                "eval_time": "10m",
+                "eval_time": after or AFTER.get(alert, "10m"),
                 "exp_samples": [],
             }
         ],
@@ -179,6 +251,52 @@ def fired(tmp_path, alert, values):
 @pytest.mark.parametrize("alert", FIRING)
 def test_an_alert_fires_when_it_is_so(tmp_path, alert):
     assert fired(tmp_path, alert, FIRING[alert])
+
+
+def test_the_first_failed_fence_fires_also_where_nothing_was_told_before(tmp_path):
+    labels = {"node": "n2", "result": "failed"}
+    first = told("_x8 1x40", "fence_attempts_total", "n1", **labels)
+    assert fired(tmp_path, "HoldfastFenceFailed", first)
+    long_ago = told("_x8 1x120", "fence_attempts_total", "n1", **labels)
+    assert not fired(tmp_path, "HoldfastFenceFailed", long_ago, "20m")
+
+
+@pytest.mark.parametrize(
+    ("title", "counted"), [("Nodes online", 2), ("Services not as wanted", 1), ("Problems", 3)]
+)
+def test_the_dashboard_counts_once_while_each_node_tells_the_whole_cluster(
+    tmp_path, title, counted
+):
+    each = ("n1", "n2", "n3")
+    states = {"n1": "1x4", "n2": "1x4", "n3": "0x4"}
+    rows = {
+        **told("3x4", "problems", *each),
+        **told("0x4", "service_as_wanted", *each, service="web"),
+        **told("1x4", "service_as_wanted", *each, service="db"),
+    }
+    for node, values in states.items():
+        rows.update(told(values, "node_state", *each, node=node, state="online"))
+    (panel,) = [one for one in dashboard()["panels"] if one["title"] == title]
+    (target,) = panel["targets"]
+    test = {
+        "interval": "15s",
+        "input_series": [{"series": name, "values": one} for name, one in rows.items()],
+        "promql_expr_test": [
+            {
+                "expr": target["expr"].replace("$cluster", "c"),
+                "eval_time": "1m",
+                "exp_samples": [{"labels": "{}", "value": counted}],
+            }
+        ],
+    }
+    path = tmp_path / "test.yml"
+    path.write_text(yaml.safe_dump({"rule_files": [str(ALERTS)], "tests": [test]}))
+    checked = promtool("test", "rules", path)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_each_alert_is_seen_to_fire():
+    assert set(FIRING) == {rule["alert"] for rule in rules()}
 
 
 @pytest.mark.parametrize("alert", QUIET)

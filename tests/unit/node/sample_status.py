@@ -80,6 +80,22 @@ def being_disarmed(waits, at=AT):
     return build(state, at=at)
 
 
+def disarmed(by=None, at=AT):
+    """The healthy cluster, disarmed with its services left as they are, as *by* asked for it."""
+    services = {
+        "web": ServiceStatus(ServiceState.FREEZE, "n3", since=at - 59, before="started"),
+    }
+    state = ClusterState(
+        epoch=7,
+        manager="n1",
+        nodes=_online(at),
+        services=services,
+        disarm="disarmed",
+        disarm_mode="freeze",
+    )
+    return build(state, disarmed_by=by, at=at)
+
+
 def after_failover(at=AT):
     """Node n2 died 40 seconds ago and was fenced; its two services run elsewhere again."""
     began = at - 40
@@ -190,9 +206,9 @@ def failover_data(failover):
     return status_room._failover(asdict(failover))
 
 
-def build(state, *, leases=None, scores=None, maintenance=None, hold=None, at=AT):
+def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disarmed_by=None, at=AT):
     """The status of a cluster whose manager's record is *state*; see ``read_status``."""
-    wanted = _wanted(state, maintenance or {})
+    wanted = replace(_wanted(state, maintenance or {}), disarmed_by=disarmed_by)
     host_ids = {name: number for number, name in enumerate(sorted(state.nodes), 1)}
     nodes = {}
     for name, number in host_ids.items():
@@ -214,7 +230,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, at=AT
         "at": at,
         "global_maintenance": hold is not None,
         "maintenance": asdict(hold) if hold is not None else None,
-        "disarm": status_room.disarm_document(state),
+        "disarm": status_room.disarm_document(state, wanted),
         "config_version": wanted.version,
         "manager": {"node": state.manager, "epoch": state.epoch, "active": True},
         "configuration_lease": {"node": "n1", "epoch": wanted.version, "active": False},

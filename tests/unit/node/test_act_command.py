@@ -8,11 +8,18 @@ import io
 import json
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import operate
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     NodeState,
     NodeStatus,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    declare_service,
+    rehearse_fence,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.result import Result
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 
@@ -184,6 +191,22 @@ def test_a_fence_is_done_only_once_the_cluster_knows_of_it(holdfast, cluster, de
     assert "Node n2 is not known to be off yet" in complained
 
 
+def test_a_node_that_somebody_drained_for_something_else_is_not_switched_on(
+    holdfast, cluster, device
+):
+    (device / "state-2").write_text("off")
+    cluster.maintenance(reason="chassis open", owner="ada")
+    for more in ([], ["--dry-run"]):
+        status, said, complained = holdfast("unfence", "n2", "--no-wait", *more)
+        assert (status, said) == (2, "")
+        assert "by ada: chassis open" in complained and "--yes" in complained
+    assert calls(device) == []
+    assert cluster.wanted().maintenance["n2"].reason == "chassis open"
+    assert holdfast("unfence", "n2", "--yes", "--no-wait")[0] == 0
+    assert "on 2" in calls(device)
+    assert not cluster.wanted().maintenance
+
+
 def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdfast, cluster):
     write_devices(cluster, off="echo 'Success: Powered OFF'")
     status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")
@@ -191,6 +214,74 @@ def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdf
     assert "not proved off" in complained
     assert "'holdfast maintenance return n2'" in complained
     assert "n2" in cluster.wanted().maintenance
+
+
+def no_configuration(path):
+    path.unlink()
+
+
+def open_to_all(path):
+    path.chmod(0o644)
+
+
+def without_the_node(path):
+    document = json.loads(path.read_text())
+    del document["nodes"]["n2"]
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("spoil", [no_configuration, open_to_all, without_the_node])
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_a_node_that_cannot_be_fenced_is_not_drained_for_it(holdfast, cluster, device, spoil, more):
+    spoil(cluster.configuration.fence_configuration)
+    status, said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", *more)
+    assert (status, said) == (2, "")
+    assert len(complained.splitlines()) == 1
+    assert (cluster.wanted().version, calls(device)) == (0, [])
+
+
+def test_a_fence_that_ends_in_an_error_says_that_the_node_stays_drained(
+    holdfast, cluster, device, monkeypatch
+):
+    def broken(*_arguments):
+        raise FenceError("The fence device cannot be asked.")
+
+    monkeypatch.setattr(operate, "operate", broken)
+    status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")
+    assert status == 2
+    assert complained.splitlines() == [
+        "holdfast: n2 stays drained; 'holdfast maintenance return n2' ends that",
+        "holdfast: The fence device cannot be asked.",
+    ]
+    assert "n2" in cluster.wanted().maintenance
+
+
+NASTY = "agent said: \x1b[2Jno\nway"
+TAMED = "agent said: [2Jno way"
+
+
+def test_what_an_agent_printed_drives_no_terminal(holdfast, cluster, device, monkeypatch):
+    cluster.service("web", resources=[RESOURCE])
+    ends = {"state": "error", "node": "", "reason": NASTY}
+    declared = Result(True, {"status": ends}, warnings=[NASTY])
+    monkeypatch.setattr(declare_service, "declare_service", lambda *_arguments: declared)
+    said = holdfast("service", "start", "web")
+    assert said == (0, f"web is started\n  error: {TAMED}\n", f"holdfast: {TAMED}\n")
+
+    found = {"verdict": "fails", "problems": [NASTY], "remarks": [NASTY]}
+    rehearsed = Result(values={"nodes": {"n2": found}}, failure=NASTY)
+    monkeypatch.setattr(rehearse_fence, "rehearse_fence", lambda *_arguments: rehearsed)
+    assert holdfast("rehearse") == (1, f"n2: fails\n    {TAMED}\n    {TAMED}\n", "")
+
+    switched = {"after": "on", "reason": NASTY}
+    for failure, told in (
+        ("", (0, f"n2 is on: {TAMED}\n", "")),
+        (NASTY, (1, "", f"holdfast: {TAMED}\n")),
+    ):
+        end = Result(True, {"nodes": {"n2": switched}}, failure=failure)
+        monkeypatch.setattr(operate, "operate", lambda *_arguments, end=end: end)
+        status, said, complained = holdfast("unfence", "n2", "--no-wait")
+        assert (status, said[: len(told[1])], complained) == told
 
 
 def test_a_rehearsal_asks_and_switches_nothing(holdfast, device, tmp_path):

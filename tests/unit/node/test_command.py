@@ -23,6 +23,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     look_command,
     machine,
+    metrics_command,
     power,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
@@ -30,6 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import (
+    INTERRUPTED,
     NO_ANSWER,
     NOT_AS_WANTED,
     WELL,
@@ -147,6 +149,21 @@ def test_a_reader_that_went_away_is_no_crash(config, cluster, monkeypatch):
     assert main(["status", "--config", str(config)]) == NO_ANSWER
 
 
+def test_an_interrupt_is_one_sentence_that_says_what_becomes_of_it(
+    config, cluster, tmp_path, capsys, monkeypatch
+):
+    def interrupted(_seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(metrics_command.time, "sleep", interrupted)
+    written = str(tmp_path / "holdfast.prom")
+    words = ["metrics", "--config", str(config), "--write", written, "--every", "15"]
+    assert main(words) == INTERRUPTED
+    complained = capsys.readouterr().err
+    assert complained.startswith("holdfast: interrupted; ")
+    assert complained.count("\n") == 1
+
+
 def test_a_probe_tells_what_the_agents_find_whatever_the_records_say(
     config, cluster, tmp_path, capsys
 ):
@@ -188,6 +205,15 @@ def test_the_power_switch_works_on_the_machine_of_the_configuration(
     assert acted == [(config.parent.parent, "n1")]
     assert main(["machine", word, str(config)]) == NO_ANSWER
     assert capsys.readouterr().err == "holdfast: Machine 'n1' cannot be switched off.\n"
+
+
+def test_what_an_agent_printed_drives_no_terminal_through_an_error(config, monkeypatch, capsys):
+    def refuse(*_arguments):
+        raise FenceError("fence_x said: \x1b[2Jno\nway")
+
+    monkeypatch.setattr(power, "power_off", refuse)
+    assert main(["machine", "cut", str(config)]) == NO_ANSWER
+    assert capsys.readouterr().err == "holdfast: fence_x said: [2Jno way\n"
 
 
 def test_a_machine_runs_only_in_a_process_that_its_power_switch_finds(config, monkeypatch):
@@ -281,6 +307,22 @@ def test_a_check_has_the_exit_statuses_of_monitoring_plugins(config, cluster, tm
     (tmp_path / "storage" / "c1.metadata").unlink()
     assert main(words) == 3
     assert capsys.readouterr().out.startswith("HOLDFAST UNKNOWN - ")
+
+
+def test_a_report_of_rehearsals_that_cannot_be_read_hides_no_problem(
+    config, cluster, tmp_path, capsys
+):
+    report = tmp_path / "report.json"
+    report.write_text("{")
+    words = ["check", "--config", str(config), "--rehearsal-age", "30", "--rehearsals", str(report)]
+    assert main(words) == 1
+    told = capsys.readouterr().out
+    assert told.startswith("HOLDFAST WARNING - ") and str(report) in told
+    state = cluster.read_manager()
+    cluster.write_manager(state.with_node("n2", NodeStatus(NodeState.OFF)))
+    assert main(words) == 2
+    told = capsys.readouterr().out
+    assert told.startswith("HOLDFAST CRITICAL - Node n2 is off") and str(report) in told
 
 
 def test_names_are_listed_one_in_a_line(config, cluster, tmp_path, capsys):

@@ -82,6 +82,25 @@ def test_bash_offers_what_can_follow(shell, typed, offered):
     assert all(word.startswith(typed[-1]) for word in said)
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["why", "vm", ":", "10"], {"100"}),
+        (["why", "vm", ":"], {"100"}),
+        (["history", "--service", "vm", ":", "1"], {"100"}),
+        (["history", "--service", "vm", ":", "100", "--js"], {"--json"}),
+    ],
+)
+def test_bash_offers_the_rest_of_a_name_with_a_colon_where_it_splits_words(shell, typed, offered):
+    code = """
+    source ./holdfast.bash
+    COMP_WORDS=(holdfast "$@"); COMP_CWORD=$#
+    _holdfast
+    printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    assert set(shell("bash", code, "bash", *typed).split()) == offered
+
+
 def test_bash_offers_files_where_a_file_is_asked_for(shell):
     code = """
     source ./holdfast.bash

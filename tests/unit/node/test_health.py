@@ -20,6 +20,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.health 
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (
     AT,
     after_failover,
+    disarmed,
     healthy,
     in_trouble,
     on_hold,
@@ -58,6 +59,12 @@ def recovering():
         (healthy(), Level.OK, "Cluster demo: 3 nodes, 3 online"),
         (drained(), Level.WARNING, "Node n2: in maintenance for 1m 0s by ada: new disk."),
         (on_hold(Maintenance("work", "ada", AT - 5)), Level.WARNING, "by ada: work"),
+        (
+            disarmed(Maintenance("new switches", "ada", AT - 60)),
+            Level.WARNING,
+            "The cluster is disarmed (freeze) for 1m 0s by ada: new switches. Nothing is fenced,",
+        ),
+        (disarmed(), Level.WARNING, "The cluster is disarmed (freeze). Nothing is fenced,"),
         (recovering(), Level.WARNING, "The failover of node n2 is under way."),
         (after_failover(), Level.CRITICAL, "Node n2 is off"),
         (in_trouble(), Level.CRITICAL, "Service mail is error"),
@@ -93,6 +100,17 @@ def test_a_rehearsal_that_is_overdue_is_a_warning_and_one_that_failed_critical(r
     assert judge_health(healthy(), rehearsals).level is Level.OK
 
 
+def test_what_else_is_in_doubt_is_a_warning_beside_what_is_critical():
+    doubt = "The report x is no report."
+    health = judge_health(healthy(), warnings=(doubt,))
+    assert health.line().startswith(f"HOLDFAST WARNING - {doubt}")
+    health = judge_health(after_failover(), warnings=(doubt,))
+    assert health.level is Level.CRITICAL
+    assert "Node n2 is off" in health.line() and doubt in health.line()
+
+
 def test_what_is_not_known_is_said_as_such():
     assert unknown("The storage is gone.").line() == "HOLDFAST UNKNOWN - The storage is gone."
     assert int(unknown("").level) == 3
+    nasty = unknown("\x1b[2Jfence_x said:\nno").line()
+    assert nasty == "HOLDFAST UNKNOWN - [2Jfence_x said: no"

@@ -37,6 +37,7 @@ from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configur
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (
     AT,
     after_failover,
+    disarmed,
     healthy,
     in_trouble,
     on_hold,
@@ -138,6 +139,16 @@ def test_fences_are_told_by_node_and_result():
     assert told[("fences_under_way",)] == 1
 
 
+def test_a_first_failed_fence_is_an_increase_as_none_is_told_before():
+    told = read(known(healthy()))
+    assert told[("fence_attempts_total", "n1", "failed")] == 0
+    assert told[("fence_attempts_total", "n3", "confirmed")] == 0
+    assert ("fence_attempts_total", "n1", "failed") not in read(known(healthy(), crm=None))
+    other = read(known(healthy(), node="n2"))
+    assert ("fence_attempts_total", "n1", "failed") not in other
+    assert other[("fence_attempts_total", "n2", "failed")] == 2
+
+
 def test_what_the_daemons_measured_is_told():
     told = read(known(healthy()))
     assert told[("worker_queue_services",)] == 2
@@ -153,6 +164,15 @@ def test_rehearsals_are_told_by_the_newest_of_each_manner():
     assert told[("fence_rehearsal_timestamp_seconds", "n2", "switched")] == AT - 900
     assert told[("fence_rehearsal_works", "n2")] == 0
     assert ("fence_rehearsal_works", "n3") not in told
+
+
+def test_nodes_that_were_never_rehearsed_are_told_as_such_by_who_tells_the_cluster():
+    told = read(known(healthy()))
+    for node in ("n1", "n3"):
+        assert told[("fence_rehearsal_timestamp_seconds", node)] == 0
+    other = read(known(healthy(), node="n2"))
+    assert ("fence_rehearsal_timestamp_seconds", "n1") not in other
+    assert other[("fence_rehearsal_timestamp_seconds", "n2", "asked")] == AT - 60
 
 
 def test_a_failover_is_told_with_its_phases():
@@ -179,6 +199,13 @@ def test_maintenance_is_told_with_its_expiry():
     told = read(known(on_hold(Maintenance("work", "ada", AT - 5, AT + 3600))))
     assert told[("global_maintenance",)] == 1
     assert told[("global_maintenance_until_timestamp_seconds",)] == AT + 3600
+
+
+def test_a_disarmed_cluster_is_told_beside_its_services_that_are_left_alone():
+    told = read(known(disarmed()))
+    assert told[("disarmed",)] == 1
+    assert told[("service_as_wanted", "web")] == 0
+    assert read(known(healthy()))[("disarmed",)] == 0
 
 
 def test_the_cluster_is_told_by_the_manager_alone():

@@ -185,6 +185,12 @@ def test_global_maintenance_has_a_banner_only_while_it_holds():
     assert "by ada, until 2026-09-21T14:14:50Z (in 1m 30s): <b>new</b> switches." in banner
 
 
+def test_a_disarmed_cluster_has_a_banner_that_says_who_asked_for_it_and_why():
+    by = Maintenance("<b>new</b> switches", "ada", sample.AT - 60)
+    banner = Page(render_page(sample.disarmed(by))).all("p", "banner")[0]["text"]
+    assert "disarmed (freeze) for 1m 0s by ada: <b>new</b> switches. Nothing is fenced" in banner
+
+
 def test_times_are_utc_and_the_moment_of_the_page_is_stated():
     page = Page(render_page(sample.after_failover()))
     assert "As of 2026-09-21T14:13:20Z" in page.text

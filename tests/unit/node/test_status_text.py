@@ -60,6 +60,15 @@ def test_what_a_disarm_waits_for_is_told():
     assert told in " ".join(plain(status).split())
 
 
+def test_a_disarmed_cluster_is_loud_and_says_who_asked_for_it_and_why():
+    text = plain(sample.disarmed(Maintenance("new switches", "ada", sample.AT - 60)))
+    loud = text.split("*** DISARMED (freeze) ***\n")[1].split("\n\n")[0].replace("\n", " ")
+    assert loud.startswith(
+        "The cluster is disarmed (freeze) for 1m 0s by ada: new switches. Nothing is fenced,"
+        " recovered, started or moved until the cluster is armed again."
+    )
+
+
 def test_each_problem_is_a_sentence_above_the_tables():
     status = sample.in_trouble()
     head = " ".join(plain(status).partition("NODE ")[0].split())

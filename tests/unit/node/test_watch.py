@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 
+import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.watch import (
     changes,
     screen,
@@ -30,6 +31,38 @@ def test_a_failover_is_told_step_by_step_and_once():
     assert changes(after, copy.deepcopy(after)) == []
     back = changes(after, {**healthy(), "events": after["events"]})
     assert len(back) == 1 and "no longer: Node n2 is off" in back[0]
+
+
+FAILING = "Node n2 is to be fenced: attempt {} failed: {} gave no answer; next in {} s."
+
+
+def with_problems(*problems):
+    return {**healthy(), "problems": list(problems)}
+
+
+def test_a_problem_of_which_only_numbers_change_is_told_once():
+    third, fourth = FAILING.format(3, "10.0.0.12", 20), FAILING.format(4, "10.0.0.12", 40.5)
+    assert changes(with_problems(third), with_problems(fourth)) == []
+    told = changes(with_problems(fourth), healthy())
+    assert told == [f"2026-09-21T14:13:20Z  no longer: {fourth}"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Node n1 is off: it is silent.", "Node n2 is off: it is silent."),
+        ("Node 7 is off: it is silent.", "Node 8 is off: it is silent."),
+        ("Service vm:100 is error: it fails.", "Service vm:101 is error: it fails."),
+        (FAILING.format(3, "10.0.0.12", 20), FAILING.format(3, "10.0.0.13", 20)),
+        (FAILING.format(3, "fence-1", 20), FAILING.format(3, "fence-2", 20)),
+    ],
+)
+def test_a_problem_of_something_else_is_another_one(before, after):
+    told = changes(with_problems(before), with_problems(after))
+    assert [line.partition("Z  ")[2] for line in told] == [
+        f"problem: {after}",
+        f"no longer: {before}",
+    ]
 
 
 def test_another_manager_is_told():

@@ -37,7 +37,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.what_if import (
+    render_answer,
     simulate_failover,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.what_if import (
+    Answer,
+    ServiceFate,
+    Step,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     NODES,
@@ -138,6 +144,37 @@ def test_a_cluster_in_which_nothing_was_decided_yet_says_so(tmp_path):
     path.write_text(json.dumps(document(tmp_path)))
     with pytest.raises(HoldfastError, match="No manager"):
         ask(path, dies=["n1"])
+
+
+def test_what_an_agent_printed_drives_no_terminal():
+    nasty = "agent said: \x1b[2Jno\nway"
+    answer = Answer(
+        (Step(1.0, "failed", "n1", "web", nasty),),
+        {"web": ServiceFate("n3", "", "error", nasty, 0.0)},
+        {},
+        "n1",
+        True,
+        5.0,
+    )
+    assert render_answer(answer) == [
+        "    1.0 s  failed web n1: agent said: [2Jno way",
+        "",
+        "web: not running (agent said: [2Jno way); was on n3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("n3", "n3", "on n3; as before"),
+        ("n3", "n1", "on n1; was on n3"),
+        ("", "n1", "on n1; was not running"),
+        ("", "", "not running (it fails); as before"),
+    ],
+)
+def test_as_before_is_said_only_of_what_stays_as_it_is(before, after, told):
+    fate = ServiceFate(before, after, "started", "it fails", 0.0)
+    assert render_answer(Answer((), {"web": fate}, {}, "n1", True, 5.0))[-1] == f"web: {told}"
 
 
 def test_the_command_answers_for_people_and_for_programs(config, capsys):

@@ -99,8 +99,25 @@ def test_that_nothing_is_done_at_all_is_told_with_its_reason():
     held = of_service(hold=Maintenance("new switches", "ada", 5.0))
     assert "global maintenance (by ada: new switches)" in render_why(held)
     assert "disarmed (freeze)" in render_why(of_service(disarm="disarmed", disarm_mode="freeze"))
+    by = wanted(service(), disarm="freeze", disarmed_by=Maintenance("new storage", "ada", 5.0))
+    asked = of_service(wanted_=by, disarm="disarmed", disarm_mode="freeze")
+    assert "disarmed (freeze: by ada: new storage)" in render_why(asked)
     waits = of_service(disarm="disarming", disarm_mode="ignore", disarm_waits="n2: it is offline")
     assert "disarming (ignore); waits for n2: it is offline" in render_why(waits)
+
+
+def test_a_cluster_without_a_manager_says_that_its_reasons_are_old():
+    cluster = state({"web": RUNS}, disarm="disarmed", disarm_mode="freeze")
+    for managed, told in (
+        (False, "no node holds the manager lease: this is what the last manager wrote; nothing is"),
+        (None, "it cannot be told from here whether a node holds the manager lease"),
+    ):
+        for why in (
+            why_service("web", cluster, wanted(service()), 1000.0, managed=managed),
+            why_node("n2", cluster, wanted(service()), 1000.0, managed=managed),
+        ):
+            assert why["held"].startswith(told)
+            assert "disarmed (freeze)" in why["held"]
 
 
 def test_a_node_is_told_with_its_proof_and_what_it_has():
@@ -136,7 +153,9 @@ def test_the_command_answers_for_nodes_and_names_what_it_does_not_know(config, c
     assert main(["why", "n1", "--config", config]) == 0
     assert "n1 is unknown" in capsys.readouterr().out
     assert main(["why", "n1", "--json", "--config", config]) == 0
-    assert json.loads(capsys.readouterr().out)["kind"] == "node"
+    told = json.loads(capsys.readouterr().out)
+    assert told["kind"] == "node"
+    assert told["held"].startswith("no node holds the manager lease"), "nobody ever was manager"
     assert main(["why", "n4", "--config", config]) == 2
     assert "'n4' is not accepted; expected the id of a service or the name" in (
         capsys.readouterr().err

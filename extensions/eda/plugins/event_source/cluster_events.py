@@ -13,8 +13,11 @@ and went between two looks; nothing that keeps a cluster safe may wait for it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import re
+import signal
 import time
 from typing import Any
 
@@ -26,7 +29,8 @@ description:
     C(text); most have C(node) or C(service).
   - The kinds are V(node_fenced), V(node_back), V(no_manager), V(problem), V(problem_gone),
     V(failover_finished), V(lease_margin_small), V(rehearsal_overdue), V(drift), V(unreachable) and
-    V(reachable). What lasts is told once, and again after it was gone.
+    V(reachable). What lasts is told once, and again after it was gone. A problem of which only
+      numbers change is the same one.
 options:
   nodes:
     description:
@@ -74,8 +78,12 @@ EXAMPLES = r"""
 """
 
 PLACE = "{node}"
+END_WAIT = 2.0
+"""Seconds that a killed command gets to be gone."""
+
 _DAY = 86400.0
 _SAMPLE = re.compile(r"^holdfast_(\w+)\{(.*)\} (\S+)$")
+_NUMBER = re.compile(r"(?<!\w)(?<!\w[.:-])\d+(?:\.\d+)?(?!\w|[.:-]\w)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 Event = dict[str, Any]
@@ -89,6 +97,7 @@ class Cluster:
         self._arguments = arguments
         self._wall = wall
         self._lasting: dict[str, Event] = {}
+        self._problems_told = 0
         self._fenced: set[tuple[str, float]] = set()
         self._finished: set[tuple[str, float]] = set()
         self._first = True
@@ -102,8 +111,7 @@ class Cluster:
                 now[f"off {node}"] = _event("node_fenced", name, one["reason"], node=node)
         if not status["manager"]["active"] and status["manager"]["active"] is not None:
             now["manager"] = _event("no_manager", name, "No node holds the manager lease.")
-        for text in status["problems"]:
-            now[f"problem {text}"] = _event("problem", name, text)
+        now.update(self._problems(name, status["problems"]))
         for event in (*self._measured(name, metrics), *_drift(name, status, expected)):
             about = event.get("node", event.get("name", ""))
             now[f"{event['kind']} {about}"] = event
@@ -120,6 +128,21 @@ class Cluster:
         known = self._lasting.get("silent")
         self._lasting["silent"] = event = _event("unreachable", "", why)
         return [] if known else [event]
+
+    def _problems(self, name: str, texts: list[str]) -> dict[str, Event]:
+        """Return each problem by a key that it keeps while only numbers in its text change."""
+        known = {key: one["text"] for key, one in self._lasting.items() if one["kind"] == "problem"}
+        found: dict[str, Event] = {}
+        # Those whose text is the same come first, so that no other takes their key.
+        for text in sorted(texts, key=lambda text: text not in known.values()):
+            same = [key for key, other in known.items() if other == text]
+            same += [key for key, other in known.items() if _form(other) == _form(text)]
+            if not same:
+                self._problems_told += 1
+            key = same[0] if same else f"problem {self._problems_told}"
+            known.pop(key, None)
+            found[key] = _event("problem", name, text)
+        return found
 
     def _measured(self, name: str, metrics: str) -> list[Event]:
         found = []
@@ -186,6 +209,15 @@ class Cluster:
 _ENDS = {"node_fenced": "node_back", "problem": "problem_gone", "unreachable": "reachable"}
 
 
+def _form(text: str) -> tuple[str, ...]:
+    """Return the text of a problem without the numbers that count on or away in it.
+
+    Its first two words say what it is about.  A number in a name or an address is none.
+    """
+    words = text.split(" ", 2)
+    return (*words[:2], *(_NUMBER.sub("#", one) for one in words[2:]))
+
+
 def samples(text: str) -> list[tuple[str, dict[str, str], float]]:
     """Return the numbers in the text of metrics by name, without the prefix, and labels."""
     found = []
@@ -227,7 +259,7 @@ async def ask(args: dict[str, Any]) -> tuple[dict[str, Any], str]:
                 raise ValueError("no status")
             return status, await _run(args, str(node), "metrics", "--whole-cluster")
         except (OSError, ValueError, asyncio.TimeoutError) as error:
-            whys.append(f"{node}: {error or 'no answer in time'}".lstrip(": "))
+            whys.append(f"{node}: {str(error) or 'no answer in time'}".lstrip(": "))
     raise OSError("; ".join(whys))
 
 
@@ -239,18 +271,29 @@ async def _run(args: dict[str, Any], node: str, *words: str) -> str:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
     )
     try:
         out, error = await asyncio.wait_for(process.communicate(), float(args.get("timeout", 15)))
     except BaseException:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        await _end(process)
         raise
     if process.returncode not in (0, 1) or not (out.strip() or words[0] != "status"):
         said = error.decode("utf-8", "replace").strip().splitlines()
         raise OSError(said[-1] if said else f"exit status {process.returncode}")
     return out.decode("utf-8", "replace")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill a command with all that it started, and let go of it, whoever holds its output."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(process.wait(), END_WAIT)
+    # What left the command's session may hold the pipes for as long as it likes; nothing else
+    # closes our ends of them.
+    process._transport.close()  # type: ignore[attr-defined]
 
 
 def _event(kind: str, cluster: str, text: str, **more: Any) -> Event:

@@ -135,8 +135,10 @@ def waiting(options: argparse.Namespace) -> dict[str, Any]:
 
 def tell(options: argparse.Namespace, result: Result, subject: str, end: str) -> None:
     """Say what came of it: that *subject* is *end*, will be, or would be."""
+    from .status_words import clean
+
     for warning in result.warnings:
-        sys.stderr.write(f"holdfast: {warning}\n")
+        sys.stderr.write(f"holdfast: {clean(warning)}\n")
     if not result.changed:
         sys.stdout.write("nothing to change: it is asked for already\n")
     else:
@@ -192,8 +194,10 @@ def _declare(options: argparse.Namespace, **wish: Any) -> int:
     tell(options, result, options.service, wish["state"])
     status = result.values.get("status")
     if status:
+        from .status_words import clean
+
         where = f" on {status['node']}" if status["node"] else ""
-        sys.stdout.write(f"  {status['state']}{where}: {status['reason']}\n")
+        sys.stdout.write(f"  {status['state']}{where}: {clean(status['reason'])}\n")
     return DONE
 
 

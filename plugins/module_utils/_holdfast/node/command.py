@@ -3,7 +3,7 @@
 """The ``holdfast`` command: what an operator types on a node, with or without Ansible.
 
 Exit status: 0 all is well, 1 something is not as wanted, 2 the question could
-not be answered.
+not be answered, 130 it was interrupted.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from .board_command import Commands
 from .configuration import DEFAULT_PATH, NodeConfiguration, load
 
 WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
+INTERRUPTED = 130
+"""As shells tell it of whatever Ctrl-C ended."""
 
 SHUTDOWN_WAIT = 600.0
 """Seconds to wait for a machine of a cluster on one computer that is to go down in order."""
@@ -51,10 +53,19 @@ def main(arguments: Sequence[str]) -> int:
     try:
         result: int = options.act(options)
     except HoldfastError as error:
-        sys.stderr.write(f"holdfast: {error}\n")
+        from .status_words import clean
+
+        # It may hold what an agent printed.
+        sys.stderr.write(f"holdfast: {clean(error)}\n")
         return NO_ANSWER
     except BrokenPipeError:
         return NO_ANSWER
+    except KeyboardInterrupt:
+        sys.stderr.write(
+            "holdfast: interrupted; what the cluster was asked for already stands, see"
+            " holdfast status\n"
+        )
+        return INTERRUPTED
     return result
 
 

@@ -117,10 +117,23 @@ def _bash(found: list[Place]) -> str:
     known = " ".join(shlex.quote(" ".join(place.words)) for place in found if place.words)
     return f"""# bash completion of holdfast; source it, or put it into bash-completion's folder.
 _holdfast() {{
-    local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
+    local at=$COMP_CWORD current=${{COMP_WORDS[COMP_CWORD]}} before typed
+    # bash splits words at a colon, which names such as vm:100 have.
+    while [ "$at" -gt 1 ] && [[ $current == :* || ${{COMP_WORDS[at-1]}} == *: ]]; do
+        at=$((at - 1))
+        current=${{COMP_WORDS[at]}}$current
+    done
+    before=${{COMP_WORDS[at-1]}}
+    _holdfast_offer
+    if [ "$at" -lt "$COMP_CWORD" ]; then
+        typed=${{current%"${{current##*:}}"}}
+        COMPREPLY=("${{COMPREPLY[@]#"$typed"}}")
+    fi
+}}
+_holdfast_offer() {{
     local place='' word words='' files='' candidate
     local -a known=({known})
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+    for word in "${{COMP_WORDS[@]:1:at-1}}"; do
         for candidate in "${{known[@]}}"; do
             if [ "$candidate" = "${{place:+$place }}$word" ]; then place=$candidate; fi
         done

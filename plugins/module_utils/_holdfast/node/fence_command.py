@@ -12,13 +12,20 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import HoldfastError, InputError
 from .act_command import add_waiting, how, waiting
 from .configuration import NodeConfiguration, load
 
+if TYPE_CHECKING:
+    # The room of fencing takes longer to load than most commands take.
+    from ..fence.topology import FenceConfiguration
+
 DONE, FAILED = 0, 1
+FENCED = "fenced: "
+"""With this begins the reason for which a node that was fenced by hand is kept empty."""
+
 RECOVERY_WAIT = 180.0
 BOOT_WAIT = 600.0
 """Seconds: as long as the playbooks ``fence`` and ``unfence`` wait."""
@@ -46,6 +53,9 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
         "unfence", help="switch a node on that was fenced by hand, and use it again"
     )
     unfence.add_argument("node", metavar="NODE")
+    unfence.add_argument(
+        "--yes", action="store_true", help="also a node that was drained for something else"
+    )
     add_waiting(unfence, BOOT_WAIT)
     unfence.set_defaults(act=_unfence)
 
@@ -68,14 +78,21 @@ def _fence(options: argparse.Namespace) -> int:
             f"The power of {node} is not cut: {held}, so that nothing would be recovered."
             " End that with 'holdfast maintenance end', or say --while-held."
         )
+    # Before it is drained: no service is to be moved for a fence that cannot be.
+    devices = _devices(configuration, node)
     if not options.dry_run and not options.yes:
         _ask_for_consent(node)
     # Drained, so that the cluster does not switch it on again by itself.
-    _use(options, node, "drained", f"fenced: {options.reason}")
-    if not _switch(configuration, node, "off", options.dry_run):
-        sys.stderr.write(
-            f"holdfast: {node} stays drained; 'holdfast maintenance return {node}' ends that\n"
-        )
+    _use(options, node, "drained", f"{FENCED}{options.reason}")
+    proved = False
+    try:
+        proved = _switch(devices, node, "off", options.dry_run)
+    finally:
+        if not proved and not options.dry_run:
+            sys.stderr.write(
+                f"holdfast: {node} stays drained; 'holdfast maintenance return {node}' ends that\n"
+            )
+    if not proved:
         return FAILED
     if held:
         sys.stdout.write(f"nothing is recovered: {held}\n")
@@ -88,7 +105,9 @@ def _fence(options: argparse.Namespace) -> int:
 def _unfence(options: argparse.Namespace) -> int:
     configuration = _load(options)
     node = _other_member(configuration, options.node)
-    if not _switch(configuration, node, "on", options.dry_run):
+    if not options.yes:
+        _refuse_drained_by_others(configuration, node)
+    if not _switch(_devices(configuration, node), node, "on", options.dry_run):
         return FAILED
     _use(options, node, "active", None)
     return DONE
@@ -97,6 +116,7 @@ def _unfence(options: argparse.Namespace) -> int:
 def _rehearse(options: argparse.Namespace) -> int:
     from .metrics import DEFAULT_REPORT
     from .rehearse_fence import rehearse_fence
+    from .status_words import clean
 
     configuration = _load(options)
     asked = {
@@ -116,7 +136,7 @@ def _rehearse(options: argparse.Namespace) -> int:
     for node, one in result.values["nodes"].items():
         sys.stdout.write(f"{node}: {one['verdict']}\n")
         for text in (*one["problems"], *one["remarks"]):
-            sys.stdout.write(f"    {text}\n")
+            sys.stdout.write(f"    {clean(text)}\n")
     return FAILED if result.failure else DONE
 
 
@@ -139,6 +159,29 @@ def _held(configuration: NodeConfiguration) -> str:
         return "the cluster is in global maintenance"
     disarm = status["disarm"]
     return f"the cluster is {disarm['state']} ({disarm['mode']})" if disarm else ""
+
+
+def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> None:
+    """Raise ``HoldfastError`` for a node that is kept empty, but not for a fence by hand.
+
+    Somebody may have their hands in it: its power is not for whoever only ends a fence.
+    """
+    from ..manager.hold import in_force
+    from ..manager.maintenance import told
+    from .cluster_storage import ClusterStorage
+
+    storage = ClusterStorage(configuration)
+    try:
+        state = storage.read_manager()
+        wanted = in_force(storage.read_wanted()[0], state.ended if state is not None else {})
+    finally:
+        storage.close()
+    drained = wanted.maintenance.get(node)
+    if drained is not None and not drained.reason.startswith(FENCED):
+        raise HoldfastError(
+            f"{node} is not switched on: it was not drained by a fence, but {told(drained)};"
+            " say --yes once that is no reason any more."
+        )
 
 
 def _ask_for_consent(node: str) -> None:
@@ -167,19 +210,27 @@ def _use(options: argparse.Namespace, node: str, state: str, reason: str | None)
     sys.stdout.write(f"{node} {how(options)} {what}\n")
 
 
-def _switch(configuration: NodeConfiguration, node: str, power: str, dry_run: bool) -> bool:
-    """Switch a node off or on by its fence devices, tell what they said; return if it is proved."""
-    from ..fence.operate import operate
+def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:
+    """Return the fence devices; raises ``HoldfastError`` if *node* cannot be switched by them."""
     from ..fence.topology import load_fence_configuration
 
     devices = load_fence_configuration(str(configuration.fence_configuration))
+    devices.levels_of(node)
+    return devices
+
+
+def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -> bool:
+    """Switch a node off or on by its fence devices, tell what they said; return if it is proved."""
+    from ..fence.operate import operate
+    from .status_words import clean
+
     result = operate(devices, [node], power, dry_run)
     end = result.values["nodes"][node]
     if result.failure:
-        sys.stderr.write(f"holdfast: {result.failure}\n")
+        sys.stderr.write(f"holdfast: {clean(result.failure)}\n")
         return False
     is_ = "would be switched" if dry_run and result.changed else "is"
-    why = f": {end['reason']}" if end["reason"] else ""
+    why = f": {clean(end['reason'])}" if end["reason"] else ""
     sys.stdout.write(f"{node} {is_} {end['after']}{why}\n")
     return True
 

@@ -10,7 +10,7 @@ their like can call ``holdfast check`` as it is.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,15 +54,17 @@ def judge_health(
     status: dict[str, Any],
     rehearsals: Mapping[str, NodeReport] | None = None,
     max_age: float = 0.0,
+    warnings: Sequence[str] = (),
 ) -> Health:
     """Return the health of the cluster; *status* is what ``read_status`` returns.
 
-    What is not as it should be is critical.  A cluster or node in maintenance and a failover
-    under way are worth a warning, and so is, with *max_age* days, a node whose fencing was
-    not rehearsed for so long; that a rehearsal failed is critical.
+    What is not as it should be is critical.  A cluster or node in maintenance, a disarmed
+    cluster and a failover under way are worth a warning, and so is, with *max_age* days, a
+    node whose fencing was not rehearsed for so long; that a rehearsal failed is critical.
+    *warnings* are worth one too.
     """
     critical = [clean(one) for one in status["problems"]]
-    warnings = _warnings(status)
+    doubts = [*_warnings(status), *map(clean, warnings)]
     if max_age:
         from ..fence.rehearsal import FAILS
         from ..fence.rehearsal_report import NodeReport
@@ -73,21 +75,23 @@ def judge_health(
             if report.verdict == FAILS:
                 critical.append(f"The last rehearsal of the fencing of {node} failed.")
             elif _newest(report) < status["at"] - max_age * _DAY:
-                warnings.append(f"The fencing of {node} was not rehearsed for {max_age:g} days.")
-    level = Level.CRITICAL if critical else Level.WARNING if warnings else Level.OK
+                doubts.append(f"The fencing of {node} was not rehearsed for {max_age:g} days.")
+    level = Level.CRITICAL if critical else Level.WARNING if doubts else Level.OK
     well = f"Cluster {clean(status['cluster'])}: {words.summary(status)}; {words.manager(status)}."
-    return Health(level, (*critical, *warnings) or (well,), _figures(status, len(critical)))
+    return Health(level, (*critical, *doubts) or (well,), _figures(status, len(critical)))
 
 
 def unknown(why: str) -> Health:
     """Return that the health cannot be told, and why."""
-    return Health(Level.UNKNOWN, (why,), {})
+    return Health(Level.UNKNOWN, (clean(why),), {})
 
 
 def _warnings(status: dict[str, Any]) -> list[str]:
     found = []
     if status["global_maintenance"]:
         found.append(f"{words.held(status)} {words.GLOBAL_MAINTENANCE}".strip())
+    if status["disarm"] is not None:
+        found.append(f"{words.disarmed(status)} {words.DISARMED}")
     for name, node in status["nodes"].items():
         if node["maintenance"] is not None:
             found.append(f"Node {clean(name)}: {words.node_note(node, status['at'])}.")

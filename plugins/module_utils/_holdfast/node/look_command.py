@@ -14,10 +14,13 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import HoldfastError, InputError
 from .configuration import NodeConfiguration, load
+
+if TYPE_CHECKING:
+    from .health import Health
 
 WELL = 0
 EVERY = 2.0
@@ -102,6 +105,7 @@ def _go_on_looking(
     from ..storage.whole_file import write_text
     from .status import read_status
     from .status_page import render_page
+    from .status_words import clean
     from .watch import changes
 
     before: dict[str, Any] | None = None
@@ -114,7 +118,7 @@ def _go_on_looking(
                 write_text(Path(options.html), render_page(status, refresh=options.every))
             error_text = ""
         except HoldfastError as error:
-            error_text = str(error)
+            error_text = clean(error)
         if terminal:
             _show(status, error_text, options.every)
         else:
@@ -166,22 +170,33 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from .health import judge_health, unknown
-    from .metrics import DEFAULT_REPORT
+    from .health import unknown
     from .status import read_status
 
     try:
-        report = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
-        known = None
-        if options.rehearsal_age:
-            from ..fence.rehearsal_report import load_report
-
-            known = load_report(report)
-        health = judge_health(read_status(_load(options)), known, options.rehearsal_age)
+        status = read_status(_load(options))
     except HoldfastError as error:
         health = unknown(str(error))
+    else:
+        health = _health(options, status)
     sys.stdout.write(health.line() + "\n")
     return int(health.level)
+
+
+def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
+    """Return the health of the cluster; a report that cannot be read hides none of it."""
+    from .health import judge_health
+    from .metrics import DEFAULT_REPORT
+
+    if not options.rehearsal_age:
+        return judge_health(status)
+    from ..fence.rehearsal_report import load_report
+
+    try:
+        known = load_report(Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT)
+    except HoldfastError as error:
+        return judge_health(status, warnings=(str(error),))
+    return judge_health(status, known, options.rehearsal_age)
 
 
 def _list(options: argparse.Namespace) -> int:

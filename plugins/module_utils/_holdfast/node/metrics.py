@@ -54,6 +54,9 @@ _VALUES = {
     telemetry.WORKERS_BUSY: catalogue.WORKERS_BUSY,
     telemetry.FENCES_UNDER_WAY: catalogue.FENCES_UNDER_WAY,
 }
+FENCE_RESULTS = ("confirmed", "failed")
+"""As which the CRM counts the fences that it sent."""
+
 _LEASE_STATES = (*(state.value for state in HostState), UNHELD)
 
 
@@ -125,6 +128,8 @@ def samples(known: Known, *, whole_cluster: bool = False) -> list[Sample]:
         found.append(Sample(catalogue.MANAGER_HELD, manager["active"]))
     if whole_cluster or not manager["active"] or _is_manager(known):
         found.extend(cluster_samples(known.status))
+        found.extend(_never_rehearsed(known))
+        found.extend(_never_fenced(known))
     return found
 
 
@@ -136,6 +141,7 @@ def cluster_samples(status: dict[str, Any]) -> Iterator[Sample]:
     yield Sample(catalogue.HELD, status["global_maintenance"])
     if hold is not None:
         yield Sample(catalogue.HELD_UNTIL, hold["until"])
+    yield Sample(catalogue.DISARMED, status["disarm"] is not None)
     yield Sample(catalogue.CONFIGURATION, status["config_version"])
     yield Sample(catalogue.EPOCH, status["manager"]["epoch"])
     for name, node in status["nodes"].items():
@@ -229,6 +235,32 @@ def _rehearsal_samples(rehearsals: dict[str, NodeReport]) -> Iterator[Sample]:
             from ..fence.rehearsal import FAILS
 
             yield Sample(catalogue.REHEARSAL_WORKS, report.verdict != FAILS, {"node": node})
+
+
+def _never_rehearsed(known: Known) -> Iterator[Sample]:
+    """Return that nodes of the cluster have no rehearsal here, so that it is seen as overdue.
+
+    Another node may have one in its report; the newest of all counts.
+    """
+    for node in known.status["nodes"] if known.status is not None else ():
+        report = known.rehearsals.get(node)
+        if report is None or not report.rehearsals:
+            yield Sample(catalogue.REHEARSAL, 0, {"node": node})
+
+
+def _never_fenced(known: Known) -> Iterator[Sample]:
+    """Return 0 for the fences that this node did not send: one from 0 to 1 is seen to be new.
+
+    Only where the whole cluster is told, so that there is not a series for each two nodes.
+    """
+    crm = known.measured.get("crm")
+    if crm is None or known.status is None:
+        return
+    for node in known.status["nodes"]:
+        for result in FENCE_RESULTS:
+            labels = {"node": node, "result": result}
+            if (telemetry.FENCE, tuple(sorted(labels.items()))) not in crm.spans:
+                yield Sample(catalogue.FENCE_ATTEMPTS, 0, labels)
 
 
 def _node_samples(name: str, node: dict[str, Any]) -> Iterator[Sample]:

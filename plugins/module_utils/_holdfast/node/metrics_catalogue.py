@@ -74,6 +74,7 @@ HELD = _gauge("global_maintenance", "Whether the cluster is held by global maint
 HELD_UNTIL = _gauge(
     "global_maintenance_until_timestamp_seconds", "When it ends by itself; 0 for never."
 )
+DISARMED = _gauge("disarmed", "Whether the cluster is disarmed, or is being disarmed.")
 CONFIGURATION = _gauge("config_version", "The version of the wanted configuration.")
 EPOCH = _gauge("manager_epoch", "The version of the manager lease: it rises with each manager.")
 NODE_STATE = _gauge("node_state", "1 for the state that a node is in, 0 for the others.")
@@ -104,8 +105,9 @@ OF_A_NODE = (
     *(WORKERS_BUSY, JOB, FENCE, FENCE_ATTEMPTS, FENCES_UNDER_WAY, REHEARSAL, REHEARSAL_WORKS),
 )
 OF_THE_CLUSTER = (
-    *(PROBLEMS, UNDER_WAY, HELD, HELD_UNTIL, CONFIGURATION, EPOCH, NODE_STATE, NODE_SINCE),
-    *(NODE_MAINTENANCE, NODE_SCORE, NODE_SERVICES, NODE_PROBLEM, NODE_LEASE, SERVICES),
+    *(PROBLEMS, UNDER_WAY, HELD, HELD_UNTIL, DISARMED, CONFIGURATION, EPOCH),
+    *(NODE_STATE, NODE_SINCE, NODE_MAINTENANCE, NODE_SCORE, NODE_SERVICES, NODE_PROBLEM),
+    *(NODE_LEASE, SERVICES),
     *(SERVICE_RIGHT, SERVICE_INFO, FAILOVERS_OPEN, FAILOVER_AT, FAILOVER_TOOK),
     FAILOVER_SERVICES,
 )

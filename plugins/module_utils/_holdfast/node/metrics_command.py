@@ -57,7 +57,9 @@ def _metrics(options: argparse.Namespace) -> int:
         except HoldfastError as error:
             if not options.every:
                 raise
-            sys.stderr.write(f"holdfast: {error}\n")
+            from .status_words import clean
+
+            sys.stderr.write(f"holdfast: {clean(error)}\n")
         if not options.every:
             return 0
         time.sleep(options.every)

@@ -128,7 +128,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "at": time.time(),
         "global_maintenance": hold is not None,
         "maintenance": maintenance_document(hold) if hold is not None else None,
-        "disarm": disarm_document(state),
+        "disarm": disarm_document(state, wanted),
         "policy": policy_document(wanted.policy),
         "config_version": wanted.version,
         "manager": _lease(configuration, storage, MANAGER_LEASE),
@@ -144,14 +144,22 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
     return result
 
 
-def disarm_document(state: ClusterState) -> dict[str, str] | None:
-    """Return how far the cluster is disarmed, and what that waits for; None while it is armed."""
+def disarm_document(state: ClusterState, wanted: Wanted) -> dict[str, Any] | None:
+    """Return how far the cluster is disarmed, what that waits for, and why; None while it is armed.
+
+    Who asked for it, why and since when is empty, or 0, where nobody said so, and in the
+    moment in which the cluster is armed again.
+    """
     if not state.disarm:
         return None
+    by = wanted.disarmed_by or Maintenance()
     return {
         "state": state.disarm,
         "mode": state.disarm_mode,
         "waits_for": state.disarm_waits,
+        "reason": by.reason,
+        "owner": by.owner,
+        "since": by.since,
     }
 
 

@@ -81,6 +81,11 @@ def _header(status: dict[str, Any]) -> Html:
             '<p class="banner" role="status"><strong>Global maintenance.</strong>'
             f" {escaped(words.held(status))} {escaped(words.GLOBAL_MAINTENANCE)}</p>"
         )
+    if status["disarm"] is not None:
+        parts.append(
+            '<p class="banner" role="status"><strong>Disarmed.</strong>'
+            f" {escaped(words.disarmed(status))} {escaped(words.DISARMED)}</p>"
+        )
     for kind, label in (("problems", "Problems"), ("under_way", "Under way")):
         if status[kind]:
             sentences = "\n".join(f"<li>{escaped(one)}</li>" for one in status[kind])

@@ -84,7 +84,9 @@ def _headline(status: dict[str, Any], colour: bool, width: int) -> list[str]:
         lines += ["", loud, *textwrap.wrap(sentences, max(width, 40))]
     if status["disarm"] is not None:
         loud = f"*** {status['disarm']['state'].upper()} ({status['disarm']['mode']}) ***"
+        sentences = f"{words.disarmed(status)} {words.DISARMED}"
         lines += ["", _painted(loud, Tone.WARN, colour)]
+        lines += textwrap.wrap(sentences, max(width, 40))
     told = [*status["problems"], *status["under_way"]]
     if told:
         lines.append("")

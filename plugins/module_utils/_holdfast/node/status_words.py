@@ -22,6 +22,7 @@ UNTOLD = "-"
 GLOBAL_MAINTENANCE = (
     "Nothing is fenced, recovered, started or moved until global maintenance is ended."
 )
+DISARMED = "Nothing is fenced, recovered, started or moved until the cluster is armed again."
 EMBEDDED = (
     "Embedded backend: all nodes are on this one machine, which is for trying things out;"
     " it does not survive the machine."
@@ -194,6 +195,14 @@ def held(status: dict[str, Any]) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
+def disarmed(status: dict[str, Any]) -> str:
+    """Return in one sentence how the cluster is disarmed, by whom and why; empty while armed."""
+    disarm = status["disarm"]
+    if disarm is None:
+        return ""
+    return f"The cluster is {disarm['state']} ({disarm['mode']}){_told(disarm, status['at'])}."
+
+
 def _node_in_doubt(service: dict[str, Any], nodes: dict[str, Any]) -> bool:
     """Return whether the service is held to be on a node that is not known to be well."""
     if not service["node"] or service["state"] == ServiceState.RECOVERY.value:
@@ -205,14 +214,19 @@ def _node_in_doubt(service: dict[str, Any], nodes: dict[str, Any]) -> bool:
 def _maintenance(maintenance: dict[str, Any] | None, at: float) -> str:
     if maintenance is None:
         return ""
-    text = "in maintenance"
-    if maintenance["since"]:
-        text += f" for {age_since(maintenance['since'], at)}"
-    if maintenance["owner"]:
-        text += f" by {clean(maintenance['owner'])}"
-    text += _until(maintenance["until"], at)
-    if maintenance["reason"]:
-        text += f": {clean(maintenance['reason'])}"
+    return f"in maintenance{_told(maintenance, at)}"
+
+
+def _told(asked: dict[str, Any], at: float) -> str:
+    """Return since when something is so, who asked for it, until when, and why."""
+    text = ""
+    if asked["since"]:
+        text += f" for {age_since(asked['since'], at)}"
+    if asked["owner"]:
+        text += f" by {clean(asked['owner'])}"
+    text += _until(asked.get("until", 0.0), at)
+    if asked["reason"]:
+        text += f": {clean(asked['reason'])}"
     return text
 
 

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..manager.maintenance import utc
 from . import status_words as words
 from .status_words import clean
+
+_NUMBER = re.compile(r"(?<!\w)(?<!\w[.:-])\d+(?:\.\d+)?(?!\w|[.:-]\w)")
 
 
 def changes(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
@@ -31,9 +34,9 @@ def changes(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
     ]
     if words.manager(before) != words.manager(after):
         told.append(f"{at}  {words.manager(after)}")
-    old, new = before["problems"], after["problems"]
-    told.extend(f"{at}  problem: {clean(one)}" for one in new if one not in old)
-    told.extend(f"{at}  no longer: {clean(one)}" for one in old if one not in new)
+    came, went = _came_and_went(before["problems"], after["problems"])
+    told.extend(f"{at}  problem: {clean(one)}" for one in came)
+    told.extend(f"{at}  no longer: {clean(one)}" for one in went)
     return told
 
 
@@ -44,6 +47,31 @@ def screen(text: str, height: int) -> str:
         return "\n".join(lines)
     left = len(lines) - height + 1
     return "\n".join([*lines[: height - 1], f"... {left} more lines; holdfast status shows all"])
+
+
+def _came_and_went(before: list[str], after: list[str]) -> tuple[list[str], list[str]]:
+    """Return the problems that are new and those that are gone.
+
+    One of which only numbers changed, such as the attempts of a fence, is neither.
+    """
+    went = [one for one in before if one not in after]
+    came = []
+    for text in (one for one in after if one not in before):
+        same = [one for one in went if _form(one) == _form(text)]
+        if same:
+            went.remove(same[0])
+        else:
+            came.append(text)
+    return came, went
+
+
+def _form(text: str) -> tuple[str, ...]:
+    """Return the text of a problem without the numbers that count on or away in it.
+
+    Its first two words say what it is about.  A number in a name or an address is none.
+    """
+    words_ = text.split(" ", 2)
+    return (*words_[:2], *(_NUMBER.sub("#", one) for one in words_[2:]))
 
 
 def _key(event: dict[str, Any]) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ from ..simulator.what_if import Answer, Now, usual_seconds, what_if
 from ..storage.host_timing import LeaseTiming
 from .cluster_storage import ClusterStorage
 from .configuration import EMBEDDED, NodeConfiguration, load
+from .status_words import clean
 
 AGENT_SECONDS = 2.0
 FENCE_SECONDS = 3.0
@@ -117,11 +118,12 @@ def render_answer(answer: Answer) -> list[str]:
     lines = []
     for step in answer.steps:
         about = " ".join(part for part in (step.service, step.node) if part)
-        lines.append(f"{step.after:7.1f} s  {step.kind} {about}: {step.text}")
+        lines.append(f"{step.after:7.1f} s  {step.kind} {about}: {clean(step.text)}")
     lines.append("")
     for key, one in answer.services.items():
-        where = f"on {one.after}" if one.after else f"not running ({one.reason})"
-        moved = f"was on {one.before}" if one.before and one.before != one.after else "as before"
+        where = f"on {one.after}" if one.after else f"not running ({clean(one.reason)})"
+        before = f"was on {one.before}" if one.before else "was not running"
+        moved = "as before" if one.before == one.after else before
         if one.down:
             moved = f"{moved}, down for {one.down:.1f} s"
         lines.append(f"{key}: {where}; {moved}")

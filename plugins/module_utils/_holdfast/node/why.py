@@ -21,7 +21,7 @@ from ..manager.rules import rule_document
 from ..manager.state import ClusterState, NodeStatus, ServiceState, ServiceStatus
 from ..manager.wanted import Wanted
 from ..names import did_you_mean
-from .cluster_storage import ClusterStorage
+from .cluster_storage import MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
 from .history import event_document, last_choices
 from .status_words import age, clean
@@ -37,19 +37,25 @@ def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
     try:
         state = storage.read_manager() or ClusterState()
         wanted = in_force(storage.read_wanted()[0], state.ended)
+        managed = storage.leases.holder(MANAGER_LEASE).active
     finally:
         storage.close()
     if subject in wanted.services or subject in state.services:
-        return why_service(subject, state, wanted, time.time())
+        return why_service(subject, state, wanted, time.time(), managed=managed)
     if subject in configuration.members or subject in state.nodes:
-        return why_node(subject, state, wanted, time.time())
+        return why_node(subject, state, wanted, time.time(), managed=managed)
     known = [*wanted.services, *configuration.members]
     hint = did_you_mean(subject, known)
     raise InputError("subject", subject, f"the id of a service or the name of a node{hint}")
 
 
-def why_service(name: str, state: ClusterState, wanted: Wanted, at: float) -> dict[str, Any]:
-    """Return why a service is where it is, and in its state; see docs/status.md."""
+def why_service(
+    name: str, state: ClusterState, wanted: Wanted, at: float, *, managed: bool | None = True
+) -> dict[str, Any]:
+    """Return why a service is where it is, and in its state; see docs/status.md.
+
+    *managed* is whether a node holds the manager lease, None where that cannot be told.
+    """
     status = state.services.get(name, ServiceStatus(ServiceState.PROBE))
     definition = wanted.services.get(name)
     request = wanted.requests.get(name)
@@ -57,7 +63,7 @@ def why_service(name: str, state: ClusterState, wanted: Wanted, at: float) -> di
         "kind": "service",
         "name": name,
         "at": at,
-        "held": _held(state),
+        "held": _held(state, wanted, managed),
         "state": status.state.value,
         "wanted": definition.state if definition is not None else "absent",
         "node": status.node,
@@ -76,15 +82,20 @@ def why_service(name: str, state: ClusterState, wanted: Wanted, at: float) -> di
     }
 
 
-def why_node(name: str, state: ClusterState, wanted: Wanted, at: float) -> dict[str, Any]:
-    """Return why a node is in its state, and each of its services there; see docs/status.md."""
+def why_node(
+    name: str, state: ClusterState, wanted: Wanted, at: float, *, managed: bool | None = True
+) -> dict[str, Any]:
+    """Return why a node is in its state, and each of its services there; see docs/status.md.
+
+    *managed* is whether a node holds the manager lease, None where that cannot be told.
+    """
     status = state.nodes.get(name, NodeStatus())
     maintenance = wanted.maintenance.get(name)
     return {
         "kind": "node",
         "name": name,
         "at": at,
-        "held": _held(state),
+        "held": _held(state, wanted, managed),
         "state": status.state.value,
         "since": status.since,
         "reason": status.reason or "nothing speaks against it",
@@ -160,12 +171,27 @@ def _node_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
-def _held(state: ClusterState) -> str:
+def _held(state: ClusterState, wanted: Wanted, managed: bool | None) -> str:
+    """Return why nothing is done in the whole cluster, as far as there is a reason."""
+    return "; ".join(one for one in (_unmanaged(managed), _kept(state, wanted)) if one)
+
+
+def _unmanaged(managed: bool | None) -> str:
+    if managed is None:
+        return (
+            "it cannot be told from here whether a node holds the manager lease: this may be"
+            " what the last manager wrote"
+        )
+    return "" if managed else "no node holds the manager lease: this is what the last manager wrote"
+
+
+def _kept(state: ClusterState, wanted: Wanted) -> str:
     if state.hold is not None:
         return f"nothing is done in global maintenance ({told(state.hold)})"
     if state.disarm:
         waits = f"; waits for {state.disarm_waits}" if state.disarm_waits else ""
-        return f"nothing is done, the cluster is {state.disarm} ({state.disarm_mode}){waits}"
+        by = f": {told(wanted.disarmed_by)}" if wanted.disarmed_by is not None else ""
+        return f"nothing is done, the cluster is {state.disarm} ({state.disarm_mode}{by}){waits}"
     return ""
 
 
