@@ -20,6 +20,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.result import Result
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    Kind,
+    RecordFile,
+)
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 
@@ -300,3 +304,22 @@ def test_the_whiteboard_is_linted_without_being_told_where_it_is(holdfast, clust
     status, said, _said = holdfast("lint")
     assert status == 1
     assert "host id 2" in said
+
+
+def test_damaged_records_are_linted_too_also_those_that_are_not_in_force(holdfast, cluster):
+    cluster.manager_says(1)
+    cluster.service("web", resources=[RESOURCE])
+    assert json.loads(holdfast("lint", "--json")[1])["records"] == []
+    spoilt = ((Kind.LRM, 2), (Kind.CRM, 3), (Kind.CONFIGURATION, 3))
+    with RecordFile(str(cluster.configuration.state_path)) as records:
+        for kind, host_id in spoilt:
+            records.write(kind, host_id, 0, b"{")
+    status, said, complained = holdfast("lint")
+    assert (status, complained) == (1, "")
+    for line, (kind, host_id) in zip(said.splitlines(), spoilt):
+        assert line.startswith(f"The {kind.name} record of host id {host_id} in ")
+    assert len(said.splitlines()) == len(spoilt)
+    cluster.configuration.state_path.write_bytes(b"x" * 4096)
+    status, said, _said = holdfast("lint")
+    assert (status, len(said.splitlines())) == (1, 1)
+    assert "is not a state file of holdfast" in said

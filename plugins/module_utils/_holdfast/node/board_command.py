@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,8 +128,13 @@ def _lint_board(options: argparse.Namespace) -> int:
     return lint_board(options.path, options.block_size, options.json)
 
 
-def lint_board(path: str, block_size: int | None, as_json: bool) -> int:
-    """Say what is wrong with the whiteboard at *path*; return the exit status."""
+def lint_board(
+    path: str, block_size: int | None, as_json: bool, records: Sequence[str] | None = None
+) -> int:
+    """Say what is wrong with the whiteboard at *path*; return the exit status.
+
+    *records* is what is wrong with the records beside it, None if nobody looked at them.
+    """
     from ..storage.board_lint import finding_rows, lint, read_for_lint
 
     data, block_size, problem = read_for_lint(path, block_size)
@@ -139,6 +145,8 @@ def lint_board(path: str, block_size: int | None, as_json: bool) -> int:
             "block_size": block_size,
             "findings": finding_rows(findings),
         }
+        if records is not None:
+            document["records"] = list(records)
         _write(json.dumps(document, indent=2))
     else:
         lines = [f"file: {problem}\n    append zeros up to a whole block"] if problem else []
@@ -146,8 +154,9 @@ def lint_board(path: str, block_size: int | None, as_json: bool) -> int:
             f"{_place(finding.host_id)}: {finding.problem}\n    {finding.advice}"
             for finding in findings
         ]
+        lines += records or ()
         _write("\n".join(lines) or "nothing is wrong")
-    return WRONG if problem or findings else WELL
+    return WRONG if problem or findings or records else WELL
 
 
 def _repair_board(options: argparse.Namespace) -> int:

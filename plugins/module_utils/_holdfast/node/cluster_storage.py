@@ -188,6 +188,28 @@ class ClusterStorage:
         """Write a wanted configuration into this node's slot."""
         self._write(Kind.CONFIGURATION, wanted.version, wanted_document(wanted))
 
+    def damaged_records(self) -> list[str]:
+        """Return a sentence for each record of a member that cannot be used, in force or not.
+
+        Raises ``StorageError`` when none of them can be read.
+        """
+        self._records.geometry()
+        parsers: tuple[tuple[Kind, Callable[[Any], object]], ...] = (
+            (Kind.LRM, report_from_document),
+            (Kind.CRM, state_from_document),
+            (Kind.CRM, _parse_intent),
+            (Kind.CONFIGURATION, wanted_from_document),
+        )
+        found = []
+        for host_id in self._host_ids():
+            for kind, parse in parsers:
+                try:
+                    self._read(kind, host_id, parse)
+                except FormatError as error:
+                    found.append(str(error))
+        # A record that is damaged as such cannot be understood in any way.
+        return list(dict.fromkeys(found))
+
     def room(self, kind: Kind) -> int:
         """Return how many bytes the payload of a record of *kind* may have."""
         return self._records.geometry().max_payload(kind)

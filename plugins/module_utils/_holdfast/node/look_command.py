@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import HoldfastError, InputError
+from ..errors import HoldfastError, InputError, StorageError
 from .configuration import NodeConfiguration, load
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ def register(commands: Any, add_config: Any) -> None:
     add_config(list_)
     list_.set_defaults(act=_list)
 
-    lint = commands.add_parser("lint", help="say what is wrong with the cluster's whiteboard")
+    lint = commands.add_parser(
+        "lint", help="say what is wrong with the cluster's whiteboard and records"
+    )
     add_config(lint)
     lint.add_argument("--json", action="store_true", help="print plain data for programs")
     lint.set_defaults(act=_lint)
@@ -223,7 +225,23 @@ def _list(options: argparse.Namespace) -> int:
 def _lint(options: argparse.Namespace) -> int:
     from .board_command import lint_board
 
-    return lint_board(str(_load(options).metadata_path), None, options.json)
+    configuration = _load(options)
+    records = _damaged_records(configuration)
+    return lint_board(str(configuration.metadata_path), None, options.json, records)
+
+
+def _damaged_records(configuration: NodeConfiguration) -> list[str]:
+    """Return what is wrong with the records, or that none can be read."""
+    from .cluster_storage import ClusterStorage
+    from .status_words import clean
+
+    storage = ClusterStorage(configuration)
+    try:
+        return [clean(one) for one in storage.damaged_records()]
+    except StorageError as error:
+        return [clean(error)]
+    finally:
+        storage.close()
 
 
 def _load(options: argparse.Namespace) -> NodeConfiguration:
