@@ -8,6 +8,7 @@ first.  What is not compared stands in `hbal_differences`.
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import random
@@ -64,6 +65,22 @@ def odd_cluster(seed):
     """Return a small cluster full of oddities: empty, out of service, of several groups."""
     cluster, _asked, _warnings = read_request(json.dumps(random_request(seed)), 4096)
     return write_text(cluster)
+
+
+SIZES = (1, 3, 4, 5, 6, 9)
+"""The fields of a node that say how much it has of something."""
+
+
+def cluster_of_wrong_sizes(seed):
+    """Return a cluster in which some nodes have nothing of something, or less."""
+    rng = random.Random(f"sizes {seed}")
+    parts = uneven_cluster(seed, rng.choice([0, 3, 4])).split("\n\n")
+    nodes = [line.split("|") for line in parts[1].splitlines()]
+    for node in nodes:
+        if rng.random() < 0.25:
+            node[rng.choice(SIZES)] = rng.choice(["0", "-1"])
+    parts[1] = "\n".join(["|".join(node) for node in nodes])
+    return "\n\n".join(parts)
 
 
 FLAGS = [
@@ -128,6 +145,18 @@ def test_everything_that_hbal_prints_is_printed_alike(both, cluster):
     assert COUNT < 100 or moved > COUNT // 10
 
 
+def test_nodes_with_nothing_of_something_are_no_obstacle(both):
+    scores = collections.Counter()
+    for seed in range(FIRST, FIRST + COUNT):
+        text = cluster_of_wrong_sizes(seed)
+        theirs, ours = both(text, ["-l", "4", "-p", *some_options(seed, text)])
+        assert ours == theirs, seed
+        scores["Initial score: NaN" in theirs[1]] += 1
+        assert balance_command.main(["-t", str(both.path), "-l", "4", "--json"]) < 2
+        both.capsys.readouterr()
+    assert COUNT < 100 or min(scores[True], scores[False]) > COUNT // 10
+
+
 @pytest.mark.parametrize(("seed", "size", "per_node"), WHOLE_RUNS)
 def test_a_whole_run_on_up_to_forty_nodes_is_reproduced_move_by_move(both, seed, size, per_node):
     theirs, ours = both(uneven_cluster(seed, size, per_node, odd=False), ["-C"])
@@ -159,12 +188,19 @@ def test_loads_from_a_file_decide_alike(both, tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["inst0000.example.com 1 2 3\n", "x 1 2 3 y\n", "x 1 2 3 4 5\n", "\n", "x 1 2 3 -4.5e1\n"],
+    [
+        "inst0000.example.com 1 2 3\n",
+        "x 1 2 3 y\n",
+        "x 1 2 3 4 5\n",
+        "\n",
+        "x 1 2 3 -4.5e1\n",
+        "inst0000.example.com 1e400 -1e-4 0.0005 2.5e-4\n",
+    ],
 )
 def test_what_is_wrong_with_a_file_of_loads_is_said_alike(both, tmp_path, text):
     loads = tmp_path / "loads"
     loads.write_text(text)
-    theirs, ours = both(uneven_cluster(6), ["-U", str(loads), "-l", "1"])
+    theirs, ours = both(uneven_cluster(6), ["-U", str(loads), "-l", "1", "-p"])
     assert ours == theirs
 
 
@@ -192,6 +228,7 @@ def test_the_file_of_commands_is_the_same(both, tmp_path):
         ["-e", "x"],
         ["-l", "1.5"],
         ["-g", "nan"],
+        ["-e", "1e400"],
         ["--mond=x"],
         ["name"],
         ["-q", "-q"],

@@ -184,7 +184,8 @@ def _balance(
     output.show_cluster(cluster, scope, "Initial", asked)
     before, least = score_of(cluster, scope), optimal_score(cluster, scope)
     output.say_score("Initial", cluster, scope, asked.verbose)
-    if not before > least + asked.least_score:
+    # A score that is not a number is not as good as any: no move is found for it.
+    if before <= least + asked.least_score:
         output.say_balanced(before, least, asked)
         return
     sys.stdout.write("Trying to minimize the CV...\n")
