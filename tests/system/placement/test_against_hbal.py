@@ -67,8 +67,8 @@ def odd_cluster(seed):
     return write_text(cluster)
 
 
-SIZES = (1, 3, 4, 5, 6, 9)
-"""The fields of a node that say how much it has of something."""
+SIZES = (1, 3, 4, 5, 6, 9, 14)
+"""The fields of a node that say how much it has of something, and how fast it is."""
 
 
 def cluster_of_wrong_sizes(seed):

@@ -61,7 +61,7 @@ def spread_values(node: Node) -> tuple[float, ...]:
     """Return the values of *node* of which the deviations are taken."""
     memory, cpus, high = node.total_memory, node.total_cpus, node.high_spindles
     free_disk, free_disk_forth = disk_values(node)
-    if memory > 0 and cpus > 0 and high > 0:
+    if memory > 0 and cpus > 0 and high > 0 and node.cpu_speed:
         return (
             node.unallocated / memory,
             free_disk,
