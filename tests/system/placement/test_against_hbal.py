@@ -17,6 +17,9 @@ import subprocess
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import balance_command
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model import (
+    INSTANCE_STATES,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
     read_request,
 )
@@ -72,14 +75,21 @@ SIZES = (1, 3, 4, 5, 6, 9, 14)
 
 
 def cluster_of_wrong_sizes(seed):
-    """Return a cluster in which some nodes have nothing of something, or less."""
+    """Return a cluster in which some nodes have nothing of something, or less.
+
+    Its instances are in every state that there is.
+    """
     rng = random.Random(f"sizes {seed}")
     parts = uneven_cluster(seed, rng.choice([0, 3, 4])).split("\n\n")
     nodes = [line.split("|") for line in parts[1].splitlines()]
     for node in nodes:
         if rng.random() < 0.25:
             node[rng.choice(SIZES)] = rng.choice(["0", "-1"])
-    parts[1] = "\n".join(["|".join(node) for node in nodes])
+    instances = [line.split("|") for line in parts[2].splitlines()]
+    for instance in instances:
+        if rng.random() < 0.3:
+            instance[4] = rng.choice(INSTANCE_STATES)
+    parts[1:3] = ["\n".join(["|".join(line) for line in part]) for part in (nodes, instances)]
     return "\n\n".join(parts)
 
 
