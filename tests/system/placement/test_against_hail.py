@@ -133,8 +133,6 @@ def test_the_text_format_that_hail_saves_is_read_and_written_alike(tmp_path):
 def test_the_cluster_can_come_from_a_text_file_or_be_made_up(ours, tmp_path):
     for seed in range(FIRST, FIRST + 60):
         request = random_request(seed)
-        if request["request"]["type"] not in ("allocate", "multi-allocate"):
-            continue
         (tmp_path / "request.json").write_text(json.dumps(request))
         iallocator_command.main(["-S", str(tmp_path / "c"), str(tmp_path / "request.json")])
         ours.capsys.readouterr()

@@ -158,6 +158,23 @@ def test_the_instance_on_an_unknown_node_is_named(run):
     assert errors == "Error: Unknown node 'zz' for instance i\n"
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"type": "relocate", "name": "i", "required_nodes": 1, "relocate_from": ["b"]},
+        {"type": "node-evacuate", "instances": ["i"], "evac_mode": "all"},
+        {"type": "change-group", "instances": ["i"], "target_groups": []},
+        {"type": "allocate-secondary", "name": "i"},
+    ],
+)
+def test_an_instance_that_the_cluster_named_in_its_place_lacks_is_said(run, asked):
+    message = request(asked, TWO, {"i": instance("drbd", ("a", "b"))})
+    status, output, errors = run(message, "--simulate=preferred,3,900g,64g,8")
+    assert (status, output) == (1, "")
+    assert "the request is about 'i', its instance number 1" in errors
+    assert "has 0 instances only" in errors
+
+
 def test_a_mirrored_instance_without_a_second_node_is_no_crash(run):
     there = {"i": instance("drbd", ("a",))}
     for asked in (

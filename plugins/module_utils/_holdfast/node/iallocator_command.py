@@ -129,7 +129,7 @@ def _run(settings: Settings, progress: Progress) -> int:
         raise ClusterDataError("Only one argument is accepted (the input file)")
     cluster, request, warnings = read_request(read_source(settings.files[0]), memory)
     _warn(warnings)
-    cluster = _other_cluster(settings, cluster)
+    cluster = _other_cluster(settings, cluster, request)
     if monitored:
         progress.what = "asking the nodes for their load"
         ask_loads(cluster, settings.has("mond-xen"))
@@ -173,8 +173,11 @@ def _warn(warnings: list[str]) -> None:
         sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")
 
 
-def _other_cluster(settings: Settings, cluster: Cluster) -> Cluster:
-    """Return the cluster that the options name in place of the request's."""
+def _other_cluster(settings: Settings, cluster: Cluster, request: Request) -> Cluster:
+    """Return the cluster that the options name in place of the request's.
+
+    As in hail, what *request* is about is there what has the same number.
+    """
     simulated, name = settings.all("simulate"), settings.last("text-data")
     if not simulated and name is None:
         return cluster
@@ -190,6 +193,12 @@ def _other_cluster(settings: Settings, cluster: Cluster) -> Cluster:
     except ClusterDataError as error:
         raise ClusterDataError(f"failed to load data, aborting: {error}") from None
     _warn(warnings)
+    for index in request.instances:
+        if index >= len(found.names):
+            raise ClusterDataError(
+                f"the request is about '{cluster.names[index]}', its instance number {index + 1}; "
+                f"the cluster that -t or --simulate names has {len(found.names)} instances only"
+            )
     return found
 
 
