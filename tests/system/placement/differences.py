@@ -44,11 +44,6 @@ def _equal_scores(theirs: Reply, ours: Reply) -> bool:
     )
 
 
-def _no_score(theirs: Reply, ours: Reply) -> bool:
-    """A score that is not a number (a node with a size of zero) ranks nothing."""
-    return not theirs.status and not ours.status and "NaN" in theirs.output + ours.output
-
-
 def _spelled_value(theirs: Reply, ours: Reply) -> bool:
     """A value that is shown in an error: hail formats it in its own way."""
     start = "Error: Invalid input, expected array but got "
@@ -68,7 +63,6 @@ def _hail_dies(theirs: Reply, ours: Reply) -> bool:
 
 DIFFERENCES: dict[str, Callable[[Reply, Reply], Any]] = {
     "equal scores": _equal_scores,
-    "a score that is not a number": _no_score,
     "the spelling of a wrong value": _spelled_value,
     "the detail of malformed JSON": _json_detail,
     "hail dies": _hail_dies,

@@ -83,6 +83,46 @@ def test_every_answer_is_hails_or_differs_for_a_known_reason(ours):
     assert COUNT < 500 or len(seen) >= 6
 
 
+SIZES = (
+    "total_memory",
+    "free_memory",
+    "total_disk",
+    "free_disk",
+    "total_cpus",
+    "reserved_cpus",
+    "total_spindles",
+    "free_spindles",
+)
+RATIOS = ("vcpu-ratio", "spindle-ratio")
+
+
+def take_away(request, seed):
+    """Let some nodes of *request* have nothing of something, or less."""
+    rng = random.Random(f"sizes {seed}")
+    for node in request["nodes"].values():
+        if rng.random() < 0.3:
+            holder, key = rng.choice(
+                [(node, key) for key in SIZES] + [(node["ndparams"], "spindle_count")]
+            )
+            holder[key] = rng.choice([0, 0, -1])
+    for group in request["nodegroups"].values():
+        if rng.random() < 0.05:
+            group["ipolicy"][rng.choice(RATIOS)] = rng.choice([0, -1])
+
+
+@needs_hail
+def test_nodes_with_nothing_of_something_get_hails_answer(ours):
+    undefined = 0
+    for seed in range(FIRST, FIRST + COUNT // 5):
+        request = random_request(seed)
+        take_away(request, seed)
+        text, options = json.dumps(request), some_options(seed)
+        theirs, mine = hail(text, options), ours(text, options)
+        assert theirs == mine or explain(theirs, mine, request), (seed, theirs, mine)
+        undefined += "score: NaN" in mine.output
+    assert COUNT < 500 or undefined > COUNT // 100
+
+
 def spoil(request, seed):
     """Put something that does not belong there into one place of *request*."""
     rng = random.Random(seed)
