@@ -152,6 +152,47 @@ def test_names_with_any_characters_come_back_as_they_are(run):
     assert json.loads(output)["result"] == ["b", name]
 
 
+HALF = "\ud800"
+
+
+def as_process(tmp_path, command, message, *options, **streams):
+    """Run *command* as a process of its own, as Ganeti does."""
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(message))
+    (tmp_path / "holdfast").unlink(missing_ok=True)
+    (tmp_path / "holdfast").symlink_to(LIBRARY)
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True; "
+        f"from holdfast.node.{command} import main_and_exit; main_and_exit(sys.argv[1:])"
+    )
+    words = [sys.executable, "-I", "-S", "-c", code, *options, str(path)]
+    streams = {"stdout": subprocess.PIPE, **streams}
+    return subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False, **streams)
+
+
+def test_half_of_a_character_in_a_name_comes_back_as_json_writes_it(tmp_path):
+    message = request(new("plain"), {f"n{HALF}": node()})
+    done = as_process(tmp_path, "iallocator_command", message, "--no-capacity-checks")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["result"] == [f"n{HALF}"]
+    done = as_process(tmp_path, "iallocator_command", message, "-S", str(tmp_path / "saved"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "saved.pre-ialloc cannot be written: '\\ud800' in a name is no text" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize("command", ["iallocator_command", "balance_command"])
+def test_an_answer_that_cannot_be_written_is_said_in_one_sentence(tmp_path, command):
+    options = ["--like-hbal", "-I"] if command == "balance_command" else []
+    message = request(new("plain"), TWO, {"i": instance("drbd", ("a", "b"))})
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = as_process(tmp_path, command, message, *options, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr.endswith("Error: the answer cannot be written: No space left on device\n")
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("Error: ") == 1
+
+
 def test_the_instance_on_an_unknown_node_is_named(run):
     status, _output, errors = run(request(new(), TWO, {"i": instance("plain", ("zz",))}))
     assert status == 1

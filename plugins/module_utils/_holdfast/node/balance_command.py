@@ -32,6 +32,7 @@ ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
 
 def main(arguments: Sequence[str]) -> int:
     """Balance the cluster that *arguments* name, and return the exit status."""
+    htools_options.prepare_output()
     try:
         settings = htools_options.read_command_line(OPTIONS, arguments)
     except CommandLine as error:
@@ -58,6 +59,9 @@ def main(arguments: Sequence[str]) -> int:
     except (OverflowError, MemoryError, RecursionError) as error:
         sys.stderr.write(f"Error: a number or the description is too large: {error}\n")
         return BAD_INPUT
+    except OSError as error:
+        htools_options.say_unwritten(error)
+        return BAD_INPUT
     finally:
         progress.done()
     return ANSWERED
@@ -72,7 +76,9 @@ def main_and_exit(arguments: Sequence[str]) -> None:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if status == ANSWERED:
+            htools_options.say_unwritten(error)
         status = BAD_INPUT
     os._exit(status)
 

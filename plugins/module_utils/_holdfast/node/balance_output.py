@@ -218,3 +218,6 @@ def _write_file(path: str, text: str) -> None:
             file.write(text)
     except OSError as error:
         raise ClusterDataError(f"{path} cannot be written: {error.strerror}") from None
+    except UnicodeEncodeError as error:
+        name = ascii(error.object[error.start])
+        raise ClusterDataError(f"{path} cannot be written: {name} in a name is no text") from None

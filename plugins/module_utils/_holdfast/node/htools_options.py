@@ -8,6 +8,8 @@ allocator's answer to a small question.
 
 from __future__ import annotations
 
+import sys
+
 from ..errors import HoldfastError
 
 TYPE_CHECKING = False
@@ -21,6 +23,21 @@ NONE, NEEDED, MAYBE = 0, 1, 2
 
 An option is its letter, its name, one of these, the name of its value, and its help.
 """
+
+
+def prepare_output() -> None:
+    """Let what standard output cannot encode be written as JSON writes it, as ``\\ud800``.
+
+    Half of a surrogate pair, which JSON can name, is a character in no encoding.
+    """
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+def say_unwritten(error: OSError) -> None:
+    """Say that standard output does not take the answer."""
+    sys.stderr.write(f"Error: the answer cannot be written: {error.strerror}\n")
 
 
 class CommandLine(HoldfastError):

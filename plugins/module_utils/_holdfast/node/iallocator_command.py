@@ -52,6 +52,7 @@ OPTIONS = (
 
 def main(arguments: Sequence[str]) -> int:
     """Answer the request that *arguments* name, and return the exit status."""
+    htools_options.prepare_output()
     try:
         settings = read_command_line(arguments)
     except CommandLine as error:
@@ -77,6 +78,9 @@ def main(arguments: Sequence[str]) -> int:
     except (OverflowError, MemoryError) as error:
         sys.stderr.write(f"Error: a number or the request is too large: {error}\n")
         return BAD_INPUT
+    except OSError as error:
+        htools_options.say_unwritten(error)
+        return BAD_INPUT
     finally:
         progress.done()
 
@@ -94,7 +98,9 @@ def main_and_exit(arguments: Sequence[str]) -> None:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if status == ANSWERED:
+            htools_options.say_unwritten(error)
         status = BAD_INPUT
     _exit(status)
 
@@ -235,6 +241,9 @@ def _write_file(path: str, text: str) -> None:
             file.write(text)
     except OSError as error:
         raise ClusterDataError(f"{path} cannot be written: {error.strerror}") from None
+    except UnicodeEncodeError as error:
+        name = ascii(error.object[error.start])
+        raise ClusterDataError(f"{path} cannot be written: {name} in a name is no text") from None
 
 
 def _write_reasons(
