@@ -10,6 +10,8 @@ or wants more than is given here, ``json`` is used.
 
 from __future__ import annotations
 
+from math import isfinite
+
 from ..errors import ClusterDataError
 
 TYPE_CHECKING = False
@@ -107,6 +109,9 @@ def encode(value: Any) -> str:
         return "[" + ",".join([encode(item) for item in value]) + "]"
     if isinstance(value, dict):
         return "{" + ",".join([f"{_quote(k)}:{encode(v)}" for k, v in value.items()]) + "}"
+    if isinstance(value, float) and not isfinite(value):
+        # JSON has no word for what is no number, or is without end.
+        return "null"
     return repr(value)
 
 
