@@ -28,10 +28,13 @@ class Reply(NamedTuple):
 
 def _equal_scores(theirs: Reply, ours: Reply) -> bool:
     """Places with the same score: floating point sums in another order rank them anew."""
-    if theirs.status or ours.status:
+    if theirs.status or ours.status or theirs.errors != ours.errors:
         return False
     one, two = json.loads(theirs.output), json.loads(ours.output)
     if one["success"] != two["success"]:
+        return False
+    if one["info"] == two["info"]:
+        # The same nodes with the same score: nothing was ranked anew.
         return False
     texts = [NODES.sub("", reply["info"]) for reply in (one, two)]
     scores = [[float(score) for score in SCORE.findall(text)] for text in texts]
