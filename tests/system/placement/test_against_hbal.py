@@ -26,6 +26,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.re
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.text_format import (
     write_text,
 )
+from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
+    instance,
+    new,
+    node,
+    request,
+)
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
 from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request
 
@@ -82,13 +88,13 @@ def cluster_of_wrong_sizes(seed):
     rng = random.Random(f"sizes {seed}")
     parts = uneven_cluster(seed, rng.choice([0, 3, 4])).split("\n\n")
     nodes = [line.split("|") for line in parts[1].splitlines()]
-    for node in nodes:
+    for fields in nodes:
         if rng.random() < 0.25:
-            node[rng.choice(SIZES)] = rng.choice(["0", "-1"])
+            fields[rng.choice(SIZES)] = rng.choice(["0", "-1"])
     instances = [line.split("|") for line in parts[2].splitlines()]
-    for instance in instances:
+    for fields in instances:
         if rng.random() < 0.3:
-            instance[4] = rng.choice(INSTANCE_STATES)
+            fields[4] = rng.choice(INSTANCE_STATES)
     parts[1:3] = ["\n".join(["|".join(line) for line in part]) for part in (nodes, instances)]
     return "\n\n".join(parts)
 
@@ -108,6 +114,7 @@ FLAGS = [
     "-v",
     "-v",
     "-v",
+    "-q",
     "-q",
 ]
 VALUES = {
@@ -165,6 +172,26 @@ def test_nodes_with_nothing_of_something_are_no_obstacle(both):
         assert balance_command.main(["-t", str(both.path), "-l", "4", "--json"]) < 2
         both.capsys.readouterr()
     assert COUNT < 100 or min(scores[True], scores[False]) > COUNT // 10
+
+
+def test_policies_that_allow_no_cores_at_all_are_violated_alike(both, tmp_path):
+    # In a request only: in the text format nodes have the usual ratio.
+    message = request(new(), {name: node() for name in "ab"}, {"i": instance("rbd", ("a",))})
+    message["nodegroups"]["g"]["ipolicy"]["vcpu-ratio"] = -1
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(message))
+    done = subprocess.run(["hbal", "-I", path], capture_output=True, text=True, check=False)
+    assert balance_command.main(["--like-hbal", "-I", str(path)]) == done.returncode == 0
+    line = "The cluster contains 2 policy-violating nodes.\n"
+    assert line in done.stdout
+    assert line in both.capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [[], ["-q"], ["-q", "-q"], ["-q", "-q", "-q"], ["-v"]])
+def test_data_that_do_not_fit_together_are_told_as_loudly(both, options):
+    theirs, ours = both(cluster_of_wrong_sizes(5), ["-l", "1", *options])
+    assert ours == theirs
+    assert ("inconsistent data" in theirs[2]) == (options != ["-q"])
 
 
 @pytest.mark.parametrize(("seed", "size", "per_node"), WHOLE_RUNS)

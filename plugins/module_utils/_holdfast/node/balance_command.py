@@ -135,7 +135,7 @@ def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
         complete = ask_loads(cluster, asked.has("mond-xen"), asked.last("mond-data"))
         if not complete and asked.has("exit-on-missing-mond-data"):
             raise ClusterDataError("Not all required data available")
-    if warnings and asked.verbose > 0:
+    if warnings and asked.verbose != 0:
         lines = "".join([f"  - {warning}\n" for warning in warnings])
         sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")
     if not asked.json:

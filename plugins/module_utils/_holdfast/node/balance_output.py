@@ -81,7 +81,7 @@ def _beyond_policy(node: Node) -> bool:
     from ..placement.admission import divide
 
     busy = divide(node.used_cpus, node.total_cpus)
-    return 0 <= node.policy.vcpu_ratio < busy or node.used_spindles > node.high_spindles
+    return node.policy.vcpu_ratio < busy or node.used_spindles > node.high_spindles
 
 
 def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) -> None:
