@@ -100,7 +100,7 @@ OF_REQUESTS: dict[str, Callable[[dict[str, Any]], bool]] = {
 NOT_COMPARED = {
     "the same key twice in an object": "hail takes the first, the JSON parser here the last",
     "numbers beyond 64 bits": "hail lets them wrap around; here they are what they are",
-    "-v -v, -v -v -v": "hail prints its own data structures; here the request in one line",
+    "-v, -v -v, -v -v -v": "hail prints its own data structures; here the request in one line",
     "--save after an allocation": "hail puts the new instance first, here it stands last",
     "--help, --version, --help-completion": "each tells of itself",
     "a missing input file": "hail dies of it with its run-time's text; here it is an error",

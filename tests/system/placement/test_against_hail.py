@@ -20,6 +20,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
     iallocator_command,
 )
 from ansible_collections.holdfast.ha.tests.system.placement.differences import Reply, explain
+from ansible_collections.holdfast.ha.tests.unit.placement import clusters
 from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request
 
 HAIL = Path("/usr/lib/ganeti/iallocators/hail")
@@ -153,6 +154,40 @@ def test_a_request_with_something_wrong_in_it_gets_hails_words(ours):
         if theirs != mine and explain(theirs, mine) is None:
             unexplained.append((seed, theirs, mine))
     assert not unexplained, unexplained[:3]
+
+
+@needs_hail
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--static-kvm-node-memory=x", "--static-kvm-node-memory=5"],
+        ["--static-kvm-node-memory=-5", "-p"],
+        ["--mond=x", "--static-kvm-node-memory=y"],
+        ["--mond="],
+        ["--simulate=p,3,900g,64g,8", "--simulate=p,2,900g,64g,8", "-p"],
+        ["--simulate=p,3,900g,64g,x", "--simulate=p,y,900g,64g,8"],
+        ["-pname,,fqdn"],
+        ["-p+,name"],
+        ["-p++name,"],
+        ["-p"],
+    ],
+)
+def test_options_are_read_alike(ours, options):
+    nodes = {name: clusters.node(free_memory=60000) for name in ("a.example.com", "b.example.com")}
+    text = json.dumps(clusters.request(clusters.new("plain"), nodes, enabled_hypervisors=["kvm"]))
+    assert ours(text, options) == hail(text, options)
+
+
+@needs_hail
+@pytest.mark.parametrize(
+    "options", [["--foo=x"], ["-Z", "--foo"], ["--foo", "--save"], ["--foo", "--m", "-Y"]]
+)
+def test_unknown_options_are_told_alike_after_what_is_wrong_with_others(ours, options):
+    text = json.dumps(clusters.request(clusters.new(), {}))
+    theirs, mine = hail(text, options), ours(text, options)
+    assert theirs.status == mine.status == 2
+    unknown = [line for line in theirs.errors.splitlines() if "unrecognized" in line]
+    assert unknown == [line for line in mine.errors.splitlines() if "unrecognized" in line]
 
 
 @needs_hail

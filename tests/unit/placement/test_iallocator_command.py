@@ -83,7 +83,8 @@ def test_a_missing_file_and_a_wrong_number_of_files_are_said(capsys):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--nonsense"], "unrecognized option `--nonsense'"),
+        (["--nonsense=1"], "unrecognized option `--nonsense=1'"),
+        (["--nonsense", "--save"], "requires an argument FILE\nunrecognized option `--nonsense'"),
         (["-x"], "unrecognized option `-x'"),
         (["--ver"], "ambiguous"),
         (["--save"], "requires an argument FILE"),
@@ -96,6 +97,21 @@ def test_a_wrong_command_line_is_told_with_the_usage(capsys, arguments, error):
     printed = capsys.readouterr().err
     assert error in printed
     assert "Usage:" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--static-kvm-node-memory=x", "--static-kvm-node-memory=5"], "cannot parse string 'x'"),
+        (["--mond=x", "--mond=no"], "Invalid choice 'x'"),
+        (["--mond="], "Invalid choice ''"),
+    ],
+)
+def test_a_wrong_value_is_said_even_if_a_good_one_follows(run, options, error):
+    status, output, errors = run(request(new(), TWO), *options)
+    assert (status, output) == (1, "")
+    assert errors.startswith("Error while parsing command line arguments:\n")
+    assert error in errors
 
 
 def test_options_may_be_cut_short_joined_and_stand_anywhere():

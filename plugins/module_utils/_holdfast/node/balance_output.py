@@ -173,15 +173,12 @@ def show_cluster(cluster: Cluster, scope: Sequence[int], which: str, asked: Aske
 
         sys.stderr.write(f"\n{which} instance map:\n{instance_table(cluster, scope)}")
     if asked.has("print-nodes"):
-        from ..placement.node_table import node_table
+        from ..placement.node_table import chosen_fields, node_table
 
-        fields = asked.last("print-nodes") or ""
-        names = (["+"] if fields.startswith("+") else []) + [
-            field for field in fields.lstrip("+").split(",") if field
-        ]
+        names = chosen_fields(asked.last("print-nodes") or "")
         part = cluster.copy()
         part.nodes = [cluster.nodes[index] for index in scope]
-        table = node_table(part, names)
+        table = node_table(part, names, cluster.domain())
         sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
 
 

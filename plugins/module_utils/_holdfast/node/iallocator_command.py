@@ -69,6 +69,9 @@ def main(arguments: Sequence[str]) -> int:
     progress = Progress("reading the request")
     try:
         return _run(settings, progress)
+    except CommandLine as error:
+        sys.stderr.write(f"Error while parsing command line arguments:\n{error}\n")
+        return BAD_INPUT
     except HoldfastError as error:
         sys.stderr.write(f"Error: {error}\n")
         return BAD_INPUT
@@ -120,7 +123,7 @@ def _run(settings: Settings, progress: Progress) -> int:
     from ..placement.options import Options
     from ..placement.request import read_request
 
-    memory = _node_memory(settings)
+    memory, monitored = _read_values(settings)
     restrict = settings.last("restrict-allocation-to")
     options = Options(
         settings.has("ignore-soft-errors"),
@@ -128,7 +131,6 @@ def _run(settings: Settings, progress: Progress) -> int:
         None if restrict is None else restrict.split(","),
         settings.has("better"),
     )
-    monitored = _monitored(settings)
     if not settings.files:
         raise ClusterDataError("This program needs an input file.")
     if len(settings.files) > 1:
@@ -139,38 +141,38 @@ def _run(settings: Settings, progress: Progress) -> int:
     if monitored:
         progress.what = "asking the nodes for their load"
         ask_loads(cluster, settings.has("mond-xen"))
-    if len(settings.all("verbose")) > 1:
+    if settings.has("verbose"):
         _say_request(cluster, request)
         if dedicated(cluster, request):
             sys.stderr.write("Allocation on a dedicated cluster; using lost-allocations metrics.\n")
-    _show(settings, cluster, "Initial", "pre-ialloc", "before")
+    _show(settings, cluster, cluster, "Initial", "pre-ialloc", "before")
     progress.what = f"answering: {request.kind}"
     result = answer(cluster, request, options)
     sys.stdout.write(result.text() + "\n")
     sys.stdout.flush()
     _write_reasons(settings, cluster, request, options, result)
-    _show(settings, result.cluster, "Final", "post-ialloc", "after")
+    _show(settings, result.cluster, cluster, "Final", "post-ialloc", "after")
     return ANSWERED
 
 
-def _node_memory(settings: Settings) -> int:
-    given = settings.last("static-kvm-node-memory")
-    if given is None:
-        return STATIC_NODE_MEMORY
-    try:
-        return int(given)
-    except ValueError:
-        raise ClusterDataError(f"static node memory: cannot parse string '{given}'") from None
+def _read_values(settings: Settings) -> tuple[int, bool]:
+    """Return the memory that a node needs itself, and whether nodes are asked how busy they are.
 
-
-def _monitored(settings: Settings) -> bool:
-    """Return whether the nodes are to be asked how busy they are."""
-    if not settings.has("mond"):
-        return False
-    choice = settings.last("mond") or "yes"
-    if choice not in ("yes", "no"):
-        raise ClusterDataError(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
-    return choice == "yes"
+    The first wrong value is an error, even if the option is given again.
+    """
+    memory, monitored = STATIC_NODE_MEMORY, False
+    for name, value in settings.given:
+        if name == "static-kvm-node-memory":
+            try:
+                memory = int(value or "")
+            except ValueError:
+                raise CommandLine(f"static node memory: cannot parse string '{value}'") from None
+        elif name == "mond":
+            choice = "yes" if value is None else value
+            if choice not in ("yes", "no"):
+                raise CommandLine(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
+            monitored = choice == "yes"
+    return memory, monitored
 
 
 def _warn(warnings: list[str]) -> None:
@@ -214,16 +216,19 @@ def _say_request(cluster: Cluster, request: Request) -> None:
     sys.stderr.write(f"Received request: {request.kind} of {', '.join(names) or 'nothing'}\n")
 
 
-def _show(settings: Settings, cluster: Cluster, which: str, ending: str, when: str) -> None:
-    """Print and save the cluster, as far as the options ask for it."""
-    if settings.has("print-nodes"):
-        from ..placement.node_table import node_table
+def _show(
+    settings: Settings, cluster: Cluster, loaded: Cluster, which: str, ending: str, when: str
+) -> None:
+    """Print and save the cluster, as far as the options ask for it.
 
-        fields = settings.last("print-nodes") or ""
-        names = (["+"] if fields.startswith("+") else []) + [
-            field for field in fields.lstrip("+").split(",") if field
-        ]
-        sys.stderr.write(f"\n{which} cluster status:\n{node_table(cluster, names)}\n")
+    Its names are shown as short as those in what was *loaded*: without its new instances.
+    """
+    if settings.has("print-nodes"):
+        from ..placement.node_table import chosen_fields, node_table
+
+        names = chosen_fields(settings.last("print-nodes") or "")
+        table = node_table(cluster, names, loaded.domain())
+        sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
     name = settings.last("save")
     if name is not None:
         from ..placement.text_format import write_text

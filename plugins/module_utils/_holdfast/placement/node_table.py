@@ -89,16 +89,25 @@ COLUMNS: dict[str, tuple[str, bool, Callable[[Node], str]]] = {
 """Each field's heading, whether it is a number (to the right), and its text."""
 
 
-def node_table(cluster: Cluster, fields: list[str]) -> str:
+def chosen_fields(text: str) -> list[str]:
+    """Return the fields that *text* names: separated by commas, after a ``+`` besides the usual.
+
+    An empty name among others is a field that is not known.
+    """
+    more = text.startswith("+")
+    names = text[1:] if more else text
+    return (["+"] if more else []) + (names.split(",") if names else [])
+
+
+def node_table(cluster: Cluster, fields: list[str], domain: str) -> str:
     """Return the nodes of *cluster* with the columns *fields*; none are the usual ones.
 
-    A first field ``+`` adds the others to the usual ones.
+    A first field ``+`` adds the others to the usual ones.  Names are shown without *domain*.
     """
     if not fields:
         fields = DEFAULT.split(",")
     elif fields[0] == "+":
         fields = DEFAULT.split(",") + fields[1:]
-    domain = cluster.domain()
     rows = [[COLUMNS[field][0] if field in COLUMNS else UNKNOWN for field in fields]]
     for node in cluster.nodes:
         node.alias = node.name[: len(node.name) - len(domain)]
