@@ -232,12 +232,17 @@ def test_loads_from_a_file_decide_alike(both, tmp_path):
         "\n",
         "x 1 2 3 -4.5e1\n",
         "inst0000.example.com 1e400 -1e-4 0.0005 2.5e-4\n",
+        "",
+        "inst0000.example.com\t1 2 3 4\n",
+        " inst0000.example.com 1 2 3 4\n",
+        "inst0000.example.com 1 2  3 4\n",
     ],
 )
-def test_what_is_wrong_with_a_file_of_loads_is_said_alike(both, tmp_path, text):
+@pytest.mark.parametrize("options", [[], ["-v", "-v"], ["--ignore-dynu"]])
+def test_what_is_wrong_with_a_file_of_loads_is_said_alike(both, tmp_path, text, options):
     loads = tmp_path / "loads"
     loads.write_text(text)
-    theirs, ours = both(uneven_cluster(6), ["-U", str(loads), "-l", "1", "-p"])
+    theirs, ours = both(uneven_cluster(6), ["-U", str(loads), "-l", "1", "-p", *options])
     assert ours == theirs
 
 

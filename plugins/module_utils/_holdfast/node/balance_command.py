@@ -128,6 +128,8 @@ def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
     from .balance_output import say_tags
 
     cluster, warnings = _read(asked)
+    name = asked.last("dynu-file")
+    loads = None if name is None else setup.read_loads(read_source(name))
     only = setup.choose_instances(
         cluster, asked.names("select-instances"), asked.names("exclude-instances")
     )
@@ -140,11 +142,10 @@ def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
         sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")
     if not asked.json:
         say_tags(cluster, asked)
-    loads = asked.last("dynu-file")
     if asked.has("ignore-dynu"):
         setup.set_loads(cluster, None)
     elif loads is not None:
-        setup.set_loads(cluster, setup.read_loads(read_source(loads)))
+        setup.set_loads(cluster, loads)
     setup.take_offline(cluster, asked.all("offline"))
     if asked.most_cpus is not None:
         setup.set_most_cpus(cluster, asked.most_cpus)
