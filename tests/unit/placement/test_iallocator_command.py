@@ -168,13 +168,21 @@ def test_names_with_any_characters_come_back_as_they_are(run):
     assert json.loads(output)["result"] == ["b", name]
 
 
+@pytest.mark.parametrize("text", ['{"a" 1}', '{"a": 1.}', '{"a": 1 "b": 2}', '{"a": "\\x"}'])
+def test_text_that_is_no_json_ends_in_one_clear_sentence_in_a_process_too(tmp_path, text):
+    done = as_process(tmp_path, "iallocator_command", text)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: Parsing input IAllocator message: Malformed JSON: ")
+    assert done.stderr.count("\n") == 1
+
+
 HALF = "\ud800"
 
 
 def as_process(tmp_path, command, message, *options, **streams):
     """Run *command* as a process of its own, as Ganeti does."""
     path = tmp_path / "request.json"
-    path.write_text(json.dumps(message))
+    path.write_text(message if isinstance(message, str) else json.dumps(message))
     (tmp_path / "holdfast").unlink(missing_ok=True)
     (tmp_path / "holdfast").symlink_to(LIBRARY)
     code = (
