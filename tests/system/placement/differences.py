@@ -28,10 +28,13 @@ class Reply(NamedTuple):
 
 def _equal_scores(theirs: Reply, ours: Reply) -> bool:
     """Places with the same score: floating point sums in another order rank them anew."""
-    if theirs.status or ours.status:
+    if theirs.status or ours.status or theirs.errors != ours.errors:
         return False
     one, two = json.loads(theirs.output), json.loads(ours.output)
     if one["success"] != two["success"]:
+        return False
+    if one["info"] == two["info"]:
+        # The same nodes with the same score: nothing was ranked anew.
         return False
     texts = [NODES.sub("", reply["info"]) for reply in (one, two)]
     scores = [[float(score) for score in SCORE.findall(text)] for text in texts]
@@ -42,11 +45,6 @@ def _equal_scores(theirs: Reply, ours: Reply) -> bool:
         and len(scores[0]) == len(scores[1]) > 0
         and all(abs(a - b) <= SAME_SCORE * max(1.0, abs(a)) for a, b in zip(*scores))
     )
-
-
-def _no_score(theirs: Reply, ours: Reply) -> bool:
-    """A score that is not a number (a node with a size of zero) ranks nothing."""
-    return not theirs.status and not ours.status and "NaN" in theirs.output + ours.output
 
 
 def _spelled_value(theirs: Reply, ours: Reply) -> bool:
@@ -68,7 +66,6 @@ def _hail_dies(theirs: Reply, ours: Reply) -> bool:
 
 DIFFERENCES: dict[str, Callable[[Reply, Reply], Any]] = {
     "equal scores": _equal_scores,
-    "a score that is not a number": _no_score,
     "the spelling of a wrong value": _spelled_value,
     "the detail of malformed JSON": _json_detail,
     "hail dies": _hail_dies,
@@ -103,7 +100,7 @@ OF_REQUESTS: dict[str, Callable[[dict[str, Any]], bool]] = {
 NOT_COMPARED = {
     "the same key twice in an object": "hail takes the first, the JSON parser here the last",
     "numbers beyond 64 bits": "hail lets them wrap around; here they are what they are",
-    "-v -v, -v -v -v": "hail prints its own data structures; here the request in one line",
+    "-v, -v -v, -v -v -v": "hail prints its own data structures; here the request in one line",
     "--save after an allocation": "hail puts the new instance first, here it stands last",
     "--help, --version, --help-completion": "each tells of itself",
     "a missing input file": "hail dies of it with its run-time's text; here it is an error",

@@ -8,6 +8,7 @@ first.  What is not compared stands in `hbal_differences`.
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import random
@@ -16,11 +17,20 @@ import subprocess
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import balance_command
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model import (
+    INSTANCE_STATES,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
     read_request,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.text_format import (
     write_text,
+)
+from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
+    instance,
+    new,
+    node,
+    request,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
 from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request
@@ -66,6 +76,29 @@ def odd_cluster(seed):
     return write_text(cluster)
 
 
+SIZES = (1, 3, 4, 5, 6, 9, 14)
+"""The fields of a node that say how much it has of something, and how fast it is."""
+
+
+def cluster_of_wrong_sizes(seed):
+    """Return a cluster in which some nodes have nothing of something, or less.
+
+    Its instances are in every state that there is.
+    """
+    rng = random.Random(f"sizes {seed}")
+    parts = uneven_cluster(seed, rng.choice([0, 3, 4])).split("\n\n")
+    nodes = [line.split("|") for line in parts[1].splitlines()]
+    for fields in nodes:
+        if rng.random() < 0.25:
+            fields[rng.choice(SIZES)] = rng.choice(["0", "-1"])
+    instances = [line.split("|") for line in parts[2].splitlines()]
+    for fields in instances:
+        if rng.random() < 0.3:
+            fields[4] = rng.choice(INSTANCE_STATES)
+    parts[1:3] = ["\n".join(["|".join(line) for line in part]) for part in (nodes, instances)]
+    return "\n\n".join(parts)
+
+
 FLAGS = [
     "--no-disk-moves",
     "--no-instance-moves",
@@ -81,6 +114,7 @@ FLAGS = [
     "-v",
     "-v",
     "-v",
+    "-q",
     "-q",
 ]
 VALUES = {
@@ -128,6 +162,38 @@ def test_everything_that_hbal_prints_is_printed_alike(both, cluster):
     assert COUNT < 100 or moved > COUNT // 10
 
 
+def test_nodes_with_nothing_of_something_are_no_obstacle(both):
+    scores = collections.Counter()
+    for seed in range(FIRST, FIRST + COUNT):
+        text = cluster_of_wrong_sizes(seed)
+        theirs, ours = both(text, ["-l", "4", "-p", *some_options(seed, text)])
+        assert ours == theirs, seed
+        scores["Initial score: NaN" in theirs[1]] += 1
+        assert balance_command.main(["-t", str(both.path), "-l", "4", "--json"]) < 2
+        both.capsys.readouterr()
+    assert COUNT < 100 or min(scores[True], scores[False]) > COUNT // 10
+
+
+def test_policies_that_allow_no_cores_at_all_are_violated_alike(both, tmp_path):
+    # In a request only: in the text format nodes have the usual ratio.
+    message = request(new(), {name: node() for name in "ab"}, {"i": instance("rbd", ("a",))})
+    message["nodegroups"]["g"]["ipolicy"]["vcpu-ratio"] = -1
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(message))
+    done = subprocess.run(["hbal", "-I", path], capture_output=True, text=True, check=False)
+    assert balance_command.main(["--like-hbal", "-I", str(path)]) == done.returncode == 0
+    line = "The cluster contains 2 policy-violating nodes.\n"
+    assert line in done.stdout
+    assert line in both.capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [[], ["-q"], ["-q", "-q"], ["-q", "-q", "-q"], ["-v"]])
+def test_data_that_do_not_fit_together_are_told_as_loudly(both, options):
+    theirs, ours = both(cluster_of_wrong_sizes(5), ["-l", "1", *options])
+    assert ours == theirs
+    assert ("inconsistent data" in theirs[2]) == (options != ["-q"])
+
+
 @pytest.mark.parametrize(("seed", "size", "per_node"), WHOLE_RUNS)
 def test_a_whole_run_on_up_to_forty_nodes_is_reproduced_move_by_move(both, seed, size, per_node):
     theirs, ours = both(uneven_cluster(seed, size, per_node, odd=False), ["-C"])
@@ -159,12 +225,24 @@ def test_loads_from_a_file_decide_alike(both, tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["inst0000.example.com 1 2 3\n", "x 1 2 3 y\n", "x 1 2 3 4 5\n", "\n", "x 1 2 3 -4.5e1\n"],
+    [
+        "inst0000.example.com 1 2 3\n",
+        "x 1 2 3 y\n",
+        "x 1 2 3 4 5\n",
+        "\n",
+        "x 1 2 3 -4.5e1\n",
+        "inst0000.example.com 1e400 -1e-4 0.0005 2.5e-4\n",
+        "",
+        "inst0000.example.com\t1 2 3 4\n",
+        " inst0000.example.com 1 2 3 4\n",
+        "inst0000.example.com 1 2  3 4\n",
+    ],
 )
-def test_what_is_wrong_with_a_file_of_loads_is_said_alike(both, tmp_path, text):
+@pytest.mark.parametrize("options", [[], ["-v", "-v"], ["--ignore-dynu"]])
+def test_what_is_wrong_with_a_file_of_loads_is_said_alike(both, tmp_path, text, options):
     loads = tmp_path / "loads"
     loads.write_text(text)
-    theirs, ours = both(uneven_cluster(6), ["-U", str(loads), "-l", "1"])
+    theirs, ours = both(uneven_cluster(6), ["-U", str(loads), "-l", "1", "-p", *options])
     assert ours == theirs
 
 
@@ -192,6 +270,7 @@ def test_the_file_of_commands_is_the_same(both, tmp_path):
         ["-e", "x"],
         ["-l", "1.5"],
         ["-g", "nan"],
+        ["-e", "1e400"],
         ["--mond=x"],
         ["name"],
         ["-q", "-q"],

@@ -79,6 +79,37 @@ def test_each_of_several_has_its_own_group_and_fails_by_itself():
     assert failed[0] == "two"
 
 
+def exclusive(**changes):
+    storage = {"exclusive_storage": True, "spindle_count": 1}
+    return node(ndparams=storage, total_spindles=10, free_spindles=10, **changes)
+
+
+def several_of_four_spindles(count, **asked):
+    disks = [{"size": 1024, "spindles": 4}]
+    each = [{**new("plain"), "name": f"new{number}", "disks": disks} for number in range(count)]
+    return {"type": "multi-allocate", "instances": each, **asked}
+
+
+def test_several_on_exclusive_storage_do_not_share_spindles():
+    message = request(several_of_four_spindles(4, group_name="g"), {"a": exclusive()})
+    theirs, ours = both(message)
+    assert [len(part) for part in theirs["result"]] == [4, 0]
+    assert [len(part) for part in ours["result"]] == [2, 2]
+    assert theirs["info"].partition(": ")[2] in ours["info"]
+
+
+def test_one_that_does_not_fit_on_exclusive_storage_fails_by_itself():
+    nodes = {"a": exclusive(), "b": exclusive(group="h")}
+    asked = several_of_four_spindles(5)
+    message = request(asked, nodes)
+    message["nodegroups"]["h"] = {**message["nodegroups"]["g"], "name": "h"}
+    theirs, ours = both(message)
+    assert not theirs["success"]
+    placed, failed = ours["result"]
+    assert sorted(names[0] for _name, names in placed) == ["a", "a", "b", "b"]
+    assert [name for name, _info in failed] == ["new4"]
+
+
 def test_a_drained_node_is_no_secondary():
     nodes = {"a": node(), "b": node(free_disk=100), "c": node(drained=True)}
     message = request(

@@ -63,6 +63,15 @@ def test_instances_are_placed_until_the_memory_of_one_node_is_kept_free():
     assert len(more.placed) == 4 * 14 > len(found.placed) >= 3 * 14 - 4
 
 
+@pytest.mark.parametrize("template", ["drbd", "plain", "rbd"])
+def test_a_node_whose_speed_is_zero_is_filled_as_others_are(template):
+    nodes = cluster({})
+    nodes.nodes[1].cpu_speed = 0.0
+    found = fill(nodes, SIZE, template, Options(capacity_checks=False))
+    assert found.placed
+    assert nodes.nodes[1].name in {name for _size, names in found.placed for name in names}
+
+
 def test_no_more_are_counted_than_was_asked():
     assert len(fill(cluster({}), SIZE, "rbd", Options(), 7).placed) == 7
     assert len(fill(cluster({}), SIZE, "rbd", Options(), 0).placed) == 0

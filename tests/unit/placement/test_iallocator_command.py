@@ -83,7 +83,8 @@ def test_a_missing_file_and_a_wrong_number_of_files_are_said(capsys):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--nonsense"], "unrecognized option `--nonsense'"),
+        (["--nonsense=1"], "unrecognized option `--nonsense=1'"),
+        (["--nonsense", "--save"], "requires an argument FILE\nunrecognized option `--nonsense'"),
         (["-x"], "unrecognized option `-x'"),
         (["--ver"], "ambiguous"),
         (["--save"], "requires an argument FILE"),
@@ -96,6 +97,21 @@ def test_a_wrong_command_line_is_told_with_the_usage(capsys, arguments, error):
     printed = capsys.readouterr().err
     assert error in printed
     assert "Usage:" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--static-kvm-node-memory=x", "--static-kvm-node-memory=5"], "cannot parse string 'x'"),
+        (["--mond=x", "--mond=no"], "Invalid choice 'x'"),
+        (["--mond="], "Invalid choice ''"),
+    ],
+)
+def test_a_wrong_value_is_said_even_if_a_good_one_follows(run, options, error):
+    status, output, errors = run(request(new(), TWO), *options)
+    assert (status, output) == (1, "")
+    assert errors.startswith("Error while parsing command line arguments:\n")
+    assert error in errors
 
 
 def test_options_may_be_cut_short_joined_and_stand_anywhere():
@@ -152,10 +168,76 @@ def test_names_with_any_characters_come_back_as_they_are(run):
     assert json.loads(output)["result"] == ["b", name]
 
 
+@pytest.mark.parametrize("text", ['{"a" 1}', '{"a": 1.}', '{"a": 1 "b": 2}', '{"a": "\\x"}'])
+def test_text_that_is_no_json_ends_in_one_clear_sentence_in_a_process_too(tmp_path, text):
+    done = as_process(tmp_path, "iallocator_command", text)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: Parsing input IAllocator message: Malformed JSON: ")
+    assert done.stderr.count("\n") == 1
+
+
+HALF = "\ud800"
+
+
+def as_process(tmp_path, command, message, *options, **streams):
+    """Run *command* as a process of its own, as Ganeti does."""
+    path = tmp_path / "request.json"
+    path.write_text(message if isinstance(message, str) else json.dumps(message))
+    (tmp_path / "holdfast").unlink(missing_ok=True)
+    (tmp_path / "holdfast").symlink_to(LIBRARY)
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True; "
+        f"from holdfast.node.{command} import main_and_exit; main_and_exit(sys.argv[1:])"
+    )
+    words = [sys.executable, "-I", "-S", "-c", code, *options, str(path)]
+    streams = {"stdout": subprocess.PIPE, **streams}
+    return subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False, **streams)
+
+
+def test_half_of_a_character_in_a_name_comes_back_as_json_writes_it(tmp_path):
+    message = request(new("plain"), {f"n{HALF}": node()})
+    done = as_process(tmp_path, "iallocator_command", message, "--no-capacity-checks")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["result"] == [f"n{HALF}"]
+    done = as_process(tmp_path, "iallocator_command", message, "-S", str(tmp_path / "saved"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "saved.pre-ialloc cannot be written: '\\ud800' in a name is no text" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize("command", ["iallocator_command", "balance_command"])
+def test_an_answer_that_cannot_be_written_is_said_in_one_sentence(tmp_path, command):
+    options = ["--like-hbal", "-I"] if command == "balance_command" else []
+    message = request(new("plain"), TWO, {"i": instance("drbd", ("a", "b"))})
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = as_process(tmp_path, command, message, *options, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr.endswith("Error: the answer cannot be written: No space left on device\n")
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("Error: ") == 1
+
+
 def test_the_instance_on_an_unknown_node_is_named(run):
     status, _output, errors = run(request(new(), TWO, {"i": instance("plain", ("zz",))}))
     assert status == 1
     assert errors == "Error: Unknown node 'zz' for instance i\n"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"type": "relocate", "name": "i", "required_nodes": 1, "relocate_from": ["b"]},
+        {"type": "node-evacuate", "instances": ["i"], "evac_mode": "all"},
+        {"type": "change-group", "instances": ["i"], "target_groups": []},
+        {"type": "allocate-secondary", "name": "i"},
+    ],
+)
+def test_an_instance_that_the_cluster_named_in_its_place_lacks_is_said(run, asked):
+    message = request(asked, TWO, {"i": instance("drbd", ("a", "b"))})
+    status, output, errors = run(message, "--simulate=preferred,3,900g,64g,8")
+    assert (status, output) == (1, "")
+    assert "the request is about 'i', its instance number 1" in errors
+    assert "has 0 instances only" in errors
 
 
 def test_a_mirrored_instance_without_a_second_node_is_no_crash(run):

@@ -8,6 +8,9 @@ import json
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.answer import answer
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.json_text import (
+    encode,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.options import Options
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.reasons import reasons
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
@@ -44,6 +47,18 @@ def test_whatever_is_asked_each_instance_has_a_score_or_a_reason_why_not(seed):
             # A place that would have been better has been refused for a reason of its own.
             better = other["score"] < score["total_after"] - 1e-7
             assert not better or other["refused"]
+
+
+@pytest.mark.parametrize("sizes", [{"total_cpus": 0}, {"total_memory": 0, "free_memory": 0}])
+def test_reasons_are_json_where_the_score_is_no_number(sizes):
+    nodes = {"a": node(), "b": node(), "c": node(**sizes)}
+    told = encode(why(request(new("plain"), nodes), capacity_checks=False))
+
+    def refuse(word):
+        pytest.fail(f"{word} is no JSON")
+
+    json.loads(told, parse_constant=refuse)
+    assert "null" in told
 
 
 def test_a_place_that_was_refused_for_the_sake_of_another_node_names_it_and_what_is_stuck():

@@ -32,6 +32,7 @@ ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
 
 def main(arguments: Sequence[str]) -> int:
     """Balance the cluster that *arguments* name, and return the exit status."""
+    htools_options.prepare_output()
     try:
         settings = htools_options.read_command_line(OPTIONS, arguments)
     except CommandLine as error:
@@ -58,6 +59,9 @@ def main(arguments: Sequence[str]) -> int:
     except (OverflowError, MemoryError, RecursionError) as error:
         sys.stderr.write(f"Error: a number or the description is too large: {error}\n")
         return BAD_INPUT
+    except OSError as error:
+        htools_options.say_unwritten(error)
+        return BAD_INPUT
     finally:
         progress.done()
     return ANSWERED
@@ -72,7 +76,9 @@ def main_and_exit(arguments: Sequence[str]) -> None:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if status == ANSWERED:
+            htools_options.say_unwritten(error)
         status = BAD_INPUT
     os._exit(status)
 
@@ -122,6 +128,8 @@ def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
     from .balance_output import say_tags
 
     cluster, warnings = _read(asked)
+    name = asked.last("dynu-file")
+    loads = None if name is None else setup.read_loads(read_source(name))
     only = setup.choose_instances(
         cluster, asked.names("select-instances"), asked.names("exclude-instances")
     )
@@ -129,16 +137,15 @@ def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
         complete = ask_loads(cluster, asked.has("mond-xen"), asked.last("mond-data"))
         if not complete and asked.has("exit-on-missing-mond-data"):
             raise ClusterDataError("Not all required data available")
-    if warnings and asked.verbose > 0:
+    if warnings and asked.verbose != 0:
         lines = "".join([f"  - {warning}\n" for warning in warnings])
         sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")
     if not asked.json:
         say_tags(cluster, asked)
-    loads = asked.last("dynu-file")
     if asked.has("ignore-dynu"):
         setup.set_loads(cluster, None)
     elif loads is not None:
-        setup.set_loads(cluster, setup.read_loads(read_source(loads)))
+        setup.set_loads(cluster, loads)
     setup.take_offline(cluster, asked.all("offline"))
     if asked.most_cpus is not None:
         setup.set_most_cpus(cluster, asked.most_cpus)
@@ -184,7 +191,8 @@ def _balance(
     output.show_cluster(cluster, scope, "Initial", asked)
     before, least = score_of(cluster, scope), optimal_score(cluster, scope)
     output.say_score("Initial", cluster, scope, asked.verbose)
-    if not before > least + asked.least_score:
+    # A score that is not a number is not as good as any: no move is found for it.
+    if before <= least + asked.least_score:
         output.say_balanced(before, least, asked)
         return
     sys.stdout.write("Trying to minimize the CV...\n")

@@ -110,9 +110,12 @@ class Asked:
         priority = self.last("priority")
         if priority is not None and priority not in PRIORITIES:
             raise CommandLine(f"Unknown priority '{priority}'")
-        choice = (self.last("mond") or "yes") if self.has("mond") else "no"
-        if choice not in ("yes", "no"):
-            raise CommandLine(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
+        choice = "no"
+        for name, value in self._settings.given:
+            if name == "mond":
+                choice = "yes" if value is None else value
+                if choice not in ("yes", "no"):
+                    raise CommandLine(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
         if self._settings.files:
             raise ClusterDataError("This program doesn't take any arguments.")
         self.monitored = choice == "yes"

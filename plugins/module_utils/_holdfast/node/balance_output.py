@@ -81,7 +81,7 @@ def _beyond_policy(node: Node) -> bool:
     from ..placement.admission import divide
 
     busy = divide(node.used_cpus, node.total_cpus)
-    return 0 <= node.policy.vcpu_ratio < busy or node.used_spindles > node.high_spindles
+    return node.policy.vcpu_ratio < busy or node.used_spindles > node.high_spindles
 
 
 def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) -> None:
@@ -173,15 +173,12 @@ def show_cluster(cluster: Cluster, scope: Sequence[int], which: str, asked: Aske
 
         sys.stderr.write(f"\n{which} instance map:\n{instance_table(cluster, scope)}")
     if asked.has("print-nodes"):
-        from ..placement.node_table import node_table
+        from ..placement.node_table import chosen_fields, node_table
 
-        fields = asked.last("print-nodes") or ""
-        names = (["+"] if fields.startswith("+") else []) + [
-            field for field in fields.lstrip("+").split(",") if field
-        ]
+        names = chosen_fields(asked.last("print-nodes") or "")
         part = cluster.copy()
         part.nodes = [cluster.nodes[index] for index in scope]
-        table = node_table(part, names)
+        table = node_table(part, names, cluster.domain())
         sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
 
 
@@ -218,3 +215,6 @@ def _write_file(path: str, text: str) -> None:
             file.write(text)
     except OSError as error:
         raise ClusterDataError(f"{path} cannot be written: {error.strerror}") from None
+    except UnicodeEncodeError as error:
+        name = ascii(error.object[error.start])
+        raise ClusterDataError(f"{path} cannot be written: {name} in a name is no text") from None

@@ -8,6 +8,8 @@ allocator's answer to a small question.
 
 from __future__ import annotations
 
+import sys
+
 from ..errors import HoldfastError
 
 TYPE_CHECKING = False
@@ -23,8 +25,27 @@ An option is its letter, its name, one of these, the name of its value, and its 
 """
 
 
+def prepare_output() -> None:
+    """Let what standard output cannot encode be written as JSON writes it, as ``\\ud800``.
+
+    Half of a surrogate pair, which JSON can name, is a character in no encoding.
+    """
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+def say_unwritten(error: OSError) -> None:
+    """Say that standard output does not take the answer."""
+    sys.stderr.write(f"Error: the answer cannot be written: {error.strerror}\n")
+
+
 class CommandLine(HoldfastError):
     """The command line cannot be understood."""
+
+
+class Unrecognized(CommandLine):
+    """There is no such option."""
 
 
 class Settings:
@@ -56,17 +77,26 @@ def read_command_line(options: Sequence[Option], arguments: Sequence[str]) -> Se
     """
     settings = Settings()
     rest = list(arguments)
+    wrong: list[str] = []
+    unknown: list[str] = []
     while rest:
         word = rest.pop(0)
         if word == "--":
             settings.files += rest
             break
-        if word.startswith("--"):
-            _read_long(options, settings, word[2:], rest)
-        elif word.startswith("-") and word != "-":
-            _read_short(options, settings, word[1:], rest)
-        else:
-            settings.files.append(word)
+        try:
+            if word.startswith("--"):
+                _read_long(options, settings, word[2:], rest)
+            elif word.startswith("-") and word != "-":
+                _read_short(options, settings, word[1:], rest)
+            else:
+                settings.files.append(word)
+        except Unrecognized as error:
+            unknown.append(str(error))
+        except CommandLine as error:
+            wrong.append(str(error))
+    if wrong or unknown:
+        raise CommandLine("\n".join(wrong + unknown))
     return settings
 
 
@@ -75,7 +105,7 @@ def _read_long(options: Sequence[Option], settings: Settings, word: str, rest: l
     names = [option for option in options if option[1].startswith(start)]
     exact = [option for option in names if option[1] == start]
     if not names:
-        raise CommandLine(f"unrecognized option `--{start}'")
+        raise Unrecognized(f"unrecognized option `--{word}'")
     if len(names) > 1 and not exact:
         shown = "".join([f"\n  --{option[1]}  {option[4]}" for option in names])
         raise CommandLine(f"option `--{start}' is ambiguous; could be one of:{shown}")
@@ -96,7 +126,7 @@ def _read_short(
         letter, letters = letters[0], letters[1:]
         known = [option for option in options if option[0] == letter]
         if not known:
-            raise CommandLine(f"unrecognized option `-{letter}'")
+            raise Unrecognized(f"unrecognized option `-{letter}'")
         _letter, name, takes, what, _help = known[0]
         if takes == NONE:
             settings.given.append((name, None))

@@ -52,6 +52,7 @@ OPTIONS = (
 
 def main(arguments: Sequence[str]) -> int:
     """Answer the request that *arguments* name, and return the exit status."""
+    htools_options.prepare_output()
     try:
         settings = read_command_line(arguments)
     except CommandLine as error:
@@ -68,6 +69,9 @@ def main(arguments: Sequence[str]) -> int:
     progress = Progress("reading the request")
     try:
         return _run(settings, progress)
+    except CommandLine as error:
+        sys.stderr.write(f"Error while parsing command line arguments:\n{error}\n")
+        return BAD_INPUT
     except HoldfastError as error:
         sys.stderr.write(f"Error: {error}\n")
         return BAD_INPUT
@@ -76,6 +80,9 @@ def main(arguments: Sequence[str]) -> int:
         return BAD_INPUT
     except (OverflowError, MemoryError) as error:
         sys.stderr.write(f"Error: a number or the request is too large: {error}\n")
+        return BAD_INPUT
+    except OSError as error:
+        htools_options.say_unwritten(error)
         return BAD_INPUT
     finally:
         progress.done()
@@ -94,7 +101,9 @@ def main_and_exit(arguments: Sequence[str]) -> None:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if status == ANSWERED:
+            htools_options.say_unwritten(error)
         status = BAD_INPUT
     _exit(status)
 
@@ -114,7 +123,7 @@ def _run(settings: Settings, progress: Progress) -> int:
     from ..placement.options import Options
     from ..placement.request import read_request
 
-    memory = _node_memory(settings)
+    memory, monitored = _read_values(settings)
     restrict = settings.last("restrict-allocation-to")
     options = Options(
         settings.has("ignore-soft-errors"),
@@ -122,49 +131,48 @@ def _run(settings: Settings, progress: Progress) -> int:
         None if restrict is None else restrict.split(","),
         settings.has("better"),
     )
-    monitored = _monitored(settings)
     if not settings.files:
         raise ClusterDataError("This program needs an input file.")
     if len(settings.files) > 1:
         raise ClusterDataError("Only one argument is accepted (the input file)")
     cluster, request, warnings = read_request(read_source(settings.files[0]), memory)
     _warn(warnings)
-    cluster = _other_cluster(settings, cluster)
+    cluster = _other_cluster(settings, cluster, request)
     if monitored:
         progress.what = "asking the nodes for their load"
         ask_loads(cluster, settings.has("mond-xen"))
-    if len(settings.all("verbose")) > 1:
+    if settings.has("verbose"):
         _say_request(cluster, request)
         if dedicated(cluster, request):
             sys.stderr.write("Allocation on a dedicated cluster; using lost-allocations metrics.\n")
-    _show(settings, cluster, "Initial", "pre-ialloc", "before")
+    _show(settings, cluster, cluster, "Initial", "pre-ialloc", "before")
     progress.what = f"answering: {request.kind}"
     result = answer(cluster, request, options)
     sys.stdout.write(result.text() + "\n")
     sys.stdout.flush()
     _write_reasons(settings, cluster, request, options, result)
-    _show(settings, result.cluster, "Final", "post-ialloc", "after")
+    _show(settings, result.cluster, cluster, "Final", "post-ialloc", "after")
     return ANSWERED
 
 
-def _node_memory(settings: Settings) -> int:
-    given = settings.last("static-kvm-node-memory")
-    if given is None:
-        return STATIC_NODE_MEMORY
-    try:
-        return int(given)
-    except ValueError:
-        raise ClusterDataError(f"static node memory: cannot parse string '{given}'") from None
+def _read_values(settings: Settings) -> tuple[int, bool]:
+    """Return the memory that a node needs itself, and whether nodes are asked how busy they are.
 
-
-def _monitored(settings: Settings) -> bool:
-    """Return whether the nodes are to be asked how busy they are."""
-    if not settings.has("mond"):
-        return False
-    choice = settings.last("mond") or "yes"
-    if choice not in ("yes", "no"):
-        raise ClusterDataError(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
-    return choice == "yes"
+    The first wrong value is an error, even if the option is given again.
+    """
+    memory, monitored = STATIC_NODE_MEMORY, False
+    for name, value in settings.given:
+        if name == "static-kvm-node-memory":
+            try:
+                memory = int(value or "")
+            except ValueError:
+                raise CommandLine(f"static node memory: cannot parse string '{value}'") from None
+        elif name == "mond":
+            choice = "yes" if value is None else value
+            if choice not in ("yes", "no"):
+                raise CommandLine(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
+            monitored = choice == "yes"
+    return memory, monitored
 
 
 def _warn(warnings: list[str]) -> None:
@@ -173,8 +181,11 @@ def _warn(warnings: list[str]) -> None:
         sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")
 
 
-def _other_cluster(settings: Settings, cluster: Cluster) -> Cluster:
-    """Return the cluster that the options name in place of the request's."""
+def _other_cluster(settings: Settings, cluster: Cluster, request: Request) -> Cluster:
+    """Return the cluster that the options name in place of the request's.
+
+    As in hail, what *request* is about is there what has the same number.
+    """
     simulated, name = settings.all("simulate"), settings.last("text-data")
     if not simulated and name is None:
         return cluster
@@ -190,6 +201,12 @@ def _other_cluster(settings: Settings, cluster: Cluster) -> Cluster:
     except ClusterDataError as error:
         raise ClusterDataError(f"failed to load data, aborting: {error}") from None
     _warn(warnings)
+    for index in request.instances:
+        if index >= len(found.names):
+            raise ClusterDataError(
+                f"the request is about '{cluster.names[index]}', its instance number {index + 1}; "
+                f"the cluster that -t or --simulate names has {len(found.names)} instances only"
+            )
     return found
 
 
@@ -199,16 +216,19 @@ def _say_request(cluster: Cluster, request: Request) -> None:
     sys.stderr.write(f"Received request: {request.kind} of {', '.join(names) or 'nothing'}\n")
 
 
-def _show(settings: Settings, cluster: Cluster, which: str, ending: str, when: str) -> None:
-    """Print and save the cluster, as far as the options ask for it."""
-    if settings.has("print-nodes"):
-        from ..placement.node_table import node_table
+def _show(
+    settings: Settings, cluster: Cluster, loaded: Cluster, which: str, ending: str, when: str
+) -> None:
+    """Print and save the cluster, as far as the options ask for it.
 
-        fields = settings.last("print-nodes") or ""
-        names = (["+"] if fields.startswith("+") else []) + [
-            field for field in fields.lstrip("+").split(",") if field
-        ]
-        sys.stderr.write(f"\n{which} cluster status:\n{node_table(cluster, names)}\n")
+    Its names are shown as short as those in what was *loaded*: without its new instances.
+    """
+    if settings.has("print-nodes"):
+        from ..placement.node_table import chosen_fields, node_table
+
+        names = chosen_fields(settings.last("print-nodes") or "")
+        table = node_table(cluster, names, loaded.domain())
+        sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
     name = settings.last("save")
     if name is not None:
         from ..placement.text_format import write_text
@@ -226,6 +246,9 @@ def _write_file(path: str, text: str) -> None:
             file.write(text)
     except OSError as error:
         raise ClusterDataError(f"{path} cannot be written: {error.strerror}") from None
+    except UnicodeEncodeError as error:
+        name = ascii(error.object[error.start])
+        raise ClusterDataError(f"{path} cannot be written: {name} in a name is no text") from None
 
 
 def _write_reasons(

@@ -12,6 +12,8 @@ rows say which limit was broken and by how much (`primary_limits`).
 
 from __future__ import annotations
 
+from math import copysign, inf, nan
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .model import Instance, Node, Policy, Spec
@@ -34,9 +36,10 @@ def divide(part: float, whole: float) -> float:
     """Return *part* / *whole* as floating point numbers have it, 0 in *whole* included."""
     if whole:
         return part / whole
-    if part > 0:
-        return float("inf")
-    return float("-inf") if part < 0 else float("nan")
+    if not part:
+        return nan
+    # A negative ratio of nothing is a zero with a sign.
+    return copysign(inf, part) * copysign(1.0, whole)
 
 
 def policy_failure(instance: Instance, policy: Policy, exclusive: bool) -> str | None:

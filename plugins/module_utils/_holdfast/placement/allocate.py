@@ -156,6 +156,8 @@ def choose_single(search: Search, nodes: Sequence[Node]) -> Solution:
     solution = Solution()
     force = search.options.ignore_soft_errors
     found: list[tuple[float, int, Node, Instance]] = []
+    # What is no number stays none: no place mends the node that makes it so.
+    base = search.score.value()
     for node in nodes:
         instance = search.instance.at(node.index, NO_NODE)
         failure = policy_failure(instance, node.policy, node.exclusive)
@@ -165,7 +167,8 @@ def choose_single(search: Search, nodes: Sequence[Node]) -> Solution:
             solution.fail(failure)
             continue
         after = with_primary(node, instance)
-        found.append((search.score.value_with([(node, after)]), -node.index, after, instance))
+        value = base if isnan(base) else search.score.value_with([(node, after)])
+        found.append((value, -node.index, after, instance))
     found.sort(key=_order)
     good = 0
     while good < len(found) and not _single_holds(search, found[good]):

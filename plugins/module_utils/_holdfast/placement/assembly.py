@@ -10,7 +10,7 @@ through `Assembly.add_instance`, so nothing is made there that is not always nee
 
 from __future__ import annotations
 
-from .model import LOCAL_TEMPLATES, RUNNING_STATES, STATE_OFFLINE, Cluster, Instance, Node
+from .model import LOCAL_TEMPLATES, MEMORY_STATES, STATE_OFFLINE, Cluster, Instance, Node
 from .tags import TagRules, starting
 
 TYPE_CHECKING = False
@@ -162,7 +162,7 @@ class Assembly:
             self._add_forthcoming(index, node, secondary, memory, spindle_use, local)
             return
         node.primaries.append(index)
-        running = state in RUNNING_STATES
+        running = state in MEMORY_STATES
         if running:
             node.instance_memory += memory
         else:

@@ -8,6 +8,8 @@ for a new instance (`best_pair`).
 
 from __future__ import annotations
 
+from math import inf, isnan
+
 from .admission import without_primary, without_secondary
 from .allocate import Search
 from .best_pair import FIRST, BestPair, scored
@@ -118,10 +120,13 @@ def _best_halves(
         best = BestPair(search, firsts, seconds, barred).best()
     else:
         best = FIRST
+        # Scored in full: what is no number stays none, and of equals the last is taken.
+        undefined = isnan(search.score.value())
         for first in firsts:
             for second in seconds:
                 if first is not second and first.index not in barred[second.index]:
-                    best = min(best, scored(search, first, second))
+                    place = (inf, -first.index, -second.index)
+                    best = min(best, place if undefined else scored(search, first, second))
     return None if best is FIRST else (-best[1], -best[2])
 
 

@@ -95,7 +95,8 @@ def place_all(
     """Place several instances; like `allocate.place_all`.
 
     As in htools, what goes to a group that is named does not see the earlier ones, and
-    without a name all go to the group that the first one chose.
+    without a name all go to the group that the first one chose.  With *options* that
+    better it each sees all earlier ones, has the choice of all groups, and fails by itself.
     """
     from .asked import find_group
 
@@ -103,14 +104,22 @@ def place_all(
     start = cluster
     allowed = None
     for instance, count, name in placements:
-        if name is None:
-            group, solution, lines = place_in_best_group(cluster, instance, count, options, allowed)
-            allowed = [group.index]
-            lines = [f"Selected group: {group.name}", *lines]
-        else:
-            group = cluster.groups[find_group(cluster, name)]
-            solution = place_in_group(start, group, instance, count, options)
-            lines = [solution.description()]
+        try:
+            if name is None:
+                group, solution, lines = place_in_best_group(
+                    cluster, instance, count, options, allowed
+                )
+                allowed = None if options.better else [group.index]
+                lines = [f"Selected group: {group.name}", *lines]
+            else:
+                group = cluster.groups[find_group(cluster, name)]
+                seen = cluster if options.better else start
+                solution = place_in_group(seen, group, instance, count, options)
+                lines = [solution.description()]
+        except Unplaceable as error:
+            if not options.better:
+                raise
+            solution, lines = Solution(), [str(error)]
         placed.append((instance, solution, lines))
         if solution.metric is not None:
             cluster = solution.applied_to(cluster)

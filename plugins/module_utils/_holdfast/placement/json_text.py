@@ -10,6 +10,8 @@ or wants more than is given here, ``json`` is used.
 
 from __future__ import annotations
 
+from math import isfinite
+
 from ..errors import ClusterDataError
 
 TYPE_CHECKING = False
@@ -52,6 +54,18 @@ def _scanner() -> Callable[[str, int], tuple[Any, int]]:
         return decoder.raw_decode
 
 
+def _scan(text: str, start: int) -> tuple[Any, int]:
+    """Return the value at *start* of *text*, and where it ends."""
+    try:
+        return _scanner()(text, start)
+    except SystemError:
+        # The parser takes the error that it raises from a package that was not started.
+        from importlib import import_module
+
+        import_module("json.decoder")
+        return _scanner()(text, start)
+
+
 def parse(text: str, what: str) -> Any:
     """Return the value that *text* holds: an object or a list at the top level.
 
@@ -66,7 +80,7 @@ def parse(text: str, what: str) -> Any:
             f"{what}: Invalid JSON: a JSON text a serialized object or array at the top level."
         )
     try:
-        value, end = _scanner()(text, start)
+        value, end = _scan(text, start)
     except StopIteration as stop:
         raise ClusterDataError(
             f"{what}: Malformed JSON: invalid token in this context {_near(text, stop.value)}"
@@ -107,6 +121,9 @@ def encode(value: Any) -> str:
         return "[" + ",".join([encode(item) for item in value]) + "]"
     if isinstance(value, dict):
         return "{" + ",".join([f"{_quote(k)}:{encode(v)}" for k, v in value.items()]) + "}"
+    if isinstance(value, float) and not isfinite(value):
+        # JSON has no word for what is no number, or is without end.
+        return "null"
     return repr(value)
 
 

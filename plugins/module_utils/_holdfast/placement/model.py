@@ -48,6 +48,8 @@ That htools has ``blockdev`` among the latter was measured on version 3.0.2.
 
 STATE_UP, STATE_DOWN, STATE_OFFLINE = "running", "ADMIN_down", "ADMIN_offline"
 RUNNING_STATES = frozenset({STATE_UP, "ERROR_up"})
+MEMORY_STATES = RUNNING_STATES | {"ERROR_nodedown", "ERROR_nodeoffline", "ERROR_wrongnode"}
+"""Those in which an instance counts as using memory: also where it should run, or ran."""
 INSTANCE_STATES = (
     STATE_DOWN,
     STATE_OFFLINE,
@@ -176,7 +178,7 @@ class Instance:
         self.forthcoming = forthcoming
         self.auto_balance = auto_balance
         self.online = state != STATE_OFFLINE
-        self.running_memory = memory if state in RUNNING_STATES and not forthcoming else 0
+        self.running_memory = memory if state in MEMORY_STATES and not forthcoming else 0
         self.reserved_memory = memory if self.online and auto_balance else 0
         self.local = template in LOCAL_TEMPLATES
         self.primary = NO_NODE

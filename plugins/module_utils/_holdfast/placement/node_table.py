@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 from .admission import divide
 from .show import show_number
 from .solution import fixed
@@ -39,8 +37,6 @@ def _peers(node: Node) -> str:
 
 
 def _rounded(value: float, width: int, places: int) -> str:
-    if not isfinite(value):
-        return show_number(value).rjust(width)
     return fixed(value, places).rjust(width)
 
 
@@ -76,10 +72,10 @@ COLUMNS: dict[str, tuple[str, bool, Callable[[Node], str]]] = {
     ),
     "pfdsk": ("p_fdsk", True, _free_disk_share),
     "rcpu": ("r_cpu", True, lambda node: _rounded(divide(node.used_cpus, node.total_cpus), 5, 2)),
-    "cload": ("lCpu", True, lambda node: f"{node.cpu_load:5.3f}"),
-    "mload": ("lMem", True, lambda node: f"{node.memory_load:5.3f}"),
-    "dload": ("lDsk", True, lambda node: f"{node.disk_load:5.3f}"),
-    "nload": ("lNet", True, lambda node: f"{node.net_load:5.3f}"),
+    "cload": ("lCpu", True, lambda node: _rounded(node.cpu_load, 5, 3)),
+    "mload": ("lMem", True, lambda node: _rounded(node.memory_load, 5, 3)),
+    "dload": ("lDsk", True, lambda node: _rounded(node.disk_load, 5, 3)),
+    "nload": ("lNet", True, lambda node: _rounded(node.net_load, 5, 3)),
     "ptags": (
         "PrimaryTags",
         False,
@@ -93,16 +89,25 @@ COLUMNS: dict[str, tuple[str, bool, Callable[[Node], str]]] = {
 """Each field's heading, whether it is a number (to the right), and its text."""
 
 
-def node_table(cluster: Cluster, fields: list[str]) -> str:
+def chosen_fields(text: str) -> list[str]:
+    """Return the fields that *text* names: separated by commas, after a ``+`` besides the usual.
+
+    An empty name among others is a field that is not known.
+    """
+    more = text.startswith("+")
+    names = text[1:] if more else text
+    return (["+"] if more else []) + (names.split(",") if names else [])
+
+
+def node_table(cluster: Cluster, fields: list[str], domain: str) -> str:
     """Return the nodes of *cluster* with the columns *fields*; none are the usual ones.
 
-    A first field ``+`` adds the others to the usual ones.
+    A first field ``+`` adds the others to the usual ones.  Names are shown without *domain*.
     """
     if not fields:
         fields = DEFAULT.split(",")
     elif fields[0] == "+":
         fields = DEFAULT.split(",") + fields[1:]
-    domain = cluster.domain()
     rows = [[COLUMNS[field][0] if field in COLUMNS else UNKNOWN for field in fields]]
     for node in cluster.nodes:
         node.alias = node.name[: len(node.name) - len(domain)]

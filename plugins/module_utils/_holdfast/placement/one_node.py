@@ -12,7 +12,7 @@ those that come within rounding of the best are scored with the steps of htools.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import isnan, sqrt
 
 from .admission import secondary_failure, without_secondary
 from .moves import Found, Moved, failover_to, replace_secondary
@@ -145,12 +145,14 @@ def _score_all(
     change = replace_secondary if instance.template == "drbd" else failover_to
     found: list[tuple[float, int, Moved]] = []
     failures = []
+    # What is no number stays none: no move mends the node that makes it so.
+    base = score.value()
     for target in targets:
         moved = change(nodes, instance, target, force)
         if isinstance(moved, str):
             failures.append(f" Node {nodes[target].name} failed: {moved};")
         else:
-            value = score.value_with(_inside(nodes, moved, group))
+            value = base if isnan(base) else score.value_with(_inside(nodes, moved, group))
             found.append((value, target, moved))
     return found, failures
 

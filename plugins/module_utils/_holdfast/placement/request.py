@@ -89,7 +89,7 @@ def _read_cluster(message: Record, static_node_memory: int) -> tuple[Cluster, Ta
         "enabled_hypervisors",
         lambda value: [_hypervisor(item) for item in fields.items(value)],
     )
-    if hypervisors[:1] == ["kvm"] and static_node_memory:
+    if hypervisors[:1] == ["kvm"] and static_node_memory > 0:
         assembly.set_node_memory(static_node_memory)
     warnings = assembly.finish()
     return assembly.cluster, rules, warnings

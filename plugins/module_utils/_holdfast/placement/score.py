@@ -13,7 +13,7 @@ arithmetic are htools' own, in its order, so that what is equal there is equal h
 
 from __future__ import annotations
 
-from math import sqrt
+from math import isnan, sqrt
 
 from .admission import divide
 
@@ -61,7 +61,7 @@ def spread_values(node: Node) -> tuple[float, ...]:
     """Return the values of *node* of which the deviations are taken."""
     memory, cpus, high = node.total_memory, node.total_cpus, node.high_spindles
     free_disk, free_disk_forth = disk_values(node)
-    if memory > 0 and cpus > 0 and high > 0:
+    if memory > 0 and cpus > 0 and high > 0 and node.cpu_speed:
         return (
             node.unallocated / memory,
             free_disk,
@@ -126,6 +126,7 @@ class Score:
         "rows",
         "sums",
         "totals",
+        "undefined",
         "variances",
     )
 
@@ -158,6 +159,8 @@ class Score:
                 squares += away * away
             self.sums.append(total)
             self.variances.append(squares / self.count)
+        self.undefined = any(map(isnan, self.variances))
+        """Whether a deviation is no number: htools loses that with any change of a node."""
         summed = zip(*[summed_values(node) for node in online])
         self.totals = [sum(each) for each in summed] or [0.0, 0.0, 0.0, 0.0]
 
@@ -178,6 +181,7 @@ class Score:
         changes = [(before, after)] if before.group == group else []
         changed = self._changed(changes)
         twin.variances, twin.totals, twin.offline, twin.offline_primary, _excess = changed
+        twin.undefined = any(map(isnan, twin.variances))
         twin.sums = list(self.sums)
         if changes and not before.offline:
             new = spread_values(after)
@@ -197,7 +201,7 @@ class Score:
         sums, variances, totals = list(self.sums), list(self.variances), list(self.totals)
         offline, offline_primary = self.offline, self.offline_primary
         pairs = self.pairs
-        count = self.count
+        count, undefined = self.count, self.undefined
         for before, after in changes:
             if before.offline:
                 offline += len(after.primaries) + len(after.secondaries)
@@ -205,7 +209,7 @@ class Score:
                 offline_primary += len(after.primaries) - len(before.primaries)
                 continue
             for place, (old, new) in enumerate(zip(spread_values(before), spread_values(after))):
-                if old != new:
+                if old != new or undefined:
                     variances[place] = moved_variance(
                         variances[place], count, sums[place], old, new
                     )

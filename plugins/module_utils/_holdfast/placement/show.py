@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from math import isnan
+from math import isfinite
 
 from .fields import quoted, quoted_list
+from .solution import fixed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,10 +43,8 @@ def show_group(group: Group) -> str:
 
 def show_number(value: float) -> str:
     """Return *value* as a Haskell program shows a floating point number."""
-    if isnan(value):
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
+    if not isfinite(value):
+        return fixed(value, 0)
     digits, _e, power = f"{value!r}".partition("e")
     if value == 0 or (0.1 <= abs(value) < 1e7 and not power):
         return digits if "." in digits else digits + ".0"

@@ -40,7 +40,8 @@ def simulate(descriptions: list[str]) -> tuple[Cluster, list[str]]:
     """
     groups: list[Group] = []
     nodes = []
-    for number, description in enumerate(descriptions, 1):
+    # As in htools, the one that was given last is the first group.
+    for number, description in enumerate(reversed(descriptions), 1):
         parts = description.split(",") if description else []
         if not 5 <= len(parts) <= 7:
             raise ClusterDataError(

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from math import isnan
+from math import isfinite, isnan
 
 from .admission import FAILURES
 from .model import UNALLOCABLE
@@ -83,10 +83,6 @@ def show_metric(metric: Metric) -> str:
     if isinstance(metric, tuple):
         lost, free = metric
         return f"([{','.join([str(each) for each in lost])}],{free})"
-    if isnan(metric):
-        return "NaN"
-    if metric in (float("inf"), float("-inf")):
-        return "Infinity" if metric > 0 else "-Infinity"
     return fixed(metric, 8)
 
 
@@ -94,9 +90,14 @@ def fixed(value: float, places: int) -> str:
     """Return *value* with *places* decimals, rounded as Haskell's printf does.
 
     It rounds the shortest decimal text that names the number, a half to the even digit;
-    C rounds the number itself.
+    C rounds the number itself.  What is no finite number is shown as a word; zero keeps
+    its sign.
     """
-    digits, _e, exponent = repr(abs(value)).partition("e")
+    if not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    shortest = repr(value)
+    sign = "-" if shortest.startswith("-") else ""
+    digits, _e, exponent = shortest.lstrip("-").partition("e")
     whole, _dot, fraction = digits.partition(".")
     if exponent:
         shift = int(exponent)
@@ -110,7 +111,6 @@ def fixed(value: float, places: int) -> str:
     if rest[:1] >= "5" and (number % 2 or rest[:1] > "5" or rest[1:].strip("0")):
         number += 1
     text = str(number).rjust(places + 1, "0")
-    sign = "-" if value < 0 and number else ""
     return f"{sign}{text[:-places]}.{text[-places:]}"
 
 

@@ -77,9 +77,11 @@ class Chords:
         self._sums = list(score.sums)
         self._levels = levels
         columns = list(zip(*units.values()))
-        self._most: list[float] = [max(column) for column in columns]
+        # A node may have less than nothing of something.
+        self._most: list[float] = [max(max(column), -min(column)) for column in columns]
         # What leaves a node out of service comes to the sums from nowhere.
-        self._spread: list[float] = [max(c) - (0.0 if leaving else min(c)) for c in columns]
+        nowhere = (0.0,) if leaving else ()
+        self._spread: list[float] = [max(*c, *nowhere) - min(*c, *nowhere) for c in columns]
         self.slopes: list[list[float]] = []
         """By deviation and level."""
         for place, (least, most) in enumerate(_ends(score)):

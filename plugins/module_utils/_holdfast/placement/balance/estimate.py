@@ -105,7 +105,8 @@ def units(node: Node) -> Sizes:
     """
     memory = 1 / node.total_memory if node.total_memory else 0.0
     disk = 1 / node.total_disk if node.total_disk else 0.0
-    cpus = 1 / (node.total_cpus * node.cpu_speed) if node.total_cpus else 0.0
+    speed = node.total_cpus * node.cpu_speed
+    cpus = 1 / speed if speed else 0.0
     high = 1 / node.high_spindles if node.high_spindles else 0.0
     return (memory, disk, memory, cpus, 1.0, 1.0, 1.0, 1.0, high, memory, disk, cpus, high)
 

@@ -32,7 +32,7 @@ class Room:
             used = max(node.used_spindles, node.used_spindles_forth)
             self.spindles = node.high_spindles - used + ROUNDING
         ratio = node.policy.vcpu_ratio
-        if soft and ratio >= 0:
+        if soft and ratio >= 0 and node.total_cpus > 0:
             cpus = max(node.used_cpus, node.used_cpus_forth)
             self.cpus = ratio * node.total_cpus - cpus + ROUNDING
 

@@ -48,10 +48,13 @@ def set_least_disk(cluster: Cluster, share: float) -> None:
 
 
 def read_loads(text: str) -> dict[str, tuple[float, float, float, float]]:
-    """Return the loads by instance that *text* names: of processor, memory, disk, network."""
+    """Return the loads by instance that *text* names: of processor, memory, disk, network.
+
+    Between two of them stands one blank.
+    """
     loads = {}
-    for line in text.split("\n")[: -1 if text.endswith("\n") else None]:
-        words = line.split()
+    for line in text.split("\n")[: -1 if text.endswith("\n") or not text else None]:
+        words = line.split(" ")
         if len(words) != 5:
             raise ClusterDataError(f"can't parse utilisation data: Cannot parse line {line}")
         try:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from ..model import RUNNING_STATES
 from ..solution import fixed
 from .moves import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, TAKE_OVER
@@ -196,7 +198,7 @@ def instance_table(cluster: Cluster, scope: Sequence[int]) -> str:
 
 def show_short(value: float) -> str:
     """Return *value* with six decimals, and a power of ten where it is small or great."""
-    if value == 0 or 0.1 <= abs(value) < 1e7:
+    if value == 0 or not isfinite(value) or 0.1 <= abs(value) < 1e7:
         return fixed(value, 6)
     mantissa, _e, exponent = f"{value:.6e}".partition("e")
     return f"{mantissa}e{int(exponent)}"
