@@ -176,6 +176,14 @@ def test_text_that_is_no_json_ends_in_one_clear_sentence_in_a_process_too(tmp_pa
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("key", ["total_memory", "total_disk"])
+def test_a_size_without_end_is_named_with_its_node(run, key):
+    text = json.dumps(request(new(), {"a": node(**{key: "end"}), "b": node()}))
+    status, output, errors = run(text.replace('"end"', "1e400"))
+    assert (status, output) == (1, "")
+    assert f"invalid data for node 'a': key '{key}': expected a size in MiB with an end" in errors
+
+
 HALF = "\ud800"
 
 

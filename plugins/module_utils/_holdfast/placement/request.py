@@ -9,6 +9,8 @@ a short way; anything else is read again, field by field, to say what is wrong.
 
 from __future__ import annotations
 
+from math import isfinite
+
 from ..errors import ClusterDataError
 from . import fields
 from .asked import read_asked
@@ -248,14 +250,20 @@ def _careful_node(name: str, value: Any, groups: dict[str, int]) -> tuple[Any, .
     def number(key: str) -> float:
         return fields.required(owner, data, key, fields.number) if live else 0.0
 
+    def size(key: str) -> float:
+        value = number(key)
+        if not isfinite(value):
+            raise ClusterDataError(f"{owner}: key '{key}': expected a size in MiB with an end")
+        return value
+
     if exclusive:
         spindles = whole("total_spindles")
     else:
         spindles = fields.required(owner, parameters, "spindle_count", fields.whole)
     free_spindles = whole("free_spindles")
-    memory, node_memory = number("total_memory"), whole("reserved_memory")
+    memory, node_memory = size("total_memory"), whole("reserved_memory")
     free_memory = whole("free_memory")
-    disk, free_disk = number("total_disk"), whole("free_disk")
+    disk, free_disk = size("total_disk"), whole("free_disk")
     cpus, node_cpus = number("total_cpus"), whole("reserved_cpus")
     return (
         groups[group],
