@@ -168,6 +168,22 @@ def test_an_lrm_lets_go_of_what_is_left_to_the_operator_before_anything_is_moved
     assert disarms("freeze", look) == ("disarmed", "")
 
 
+@pytest.mark.parametrize(
+    ("local", "told"),
+    [
+        (LocalState.RUNNING, ("disarming", "n1: it goes down, and is to stop web first")),
+        (LocalState.STOPPED, ("disarmed", "")),
+        (LocalState.BLOCKED, ("disarmed", "")),
+    ],
+)
+def test_a_node_that_goes_down_has_stopped_what_it_can_before_the_cluster_is_disarmed(
+    local, told
+) -> None:
+    look = disarmed_but(local)
+    going = replace(look.report, mode=Mode.MAINTENANCE, goes_down="poweroff")
+    assert disarms("freeze", replace(look, report=going)) == told
+
+
 def test_a_silent_node_that_may_start_a_service_again_keeps_it_from_its_operator() -> None:
     silent = replace(says("n1", local=LocalState.RUNNING), heartbeat_age=9.0, answer=Answer.YES)
     told = disarms("ignore", silent, NodeState.OFFLINE)

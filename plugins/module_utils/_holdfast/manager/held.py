@@ -217,7 +217,8 @@ def _keeps(state: ClusterState, name: str, report: Report | None) -> str:
     """Return why a node keeps a cluster from being disarmed, or nothing.
 
     A node that can be heard has to have said so of this disarm, an earlier one does not count,
-    and must be at nothing any more: a restart that it began goes on.  A silent node is left
+    and must be at nothing any more: a restart that it began goes on, and a node that goes down
+    stops its services before, whoever manages.  A silent node is left
     out, unless services are left to their operator and it has one of them: its LRM may still
     start that again beside the one that is moved.
     """
@@ -231,6 +232,8 @@ def _keeps(state: ClusterState, name: str, report: Report | None) -> str:
         return "its LRM does not say yet that it is disarmed"
     if report.commands < state.disarm_number:
         return "its LRM says so of an earlier disarm only"
+    if report.goes_down and report.to_be_stopped():
+        return f"it goes down, and is to stop {report.to_be_stopped()[0]} first"
     at_work = [*kept, *report.at_work()]
     return f"its LRM still works on {at_work[0]}" if at_work else ""
 

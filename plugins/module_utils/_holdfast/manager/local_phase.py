@@ -15,7 +15,7 @@ from dataclasses import replace
 from . import policy
 from .hold import in_force
 from .local_round import LocalRound
-from .report import POWEROFF, REBOOT, RESTART, LocalState, Mode, Phase, Report
+from .report import POWEROFF, REBOOT, RESTART, Mode, Phase, Report
 from .state import ClusterState, NodeState, ServiceState
 from .wanted import Wanted
 
@@ -95,21 +95,15 @@ def may_end(
     if round_.report.mode is Mode.SHUTDOWN:
         return not round_.report.running()
     if not _bound(round_, state):
-        return shutdown == RESTART or not _to_be_stopped(round_.report)
+        return shutdown == RESTART or not round_.report.to_be_stopped()
     if waited < FREEZE_WAIT or round_.report.mode is Mode.MAINTENANCE:
         return False
     return shutdown == RESTART or not round_.report.running()
 
 
-def _to_be_stopped(report: Report) -> list[str]:
-    """Return what runs here, but for what cannot be stopped."""
-    services = report.services
-    return [one for one in report.running() if services[one].state is not LocalState.BLOCKED]
-
-
 def _is_stuck(report: Report) -> bool:
     """Return whether all that still runs here cannot be stopped."""
-    return bool(report.running()) and not _to_be_stopped(report)
+    return bool(report.running()) and not report.to_be_stopped()
 
 
 def _mode(

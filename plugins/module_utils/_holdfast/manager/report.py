@@ -155,6 +155,10 @@ class Report:
         gone = (LocalState.STOPPED, LocalState.FAILED)
         return sorted(key for key, one in self.services.items() if one.state not in gone)
 
+    def to_be_stopped(self) -> list[str]:
+        """Return what runs here, but for what cannot be stopped."""
+        return [one for one in self.running() if self.services[one].state is not LocalState.BLOCKED]
+
     def binds_watchdog(self) -> bool:
         """Return whether the node's watchdog is to act if its host lease is lost.
 
