@@ -177,7 +177,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 def _status(options: argparse.Namespace) -> int:
     from .status import read_status
 
-    status = read_status(_load(options))
+    status = read_status(load(Path(options.config)))
     if options.html:
         from ..storage.whole_file import write_text
         from .status_page import render_page
@@ -197,7 +197,7 @@ def _status(options: argparse.Namespace) -> int:
 def _why(options: argparse.Namespace) -> int:
     from .why import read_why, render_why
 
-    why = read_why(_load(options), options.subject)
+    why = read_why(load(Path(options.config)), options.subject)
     width = shutil.get_terminal_size((100, 24)).columns
     text = json.dumps(why, indent=2) + "\n" if options.json else render_why(why, width)
     sys.stdout.write(text)
@@ -207,14 +207,14 @@ def _why(options: argparse.Namespace) -> int:
 def _probe(options: argparse.Namespace) -> int:
     from .probe import probe_services
 
-    sys.stdout.write(json.dumps(probe_services(_load(options)), indent=2) + "\n")
+    sys.stdout.write(json.dumps(probe_services(load(Path(options.config))), indent=2) + "\n")
     return WELL
 
 
 def _what_if(options: argparse.Namespace) -> int:
     from .what_if import answer_document, ask, read_now, render_answer
 
-    configuration = _load(options)
+    configuration = load(Path(options.config))
     answer = ask(configuration, read_now(configuration), vars(options))
     document = answer_document(answer)
     if options.json:
@@ -236,7 +236,7 @@ def _bytecode(options: argparse.Namespace) -> int:
 def _leave(options: argparse.Namespace) -> int:
     from .leave import leave_cluster
 
-    configuration = _load(options)
+    configuration = load(Path(options.config))
     leave_cluster(configuration)
     sys.stdout.write(f"{configuration.node} has left the cluster {configuration.cluster}\n")
     return WELL
@@ -302,7 +302,3 @@ def _crm(options: argparse.Namespace) -> int:
     die_with_parent()
     ClusterDaemon(load(Path(options.config))).run()
     return WELL
-
-
-def _load(options: argparse.Namespace) -> NodeConfiguration:
-    return load(Path(options.config))

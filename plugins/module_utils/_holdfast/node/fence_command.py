@@ -70,7 +70,7 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 
 def _fence(options: argparse.Namespace) -> int:
-    configuration = _load(options)
+    configuration = load(Path(options.config))
     node = _other_member(configuration, options.node)
     held = _held(configuration)
     if held and not options.while_held:
@@ -103,7 +103,7 @@ def _fence(options: argparse.Namespace) -> int:
 
 
 def _unfence(options: argparse.Namespace) -> int:
-    configuration = _load(options)
+    configuration = load(Path(options.config))
     node = _other_member(configuration, options.node)
     if not options.yes:
         _refuse_drained_by_others(configuration, node)
@@ -118,7 +118,7 @@ def _rehearse(options: argparse.Namespace) -> int:
     from .rehearse_fence import rehearse_fence
     from .status_words import clean
 
-    configuration = _load(options)
+    configuration = load(Path(options.config))
     asked = {
         "config": str(configuration.fence_configuration),
         "nodes": options.nodes or None,
@@ -246,7 +246,3 @@ def _wait_until_recovered(options: argparse.Namespace) -> None:
     }
     asked.update(config=options.config, recovered_from=options.node, probe=False, page=None)
     inform(asked, False)
-
-
-def _load(options: argparse.Namespace) -> NodeConfiguration:
-    return load(Path(options.config))

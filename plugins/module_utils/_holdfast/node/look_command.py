@@ -85,7 +85,7 @@ def register(commands: Any, add_config: Any) -> None:
 def _watch(options: argparse.Namespace) -> int:
     if options.every < LEAST_EVERY:
         raise InputError("--every", options.every, f"at least {LEAST_EVERY:g} seconds")
-    configuration = _load(options)
+    configuration = load(Path(options.config))
     terminal = sys.stdout.isatty()
     try:
         if terminal:
@@ -163,7 +163,7 @@ def _history(options: argparse.Namespace) -> int:
         since(options.since, time.time()) if options.since else 0.0,
         options.last,
     )
-    events = chosen(read_history(_load(options)), wish)
+    events = chosen(read_history(load(Path(options.config))), wish)
     if options.json:
         sys.stdout.write(json.dumps(events, indent=2) + "\n")
     else:
@@ -176,7 +176,7 @@ def _check(options: argparse.Namespace) -> int:
     from .status import read_status
 
     try:
-        status = read_status(_load(options))
+        status = read_status(load(Path(options.config)))
     except HoldfastError as error:
         health = unknown(str(error))
     else:
@@ -204,7 +204,7 @@ def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
 def _list(options: argparse.Namespace) -> int:
     from .as_inventory import MANAGER, ONLINE, inventory_groups
 
-    configuration = _load(options)
+    configuration = load(Path(options.config))
     if options.what == "nodes":
         # Known without any storage.
         names = sorted(configuration.members)
@@ -225,7 +225,7 @@ def _list(options: argparse.Namespace) -> int:
 def _lint(options: argparse.Namespace) -> int:
     from .board_command import lint_board
 
-    configuration = _load(options)
+    configuration = load(Path(options.config))
     records = _damaged_records(configuration)
     return lint_board(str(configuration.metadata_path), None, options.json, records)
 
@@ -242,7 +242,3 @@ def _damaged_records(configuration: NodeConfiguration) -> list[str]:
         return [clean(error)]
     finally:
         storage.close()
-
-
-def _load(options: argparse.Namespace) -> NodeConfiguration:
-    return load(Path(options.config))
