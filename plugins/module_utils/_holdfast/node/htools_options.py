@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import sys
 
-from ..errors import HoldfastError
+from ..errors import ClusterDataError, HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
 
+    Value = TypeVar("Value")
     Option = tuple[str, str, int, str, str]
 
 NONE, NEEDED, MAYBE = 0, 1, 2
@@ -137,6 +139,17 @@ def _read_short(
             letters = rest.pop(0)
         settings.given.append((name, letters or None))
         return
+
+
+def read_value(read: Callable[[str, str], Value], what: str, text: str | None) -> Value:
+    """Return what *read* makes of an option's value; *what* starts the error text.
+
+    Raises `CommandLine` where *read* raises `ClusterDataError`.
+    """
+    try:
+        return read(what, text or "")
+    except ClusterDataError as error:
+        raise CommandLine(str(error)) from None
 
 
 def usage(first: str, options: Sequence[Option]) -> str:

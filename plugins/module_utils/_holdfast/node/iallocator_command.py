@@ -163,10 +163,9 @@ def _read_values(settings: Settings) -> tuple[int, bool]:
     memory, monitored = STATIC_NODE_MEMORY, False
     for name, value in settings.given:
         if name == "static-kvm-node-memory":
-            try:
-                memory = int(value or "")
-            except ValueError:
-                raise CommandLine(f"static node memory: cannot parse string '{value}'") from None
+            from ..placement.numerals import read_whole
+
+            memory = htools_options.read_value(read_whole, "static node memory", value)
         elif name == "mond":
             choice = "yes" if value is None else value
             if choice not in ("yes", "no"):
