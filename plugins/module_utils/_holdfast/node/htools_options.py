@@ -27,14 +27,38 @@ An option is its letter, its name, one of these, the name of its value, and its 
 """
 
 
-def prepare_output() -> None:
-    """Let what standard output cannot encode be written as JSON writes it, as ``\\ud800``.
+def prepare_output() -> bool:
+    """Make the standard streams ready; return whether there is a standard output at all.
 
-    Half of a surrogate pair, which JSON can name, is a character in no encoding.
+    What it cannot encode is written as JSON writes it, as ``\\ud800``: half of a surrogate
+    pair, which JSON can name, is a character in no encoding.  What is said on a standard
+    error that is closed goes nowhere, and stops no answer.
     """
+    if sys.stderr is None:
+        from io import StringIO
+
+        sys.stderr = StringIO()
+    if sys.stdout is None:
+        sys.stderr.write("Error: the answer cannot be written: standard output is closed\n")
+        return False
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
+    return True
+
+
+def finish_output(status: int) -> int:
+    """Return *status* once all is written, 1 and say so if that cannot be done."""
+    if sys.stdout is None:
+        return status
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError as error:
+        if status == 0:
+            say_unwritten(error)
+        return 1
+    return status
 
 
 def say_unwritten(error: OSError) -> None:

@@ -52,7 +52,8 @@ OPTIONS = (
 
 def main(arguments: Sequence[str]) -> int:
     """Answer the request that *arguments* name, and return the exit status."""
-    htools_options.prepare_output()
+    if not htools_options.prepare_output():
+        return BAD_INPUT
     try:
         settings = read_command_line(arguments)
     except CommandLine as error:
@@ -97,15 +98,7 @@ def main_and_exit(arguments: Sequence[str]) -> None:
     from posix import _exit
 
     gc.disable()
-    status = main(arguments)
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError as error:
-        if status == ANSWERED:
-            htools_options.say_unwritten(error)
-        status = BAD_INPUT
-    _exit(status)
+    _exit(htools_options.finish_output(main(arguments)))
 
 
 def read_command_line(arguments: Sequence[str]) -> Settings:
