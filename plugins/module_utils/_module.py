@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
@@ -165,12 +166,23 @@ def run(
         module.fail_json(msg=str(error))
     for warning in result.warnings:
         module.warn(warning)
-    values = dict(result.values)
+    values = _json_data(dict(result.values))
     if module._diff and (result.before is not None or result.after is not None):
         values["diff"] = {"before": _text(result.before), "after": _text(result.after)}
     if result.failure:
         module.fail_json(msg=result.failure, changed=result.changed, **values)
     module.exit_json(changed=result.changed, **values)
+
+
+def _json_data(value: Any) -> Any:
+    """Return plain data with null for each number that JSON has no word for."""
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _json_data(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_data(each) for each in value]
+    return value
 
 
 def _text(value: object | None) -> str:

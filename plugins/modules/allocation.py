@@ -153,7 +153,8 @@ reasons:
   description:
     - For each instance the nodes that are out of the question, each with the limits that it
       breaks and by how much; which nodes cannot be lost, and for which instance; and the terms
-      of the score that decided, for the place that was chosen and for each other.
+      of the score that decided, for the place that was chosen and for each other. A score that is
+      no number is null.
   returned: with O(why=true)
   type: dict
   sample:

@@ -136,12 +136,12 @@ moves:
       set: 1
       with_next: false
 score_before:
-  description: The score of the cluster as it is.
+  description: The score of the cluster as it is; null where it is no number.
   returned: success
   type: float
   sample: 2.5
 score_after:
-  description: The score once all moves are made.
+  description: The score once all moves are made; null where it is no number.
   returned: success
   type: float
   sample: 1.25

@@ -12,5 +12,7 @@ DIFFERENCES: dict[str, str] = {
     "--help, --version": "each tells of itself",
     "a missing input file": "hbal dies of it with its run-time's text; here it is an error",
     "numbers beyond 64 bits": "hbal lets them wrap around; here they are what they are",
+    "a size of a node, or --min-disk, that is NaN or Infinity": "hbal goes on; here it is an error",
+    "a file whose lines end in CR LF": "an error in both; here it also names the line ends",
 }
 """None of these is compared; all else is, byte for byte."""

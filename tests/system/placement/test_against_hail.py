@@ -164,6 +164,24 @@ def test_a_request_with_something_wrong_in_it_gets_hails_words(ours):
         ["--static-kvm-node-memory=-5", "-p"],
         ["--mond=x", "--static-kvm-node-memory=y"],
         ["--mond="],
+        *[
+            [f"--static-kvm-node-memory={text}"]
+            for text in ("5x", "1_0", "5 ", "0x10", "(5)", "- 5", "1e3", "+1", "NaN", "")
+        ],
+        *[
+            [f"--simulate={groups}"]
+            for groups in (
+                "p,3x,900g,64g,8",
+                "p,(3),0x100g,64g,8",
+                "p,3,900g,(64)g,8 ",
+                "p,3,9.5g,64g,8",
+                "p,3,- 9 g,64g,8",
+                "p,3,NaN,64g,8",
+                "p,3,(9g,64g,8",
+                "p,3,9_g,64g,8",
+                "p,3,999999999999999999m,64g,8",
+            )
+        ],
         ["--simulate=p,3,900g,64g,8", "--simulate=p,2,900g,64g,8", "-p"],
         ["--simulate=p,3,900g,64g,x", "--simulate=p,y,900g,64g,8"],
         ["-pname,,fqdn"],

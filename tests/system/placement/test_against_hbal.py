@@ -58,10 +58,17 @@ class Both:
     def __call__(self, text, options):
         self.path.write_text(text)
         command = ["hbal", "-t", str(self.path), *options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        # Not as text: Python would take a carriage return for the end of a line.
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            timeout=600,
+            check=False,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+        )
         status = balance_command.main(["--like-hbal", "-t", str(self.path), *options])
         printed = self.capsys.readouterr()
-        theirs = (done.returncode, done.stdout, done.stderr)
+        theirs = (done.returncode, done.stdout.decode(), done.stderr.decode())
         return theirs, (status, printed.out, printed.err)
 
 
@@ -236,6 +243,11 @@ def test_loads_from_a_file_decide_alike(both, tmp_path):
         "inst0000.example.com\t1 2 3 4\n",
         " inst0000.example.com 1 2 3 4\n",
         "inst0000.example.com 1 2  3 4\n",
+        "inst0000.example.com 1 2 3 4\r\n",
+        "inst0000.example.com 0x10 (2) -3 1e\n",
+        "inst0000.example.com 0x10 (2) -3 1e1\n",
+        "inst0000.example.com NaN 1 1 1\n",
+        "inst0000.example.com 1 Infinity 1 1\n",
     ],
 )
 @pytest.mark.parametrize("options", [[], ["-v", "-v"], ["--ignore-dynu"]])
@@ -274,11 +286,53 @@ def test_the_file_of_commands_is_the_same(both, tmp_path):
         ["--mond=x"],
         ["name"],
         ["-q", "-q"],
+        ["-l", "x", "-l3"],
+        ["-l3", "-ex", "-gy", "--priority=z"],
+        ["--max-cpu=0", "--max-cpu=3"],
+        ["--mond=x", "-lx"],
+        ["--min-gain-limit=x", "--mond=x"],
+        ["--priority=x", "--priority=low"],
+        ["name", "--min-disk=x"],
     ],
 )
 def test_what_is_wrong_with_the_options_is_said_alike(both, options):
     theirs, ours = both(uneven_cluster(7), options)
     assert ours == theirs
+
+
+NUMBERS = (
+    *("5", "-5", "5x", "1_0", "5.", ".5", "+1", "0x10", "0XfG", "0o17", "0o8", "0b11", "0x"),
+    *("(5)", "((5)", "((-5))", "(-5)x", "-(5)", "--5", "-.5", "5'", "5,6", "0x1.8", "5-", "-"),
+    *("NaN", "-NaN", "(NaN)", "NaN5", "nan", "Infinity", "-Infinity", "1e3", "1E+2", "1e", "1e+"),
+    *("1.5e-x", "1.0", "1.0.0", "1e400", "\u0665", "5\u00e9", "", " ", "5 ", " 5", "- 5", "-\t5"),
+    *("( 5 )", "( - 5 ) ", "5\r", "\u00a05", "\u20285", "\x1c5"),
+)
+
+
+@pytest.mark.parametrize("option", ["-l", "-g", "-e", "--min-gain-limit=", "--max-cpu="])
+def test_numbers_are_read_alike_in_options(both, option):
+    text = uneven_cluster(7)
+    for number in NUMBERS:
+        options = ["-l1", *([option + number] if number else [option.rstrip("="), ""])]
+        theirs, ours = both(text, options)
+        assert ours == theirs, number
+        if number != "--5":
+            # Our own plan ends as well, whatever is no number.
+            assert balance_command.main(["-t", str(both.path), *options]) == ours[0]
+            both.capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("section", "field"), [(1, 3), (1, 5), (1, 6), (1, 14), (2, 1), (2, 10), (4, 4), (4, 5)]
+)
+def test_numbers_are_read_alike_in_the_text_format(both, section, field):
+    parts = [part.split("\n") for part in uneven_cluster(7).split("\n\n")]
+    fields = parts[section][0].split("|")
+    for number in NUMBERS:
+        parts[section][0] = "|".join([*fields[:field], number, *fields[field + 1 :]])
+        text = "\n\n".join(["\n".join(part) for part in parts])
+        theirs, ours = both(text, ["-l1", "-p"])
+        assert ours == theirs, number
 
 
 def test_the_files_that_are_saved_are_the_same(both, tmp_path):

@@ -44,6 +44,14 @@ def test_a_refusal_is_an_answer_and_says_which_limit_by_how_much():
     assert limits["a"]["short_by"] == 10**6 - 65536
 
 
+def test_reasons_hold_null_for_a_score_that_is_no_number():
+    message = request(new("plain"), {**NODES, "none": node(total_memory=0, free_memory=0)})
+    found = run_ok("allocation", {"request": message, "why": True, "capacity_checks": False})
+    (why,) = found["reasons"]["instances"]
+    assert why["score"]["total_after"] is None
+    assert [other["score"] for other in why["score"]["others"]] == [None]
+
+
 def test_what_looks_wrong_in_the_cluster_is_a_warning():
     message = request(new("plain"), {"a": node(free_memory=10000), "b": node()})
     found = run_ok("allocation", {"request": message})

@@ -6,6 +6,12 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_ok
+from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
+    instance,
+    new,
+    node,
+    request,
+)
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
 
 
@@ -73,3 +79,19 @@ def test_only_selected_instances_move(cluster):
 )
 def test_a_mistake_is_named(cluster, options, part):
     assert part in run_failing("balance", {"src": str(cluster), **options})
+
+
+@pytest.mark.parametrize("like_hbal", [False, True])
+def test_a_score_that_is_no_number_is_null(like_hbal):
+    nodes = {"a": node(), "b": node(total_cpus=0)}
+    described = request(new(), nodes, {"i": instance("drbd", ("a", "b"))})
+    planned = run_ok("balance", {"cluster": described, "like_hbal": like_hbal})
+    assert planned["score_before"] is None
+    assert planned["score_after"] is None
+
+
+@pytest.mark.parametrize("gain", ["nan", "inf", "-1"])
+def test_a_gain_that_cannot_be_asked_for_is_refused(cluster, gain):
+    told = run_failing("balance", {"src": str(cluster), "gain_per_gib": gain})
+    assert "gain_per_gib is" in told
+    assert "it has to be 0 or more" in told

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -223,6 +224,31 @@ def test_an_answer_that_cannot_be_written_is_said_in_one_sentence(tmp_path, comm
     assert done.stderr.endswith("Error: the answer cannot be written: No space left on device\n")
     assert "Traceback" not in done.stderr
     assert done.stderr.count("Error: ") == 1
+
+
+def closed(stream):
+    """Return what closes *stream* in a process that is about to start."""
+    return {"preexec_fn": lambda: os.close(stream)}
+
+
+@pytest.mark.parametrize("command", ["iallocator_command", "balance_command"])
+@pytest.mark.parametrize("options", [[], ["--help"], ["--version"]])
+def test_a_closed_standard_output_is_said_in_one_sentence(tmp_path, command, options):
+    options = [*options, "--like-hbal", "-I"] if command == "balance_command" else options
+    done = as_process(tmp_path, command, request(new("plain"), TWO), *options, **closed(1))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "Error: the answer cannot be written: standard output is closed\n"
+
+
+@pytest.mark.parametrize("command", ["iallocator_command", "balance_command"])
+def test_a_closed_standard_error_stops_no_answer(tmp_path, command):
+    options = ["--like-hbal", "-I"] if command == "balance_command" else ["-v"]
+    nodes = {"a": node(free_memory=10000), "b": node()}
+    message = request(new("plain"), nodes, {"i": instance("drbd", ("a", "b"))})
+    told = as_process(tmp_path, command, message, *options)
+    done = as_process(tmp_path, command, message, *options, **closed(2))
+    assert "inconsistent data" in told.stderr
+    assert (done.returncode, done.stdout) == (0, told.stdout)
 
 
 def test_the_instance_on_an_unknown_node_is_named(run):

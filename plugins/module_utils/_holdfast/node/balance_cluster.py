@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def plan_balance(options: Mapping[str, Any], check: bool) -> Result:
 
 def _check(options: Mapping[str, Any]) -> None:
     """Raise `ClusterDataError` for a limit that is none, or that hbal does not have."""
-    if options["gain_per_gib"] < 0:
+    if not isfinite(options["gain_per_gib"]) or options["gain_per_gib"] < 0:
         given = options["gain_per_gib"]
         raise ClusterDataError(f"gain_per_gib is {given:g}; it has to be 0 or more")
     for name in ("most_moves", "most_copied"):

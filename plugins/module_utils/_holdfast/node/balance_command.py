@@ -32,7 +32,8 @@ ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
 
 def main(arguments: Sequence[str]) -> int:
     """Balance the cluster that *arguments* name, and return the exit status."""
-    htools_options.prepare_output()
+    if not htools_options.prepare_output():
+        return BAD_INPUT
     try:
         settings = htools_options.read_command_line(OPTIONS, arguments)
     except CommandLine as error:
@@ -72,15 +73,7 @@ def main_and_exit(arguments: Sequence[str]) -> None:
     import os
 
     gc.disable()
-    status = main(arguments)
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError as error:
-        if status == ANSWERED:
-            htools_options.say_unwritten(error)
-        status = BAD_INPUT
-    os._exit(status)
+    os._exit(htools_options.finish_output(main(arguments)))
 
 
 def usage() -> str:

@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from ..errors import ClusterDataError
+from ..placement.numerals import read_decimal, read_whole
 from .cluster_source import STATIC_NODE_MEMORY
-from .htools_options import MAYBE, NEEDED, NONE, CommandLine
+from .htools_options import MAYBE, NEEDED, NONE, CommandLine, read_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,50 +78,26 @@ class Asked:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
         self.has = settings.has
         self.last = settings.last
         self.all = settings.all
         self.verbose = 1 + len(settings.all("verbose")) - len(settings.all("quiet"))
         self.like_hbal = settings.has("like-hbal")
         self.json = settings.has("json")
-        self.most_moves = self._whole("max-length", "max solution length", -1)
-        self.least_score = self._decimal("min-score", "min score", 1e-9)
-        self.least_gain = self._decimal("min-gain", "min gain", 0.01)
-        self.gain_limit = self._decimal("min-gain-limit", "min gain limit", 0.1)
-        self.most_cpus = self._maybe_decimal("max-cpu", "parsing max-cpu")
-        self.least_disk = self._maybe_decimal("min-disk", "min free disk space")
-        self.node_memory = self._whole(
-            "static-kvm-node-memory", "static node memory", STATIC_NODE_MEMORY
-        )
-        most_copied = self._maybe_decimal("most-copied", "most copied")
-        if most_copied is not None and most_copied < 0:
-            raise CommandLine(f"Invalid value {most_copied:g} of most-copied, expected >=0 (GiB)")
-        self.most_copied = -1 if most_copied is None else int(most_copied * 1024)
-        self.gain_per_gib = self._decimal("gain-per-gib", "gain per GiB", 0.0)
-        if self.gain_per_gib < 0:
-            raise CommandLine(f"Invalid value {self.gain_per_gib:g} of gain-per-gib, expected >=0")
-        if self.most_cpus is not None and self.most_cpus <= 0:
-            raise CommandLine("Invalid value of the max-cpu ratio, expected >0")
-        self._check_words()
-
-    def names(self, option: str) -> list[str]:
-        """Return the names that *option* was given, each time separated by commas."""
-        return [name for text in self.all(option) if text for name in text.split(",")]
-
-    def _check_words(self) -> None:
-        priority = self.last("priority")
-        if priority is not None and priority not in PRIORITIES:
-            raise CommandLine(f"Unknown priority '{priority}'")
-        choice = "no"
-        for name, value in self._settings.given:
-            if name == "mond":
-                choice = "yes" if value is None else value
-                if choice not in ("yes", "no"):
-                    raise CommandLine(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
-        if self._settings.files:
+        self.monitored = False
+        self.most_moves = -1
+        self.least_score = 1e-9
+        self.least_gain = 0.01
+        self.gain_limit = 0.1
+        self.most_cpus: float | None = None
+        self.least_disk: float | None = None
+        self.node_memory = STATIC_NODE_MEMORY
+        self.most_copied = -1
+        self.gain_per_gib = 0.0
+        for name, value in settings.given:
+            self._read(name, value)
+        if settings.files:
             raise ClusterDataError("This program doesn't take any arguments.")
-        self.monitored = choice == "yes"
         for name, text in REFUSED.items():
             if self.has(name):
                 raise ClusterDataError(text)
@@ -126,28 +105,46 @@ class Asked:
             if self.like_hbal and self.has(name):
                 raise ClusterDataError(f"--{name} cannot be given with --like-hbal")
 
-    def _whole(self, name: str, what: str, default: int) -> int:
-        text = self.last(name)
-        if text is None:
-            return default
-        digits = text.strip()
-        bare = digits[1:] if digits.startswith("-") else digits
-        if not (bare.isascii() and bare.isdigit() and len(bare) < 19):
-            raise CommandLine(f"{what}: cannot parse string '{text}'")
-        return int(digits)
+    def names(self, option: str) -> list[str]:
+        """Return the names that *option* was given, each time separated by commas."""
+        return [name for text in self.all(option) if text for name in text.split(",")]
 
-    def _decimal(self, name: str, what: str, default: float) -> float:
-        value = self._maybe_decimal(name, what)
-        return default if value is None else value
+    def _read(self, name: str, text: str | None) -> None:
+        """Take the *text* of the option *name*: of all wrong ones the first is an error."""
+        if name == "max-length":
+            self.most_moves = read_value(read_whole, "max solution length", text)
+        elif name == "min-score":
+            self.least_score = read_value(read_decimal, "min score", text)
+        elif name == "min-gain":
+            self.least_gain = read_value(read_decimal, "min gain", text)
+        elif name == "min-gain-limit":
+            self.gain_limit = read_value(read_decimal, "min gain limit", text)
+        elif name == "max-cpu":
+            self.most_cpus = read_value(read_decimal, "parsing max-cpu", text)
+            if self.most_cpus <= 0:
+                raise CommandLine("Invalid value of the max-cpu ratio, expected >0")
+        elif name == "min-disk":
+            self.least_disk = read_value(read_decimal, "min free disk space", text)
+            if not isfinite(self.least_disk):
+                raise CommandLine(f"min free disk space: expected a share, not '{text}'")
+        elif name == "static-kvm-node-memory":
+            self.node_memory = read_value(read_whole, "static node memory", text)
+        elif name == "most-copied":
+            self.most_copied = int(_no_less("most-copied", "most copied", text, " (GiB)") * 1024)
+        elif name == "gain-per-gib":
+            self.gain_per_gib = _no_less("gain-per-gib", "gain per GiB", text, "")
+        elif name == "priority" and text not in PRIORITIES:
+            raise CommandLine(f"Unknown priority '{text}'")
+        elif name == "mond":
+            choice = "yes" if text is None else text
+            if choice not in ("yes", "no"):
+                raise CommandLine(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
+            self.monitored = choice == "yes"
 
-    def _maybe_decimal(self, name: str, what: str) -> float | None:
-        text = self.last(name)
-        if text is None:
-            return None
-        bare = text[1:] if text.startswith("-") else text
-        if not bare[:1].isdigit() or not bare.isascii() or "_" in bare:
-            raise CommandLine(f"{what}: cannot parse string '{text}'")
-        try:
-            return float(text)
-        except ValueError:
-            raise CommandLine(f"{what}: cannot parse string '{text}'") from None
+
+def _no_less(name: str, what: str, text: str | None, unit: str) -> float:
+    """Return the number *text* of our own option *name*: 0 or more, and with an end."""
+    number = read_value(read_decimal, what, text)
+    if not isfinite(number) or number < 0:
+        raise CommandLine(f"Invalid value {number:g} of {name}, expected >=0{unit}")
+    return number

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import sys
 
-from ..errors import HoldfastError
+from ..errors import ClusterDataError, HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
 
+    Value = TypeVar("Value")
     Option = tuple[str, str, int, str, str]
 
 NONE, NEEDED, MAYBE = 0, 1, 2
@@ -25,14 +27,38 @@ An option is its letter, its name, one of these, the name of its value, and its 
 """
 
 
-def prepare_output() -> None:
-    """Let what standard output cannot encode be written as JSON writes it, as ``\\ud800``.
+def prepare_output() -> bool:
+    """Make the standard streams ready; return whether there is a standard output at all.
 
-    Half of a surrogate pair, which JSON can name, is a character in no encoding.
+    What it cannot encode is written as JSON writes it, as ``\\ud800``: half of a surrogate
+    pair, which JSON can name, is a character in no encoding.  What is said on a standard
+    error that is closed goes nowhere, and stops no answer.
     """
+    if sys.stderr is None:
+        from io import StringIO
+
+        sys.stderr = StringIO()
+    if sys.stdout is None:
+        sys.stderr.write("Error: the answer cannot be written: standard output is closed\n")
+        return False
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
+    return True
+
+
+def finish_output(status: int) -> int:
+    """Return *status* once all is written, 1 and say so if that cannot be done."""
+    if sys.stdout is None:
+        return status
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError as error:
+        if status == 0:
+            say_unwritten(error)
+        return 1
+    return status
 
 
 def say_unwritten(error: OSError) -> None:
@@ -137,6 +163,17 @@ def _read_short(
             letters = rest.pop(0)
         settings.given.append((name, letters or None))
         return
+
+
+def read_value(read: Callable[[str, str], Value], what: str, text: str | None) -> Value:
+    """Return what *read* makes of an option's value; *what* starts the error text.
+
+    Raises `CommandLine` where *read* raises `ClusterDataError`.
+    """
+    try:
+        return read(what, text or "")
+    except ClusterDataError as error:
+        raise CommandLine(str(error)) from None
 
 
 def usage(first: str, options: Sequence[Option]) -> str:

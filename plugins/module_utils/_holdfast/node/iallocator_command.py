@@ -52,7 +52,8 @@ OPTIONS = (
 
 def main(arguments: Sequence[str]) -> int:
     """Answer the request that *arguments* name, and return the exit status."""
-    htools_options.prepare_output()
+    if not htools_options.prepare_output():
+        return BAD_INPUT
     try:
         settings = read_command_line(arguments)
     except CommandLine as error:
@@ -97,15 +98,7 @@ def main_and_exit(arguments: Sequence[str]) -> None:
     from posix import _exit
 
     gc.disable()
-    status = main(arguments)
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError as error:
-        if status == ANSWERED:
-            htools_options.say_unwritten(error)
-        status = BAD_INPUT
-    _exit(status)
+    _exit(htools_options.finish_output(main(arguments)))
 
 
 def read_command_line(arguments: Sequence[str]) -> Settings:
@@ -163,10 +156,9 @@ def _read_values(settings: Settings) -> tuple[int, bool]:
     memory, monitored = STATIC_NODE_MEMORY, False
     for name, value in settings.given:
         if name == "static-kvm-node-memory":
-            try:
-                memory = int(value or "")
-            except ValueError:
-                raise CommandLine(f"static node memory: cannot parse string '{value}'") from None
+            from ..placement.numerals import read_whole
+
+            memory = htools_options.read_value(read_whole, "static node memory", value)
         elif name == "mond":
             choice = "yes" if value is None else value
             if choice not in ("yes", "no"):

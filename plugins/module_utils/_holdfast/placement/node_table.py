@@ -59,7 +59,7 @@ COLUMNS: dict[str, tuple[str, bool, Callable[[Node], str]]] = {
     "rmem": ("r_mem", True, lambda node: f"{node.reserved:5d}"),
     "tdsk": ("t_dsk", True, lambda node: f"{node.total_disk / 1024:5.0f}"),
     "fdsk": ("f_dsk", True, lambda node: f"{node.free_disk // 1024:5d}"),
-    "tcpu": ("pcpu", True, lambda node: f"{node.total_cpus:4.0f}"),
+    "tcpu": ("pcpu", True, lambda node: _rounded(node.total_cpus, 4, 0)),
     "ucpu": ("vcpu", True, lambda node: f"{node.used_cpus:4d}"),
     "pcnt": ("pcnt", True, lambda node: f"{len(node.primaries):3d}"),
     "scnt": ("scnt", True, lambda node: f"{len(node.secondaries):3d}"),

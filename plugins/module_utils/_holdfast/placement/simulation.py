@@ -11,6 +11,7 @@ from __future__ import annotations
 from ..errors import ClusterDataError
 from .assembly import Assembly, new_node
 from .model import GROUP_POLICIES, Cluster, Group, default_policy
+from .numerals import read_whole, start_of_whole
 from .text_format import finish
 
 ABBREVIATIONS = {"p": "preferred", "a": "last_resort", "u": "unallocable"}
@@ -53,9 +54,9 @@ def simulate(descriptions: list[str]) -> tuple[Cluster, list[str]]:
         placing, count, disk_text, memory_text, cpus_text, spindles_text, exclusive = parts
         if ABBREVIATIONS.get(placing, placing) not in GROUP_POLICIES:
             raise ClusterDataError(f"Cannot parse AllocPolicy abbreviation '{placing}'")
-        count_of_nodes = _whole("node count", count)
+        count_of_nodes = read_whole("node count", count)
         disk, memory = _size("disk size", disk_text), _size("memory size", memory_text)
-        cpus, spindles = _whole("cpu count", cpus_text), _whole("spindles", spindles_text)
+        cpus, spindles = read_whole("cpu count", cpus_text), read_whole("spindles", spindles_text)
         if exclusive not in ("True", "False"):
             raise ClusterDataError(f"exclusive storage: cannot parse string '{exclusive}'")
         groups.append(
@@ -94,23 +95,14 @@ def simulate(descriptions: list[str]) -> tuple[Cluster, list[str]]:
     return assembly.cluster, finish(assembly, [])
 
 
-def _whole(what: str, text: str) -> int:
-    digits = text.strip()
-    if not digits.isascii() or not digits.lstrip("-").isdigit() or len(digits) > 9:
-        raise ClusterDataError(f"{what}: cannot parse string '{text}'")
-    return int(digits)
-
-
 def _size(what: str, text: str) -> int:
     """Return the MiB that *text* names: a whole number and a unit."""
-    digits = text.lstrip()
-    length = 0
-    while length < len(digits) and digits[length] in "0123456789":
-        length += 1
-    if not length or length > 15:
+    found = start_of_whole(text)
+    if found is None:
         raise ClusterDataError(f"{what}: Can't parse string '{text}'")
-    unit = digits[length:].lstrip(" ")
+    number, rest = found
+    unit = rest.lstrip(" ")
     scale = UNITS.get(unit, UNITS.get(unit.upper()) if len(unit) > 1 else None)
     if scale is None:
         raise ClusterDataError(f"{what}: Unknown unit '{unit}'")
-    return int(int(digits[:length]) * scale)
+    return int(number * scale)

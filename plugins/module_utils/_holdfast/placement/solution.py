@@ -110,6 +110,8 @@ def fixed(value: float, places: int) -> str:
     rest = fraction[places:]
     if rest[:1] >= "5" and (number % 2 or rest[:1] > "5" or rest[1:].strip("0")):
         number += 1
+    if not places:
+        return f"{sign}{number}"
     text = str(number).rjust(places + 1, "0")
     return f"{sign}{text[:-places]}.{text[-places:]}"
 

@@ -9,6 +9,8 @@ out.  A cluster saved this way is a test case that an editor can change.
 
 from __future__ import annotations
 
+from math import isfinite
+
 from ..errors import ClusterDataError
 from .assembly import Assembly, new_node
 from .fields import one_of, quoted_list
@@ -24,7 +26,9 @@ from .model import (
     Spec,
     default_policy,
 )
+from .numerals import read_decimal, read_whole
 from .show import show_number
+from .solution import fixed
 from .tags import TagRules
 
 TYPE_CHECKING = False
@@ -53,8 +57,9 @@ def read_text(text: str, exclusion: tuple[str, ...] = ()) -> tuple[Cluster, list
         lines.pop()
     sections = _sections(lines)
     if len(sections) < 4:
+        hint = "; its lines end in CR LF, expected LF" if "\r\n\r\n" in text else ""
         raise ClusterDataError(
-            f"Invalid format of the input file: {len(sections)} sections instead of 4 or more"
+            f"Invalid format of the input file: {len(sections)} sections instead of 4 or more{hint}"
         )
     groups = [_read_group(index, line) for index, line in enumerate(sections[0])]
     numbers = {group.uuid: group.index for group in groups}
@@ -142,12 +147,12 @@ def _read_node(groups: dict[str, int], line: str) -> Node:
         raise ClusterDataError(f"Unknown group '{group}' for node {name}")
     if "?" in numbers:
         return new_node(name, groups[group], [], True, False, 0.0, 0, 0, 0.0, 0, 0.0, 0, 0, 0)
-    total_memory = _number(name, numbers[0])
-    node_memory, free_memory = _whole(name, numbers[1]), _whole(name, numbers[2])
-    total_disk, free_disk = _number(name, numbers[3]), _whole(name, numbers[4])
-    total_cpus, own_cpus = _number(name, numbers[5]), _whole(name, node_cpus)
-    all_spindles, speed = _whole(name, spindles), _number(name, cpu_speed)
-    left = _whole(name, free_spindles)
+    total_memory = _size(name, numbers[0])
+    node_memory, free_memory = read_whole(name, numbers[1]), read_whole(name, numbers[2])
+    total_disk, free_disk = _size(name, numbers[3]), read_whole(name, numbers[4])
+    total_cpus, own_cpus = read_decimal(name, numbers[5]), read_whole(name, node_cpus)
+    all_spindles, speed = read_whole(name, spindles), read_decimal(name, cpu_speed)
+    left = read_whole(name, free_spindles)
     if exclusive not in ("Y", "N"):
         raise ClusterDataError(f"Invalid exclusive_storage value for node '{name}': {exclusive}")
     node = new_node(
@@ -181,7 +186,7 @@ def _read_instance(nodes: dict[str, int], line: str) -> Instance:
     for node in (primary, secondary) if secondary else (primary,):
         if node not in nodes:
             raise ClusterDataError(f"Unknown node '{node}' for instance {name}")
-    amount, size, cpus = _whole(name, memory), _whole(name, disk), _whole(name, vcpus)
+    amount, size, cpus = read_whole(name, memory), read_whole(name, disk), read_whole(name, vcpus)
     state = _state(state)
     if balance not in ("Y", "N"):
         raise ClusterDataError(f"Invalid auto_balance value '{balance}' for instance {name}")
@@ -189,8 +194,8 @@ def _read_instance(nodes: dict[str, int], line: str) -> Instance:
         template = _template(template)
     except ClusterDataError as error:
         raise ClusterDataError(f"Instance {name}: {error}") from None
-    used = _whole(name, use)
-    volumes = None if spindles == "-" else _whole(name, spindles)
+    used = read_whole(name, use)
+    volumes = None if spindles == "-" else read_whole(name, spindles)
     if forthcoming not in ("Y", "N"):
         raise ClusterDataError(f"Invalid forthcoming value '{forthcoming}' for instance {name}")
     if template == "drbd" and primary == secondary:
@@ -232,8 +237,8 @@ def _read_policy_line(cluster: Cluster, line: str) -> None:
         pairs,
         typical,
         [_template(template) for template in _split(templates)],
-        _number(f"{owner}/vcpu_ratio", vcpu_ratio),
-        _number(f"{owner}/spindle_ratio", spindle_ratio),
+        read_decimal(f"{owner}/vcpu_ratio", vcpu_ratio),
+        read_decimal(f"{owner}/spindle_ratio", spindle_ratio),
     )
     if not owner:
         cluster.policy = policy
@@ -250,33 +255,16 @@ def _read_spec(owner: str, text: str) -> Spec:
         raise ClusterDataError(f"Invalid ispec data for {owner}: {quoted_list(parts)}")
     names = ("memsize", "cpucount", "disksize", "diskcount", "niccount", "spindleuse")
     memory, cpus, disk, disks, nics, spindles = [
-        _whole(f"{owner}/{name}", part) for name, part in zip(names, parts)
+        read_whole(f"{owner}/{name}", part) for name, part in zip(names, parts)
     ]
     return Spec(memory, cpus, disk, disks, nics, spindles)
 
 
-def _whole(owner: str, text: str) -> int:
-    digits = text.strip()
-    bare = digits[1:] if digits.startswith("-") else digits
-    if not (bare.isascii() and bare.isdigit()):
-        raise ClusterDataError(f"{owner}: cannot parse string '{text}'")
-    try:
-        return int(digits)
-    except ValueError:
-        raise ClusterDataError(f"{owner}: cannot parse string '{text}'") from None
-
-
-def _number(owner: str, text: str) -> float:
-    digits = text.strip()
-    bare = digits[1:] if digits.startswith("-") else digits
-    if not bare[:1].isdigit() or not bare.isascii() or "_" in bare:
-        raise ClusterDataError(f"{owner}: cannot parse string '{text}'")
-    if bare.endswith(".") and bare[:-1].isdigit():
-        raise ClusterDataError(f"{owner}: leftover characters when parsing '{text}': '.'")
-    try:
-        return float(digits)
-    except ValueError:
-        raise ClusterDataError(f"{owner}: cannot parse string '{text}'") from None
+def _size(owner: str, text: str) -> float:
+    size = read_decimal(owner, text)
+    if not isfinite(size):
+        raise ClusterDataError(f"{owner}: expected a size in MiB with an end, not '{text}'")
+    return size
 
 
 def write_text(cluster: Cluster) -> str:
@@ -298,7 +286,7 @@ def _node_line(cluster: Cluster, node: Node) -> str:
     state = "Y" if node.offline else "M" if node.master else "N"
     return (
         f"{node.name}|{node.total_memory:.0f}|{node.node_memory}|{node.free_memory}|"
-        f"{node.total_disk:.0f}|{node.free_disk}|{node.total_cpus:.0f}|{state}|"
+        f"{node.total_disk:.0f}|{node.free_disk}|{fixed(node.total_cpus, 0)}|{state}|"
         f"{cluster.groups[node.group].uuid}|{node.total_spindles}|{','.join(node.tags)}|"
         f"{'Y' if node.exclusive else 'N'}|{node.free_spindles}|{node.node_cpus}|"
         f"{show_number(node.cpu_speed)}\n"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from ...errors import ClusterDataError
 from ..fields import quoted_list
 from ..model import Policy
+from ..numerals import read_decimal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,24 +58,10 @@ def read_loads(text: str) -> dict[str, tuple[float, float, float, float]]:
         words = line.split(" ")
         if len(words) != 5:
             raise ClusterDataError(f"can't parse utilisation data: Cannot parse line {line}")
-        try:
-            values = [_decimal(word) for word in words[1:]]
-        except ValueError as error:
-            raise ClusterDataError(
-                f"can't parse utilisation data: {words[0]}: cannot parse string '{error}'"
-            ) from None
+        what = f"can't parse utilisation data: {words[0]}"
+        values = [read_decimal(what, word) for word in words[1:]]
         loads[words[0]] = (values[0], values[1], values[2], values[3])
     return loads
-
-
-def _decimal(word: str) -> float:
-    bare = word[1:] if word.startswith("-") else word
-    if not bare[:1].isdigit() or not bare.isascii() or "_" in bare:
-        raise ValueError(word)
-    try:
-        return float(word)
-    except ValueError:
-        raise ValueError(word) from None
 
 
 def set_loads(cluster: Cluster, loads: dict[str, tuple[float, float, float, float]] | None) -> None:
