@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..errors import ClusterDataError
 from .assembly import Assembly, new_node
-from .model import GROUP_POLICIES, Cluster, Group, default_policy
+from .model import GROUP_POLICIES, Cluster, Group, Node, default_policy
 from .numerals import read_whole, start_of_whole
 from .text_format import finish
 
@@ -33,14 +33,18 @@ UNITS = {
 }
 """MiB of each unit: small letters and -iB are powers of 1024, the others of 1000."""
 
+MOST_NODES = 100_000
+"""Each takes some 3 kB; htools has no limit, and takes all memory for a number with many digits."""
+
 
 def simulate(descriptions: list[str]) -> tuple[Cluster, list[str]]:
     """Return the cluster that *descriptions* name, one for each group.
 
-    Raises `ClusterDataError` with htools' words if one cannot be read.
+    Raises `ClusterDataError` with htools' words if one cannot be read, and for more nodes than
+    can be simulated.
     """
     groups: list[Group] = []
-    nodes = []
+    nodes: list[Node] = []
     # As in htools, the one that was given last is the first group.
     for number, description in enumerate(reversed(descriptions), 1):
         parts = description.split(",") if description else []
@@ -55,6 +59,8 @@ def simulate(descriptions: list[str]) -> tuple[Cluster, list[str]]:
         if ABBREVIATIONS.get(placing, placing) not in GROUP_POLICIES:
             raise ClusterDataError(f"Cannot parse AllocPolicy abbreviation '{placing}'")
         count_of_nodes = read_whole("node count", count)
+        if len(nodes) + count_of_nodes > MOST_NODES:
+            raise ClusterDataError(f"node count: expected at most {MOST_NODES} nodes in all")
         disk, memory = _size("disk size", disk_text), _size("memory size", memory_text)
         cpus, spindles = read_whole("cpu count", cpus_text), read_whole("spindles", spindles_text)
         if exclusive not in ("True", "False"):
