@@ -78,7 +78,7 @@ class Chords:
         self._levels = levels
         columns = list(zip(*units.values()))
         # A node may have less than nothing of something.
-        self._most: list[float] = [max(max(column), -min(column)) for column in columns]
+        self._most: list[float] = [max(map(abs, column)) for column in columns]
         # What leaves a node out of service comes to the sums from nowhere.
         nowhere = (0.0,) if leaving else ()
         self._spread: list[float] = [max(*c, *nowhere) - min(*c, *nowhere) for c in columns]
