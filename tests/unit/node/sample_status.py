@@ -63,36 +63,21 @@ def on_hold(hold, at=AT):
     return {**healthy(at), "global_maintenance": True, "maintenance": asdict(hold)}
 
 
-def being_disarmed(waits, at=AT):
+def being_disarmed(waits):
     """The healthy cluster while it is being disarmed, which *waits* for a node."""
+    return disarmed(disarm="disarming", disarm_mode="ignore", disarm_waits=waits)
+
+
+def disarmed(by=None, at=AT, **how):
+    """The healthy cluster, disarmed with its services left as they are, as *by* asked for it.
+
+    *how* is what of the manager's record is otherwise.
+    """
     services = {
         "web": ServiceStatus(ServiceState.FREEZE, "n3", since=at - 59, before="started"),
     }
-    state = ClusterState(
-        epoch=7,
-        manager="n1",
-        nodes=_online(at),
-        services=services,
-        disarm="disarming",
-        disarm_mode="ignore",
-        disarm_waits=waits,
-    )
-    return build(state, at=at)
-
-
-def disarmed(by=None, at=AT):
-    """The healthy cluster, disarmed with its services left as they are, as *by* asked for it."""
-    services = {
-        "web": ServiceStatus(ServiceState.FREEZE, "n3", since=at - 59, before="started"),
-    }
-    state = ClusterState(
-        epoch=7,
-        manager="n1",
-        nodes=_online(at),
-        services=services,
-        disarm="disarmed",
-        disarm_mode="freeze",
-    )
+    how = {"disarm": "disarmed", "disarm_mode": "freeze", **how}
+    state = ClusterState(epoch=7, manager="n1", nodes=_online(at), services=services, **how)
     return build(state, disarmed_by=by, at=at)
 
 
