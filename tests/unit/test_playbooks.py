@@ -152,3 +152,10 @@ def test_each_playbook_is_a_job_template_but_those_that_need_no_cluster():
     file = yaml.safe_load((PLAYBOOKS / "vars" / "awx_templates.yml").read_text(encoding="utf-8"))
     assert file["__awx_surveyed"] == OPERATORS
     assert file["__awx_plain"] == ["deploy", "remove"]
+
+
+def test_a_host_that_hangs_is_waited_for_no_longer_than_its_time_and_the_next_one_asked():
+    tasks = yaml.safe_load(text_of("tasks/begin_ask"))
+    [asking] = [task for task in tasks if "holdfast.ha.cluster_info" in task]
+    assert "holdfast_ask_timeout" in asking["timeout"]
+    assert (asking["ignore_errors"], asking["ignore_unreachable"]) == (True, True)
