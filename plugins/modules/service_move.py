@@ -42,6 +42,8 @@ options:
   wait:
     description:
       - Wait until it runs there, and fail at once with the reason when it does not go.
+      - A service that is just on its way to another node is moved once it has arrived; without
+        this its move is refused.
     type: bool
     default: true
   timeout:

@@ -242,6 +242,40 @@ def test_no_move_is_asked_for_that_would_come_after_the_cluster_is_let_go(movabl
     assert not movable.wanted().requests
 
 
+RETURNS = ServiceStatus(ServiceState.RELOCATE, "n1", target="n3", reason="so it is")
+
+
+def test_a_service_that_is_on_its_way_elsewhere_is_moved_once_it_has_arrived(movable, monkeypatch):
+    movable.manager_says(3, {"web": RETURNS}, movable.online)
+
+    def arrive(_seconds):
+        movable.manager_says(3, movable.web, movable.online)
+
+    monkeypatch.setattr(declare_move_room.time, "sleep", arrive)
+    with pytest.raises(HoldfastError, match="has not taken up the change"):
+        move(movable, wait=True, timeout=0.3)
+    assert movable.wanted().requests["web"].node == "n2"
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_service_that_stays_on_its_way_elsewhere_is_not_moved(movable, wait):
+    movable.manager_says(3, {"web": RETURNS}, movable.online)
+    with pytest.raises(HoldfastError, match="it is relocate: so it is"):
+        move(movable, wait=wait)
+    assert not movable.wanted().requests
+
+
+def test_check_mode_tells_of_a_move_that_would_be_waited_for(movable):
+    movable.manager_says(3, {"web": RETURNS}, movable.online)
+    assert move(movable, check=True, wait=True).changed
+    with pytest.raises(HoldfastError, match="it is relocate: so it is"):
+        move(movable, check=True)
+    held = Maintenance("switches", "ada")
+    movable.manager_says(3, {"web": RETURNS}, movable.online, hold=held)
+    with pytest.raises(HoldfastError, match="is in global maintenance"):
+        move(movable, wait=True, timeout=60.0)
+
+
 def test_a_refusal_ends_the_wait_for_a_move_at_once(movable, monkeypatch):
     def refuse(_configuration, plan, **more):
         change = change_wanted(_configuration, plan, **more)

@@ -18,13 +18,19 @@ from ..manager.seen import NodeSeen, Seen
 from ..manager.state import ClusterState, ServiceState, ServiceStatus
 from ..manager.wanted import Wanted
 from ..result import Result
-from .await_manager import await_manager
+from .await_manager import POLL, await_manager
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration, load
 from .wanted_change import change_wanted
 
 MOVABLE = (ServiceState.STARTED, ServiceState.STOPPED, ServiceState.REQUEST_START)
 """States in which a request to move is heard, at once or once the service runs."""
+
+PASSING = (
+    *(ServiceState.RELOCATE, ServiceState.MIGRATE, ServiceState.REQUEST_STOP),
+    *(ServiceState.REQUEST_START_BALANCE, ServiceState.PROBE),
+)
+"""States that end in one of these soon and by themselves, such as a return from a maintenance."""
 
 
 ENDS = ("refused", "migration_failed", "error")
@@ -34,8 +40,9 @@ ENDS = ("refused", "migration_failed", "error")
 def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     """Ask for a service to be moved to a node, unless it is there or on its way.
 
-    What the manager would refuse is refused before anything is written, and in check
-    mode too.  Raises ``InputError`` or ``HoldfastError`` with the reason.
+    With *wait*, a service that is just on its way elsewhere is waited for first.  What the
+    manager would refuse is refused before anything is written, and in check mode too.
+    Raises ``InputError`` or ``HoldfastError`` with the reason.
     """
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])
@@ -43,12 +50,13 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     if node not in configuration.members:
         known = ", ".join(sorted(configuration.members))
         raise InputError("node", node, f"one of the cluster's nodes ({known})")
-    state, seen = _look(configuration)
+    until = time.monotonic() + (options["timeout"] if options["wait"] and not check else 0.0)
+    state, seen = _look_once_it_can_go(configuration, name, node, until)
     status = _status(name, state, seen.wanted)
     before = _place(status)
     moves = before != node
     if moves:
-        _refuse_what_cannot_be(name, node, status, state, seen)
+        _refuse_what_cannot_be(name, node, status, state, seen, waits=check and options["wait"])
     request = Request(MOVE, time.time(), node, live=bool(options["live"]))
 
     def plan(wanted: Wanted) -> Wanted:
@@ -57,8 +65,8 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     change = change_wanted(configuration, plan, check=check)
     values: dict[str, Any] = {"service": name, "node": node, "version": change.after.version}
     if options["wait"] and not check:
-        timeout = options["timeout"]
-        values["status"] = _wait(configuration, name, node, change.after.version, timeout, state)
+        left = max(0.0, round(until - time.monotonic(), 1))
+        values["status"] = _wait(configuration, name, node, change.after.version, left, state)
     return Result(change.changed, values, {name: {"node": before}}, {name: {"node": node}})
 
 
@@ -70,6 +78,19 @@ def why_held(state: ClusterState) -> str:
     if state.hold is not None:
         return f"the cluster is in global maintenance ({told(state.hold)})"
     return f"the cluster is {state.disarm} ({state.disarm_mode})" if state.disarm else ""
+
+
+def _look_once_it_can_go(
+    configuration: NodeConfiguration, name: str, node: str, until: float
+) -> tuple[ClusterState, Seen]:
+    """Look until the service is not on its way to another node, at the latest at *until*."""
+    while True:
+        state, seen = _look(configuration)
+        status = _status(name, state, seen.wanted)
+        passes = status.state in PASSING and _place(status) != node and not why_held(state)
+        if not passes or time.monotonic() >= until:
+            return state, seen
+        time.sleep(POLL)
 
 
 def _look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
@@ -109,12 +130,13 @@ def _place(status: ServiceStatus) -> str:
 
 
 def _refuse_what_cannot_be(
-    name: str, node: str, status: ServiceStatus, state: ClusterState, seen: Seen
+    name: str, node: str, status: ServiceStatus, state: ClusterState, seen: Seen, waits: bool
 ) -> None:
+    """Raise the reason why the service cannot go; a passing state is none for who *waits*."""
     held = why_held(state)
     if held:
         raise HoldfastError(f"Service {name!r} is not moved: {held}.")
-    if status.state not in MOVABLE:
+    if status.state not in MOVABLE and not (waits and status.state in PASSING):
         raise HoldfastError(
             f"Service {name!r} can be moved only while it runs or is stopped; it is"
             f" {status.state.value}: {status.reason or 'no reason known'}."
