@@ -31,10 +31,10 @@ options:
     default: false
   until:
     description:
-      - With V(settled) wait until all is as wanted. All nodes are online, all services are in
-        the wanted state, and no failover is under way.
-      - With V(recovered) wait until no failover is under way and all services are in the
-        wanted state, whatever the nodes are.
+      - With V(settled) wait until all is as wanted. All nodes are online and at their usual
+        work, all services are in the wanted state, no failover is under way, and the manager
+        goes by the newest configuration.
+      - With V(recovered) wait for the same, whatever the nodes are.
     type: str
     choices:
       - now
@@ -134,6 +134,11 @@ policy:
   sample: {shutdown: conditional, placement: count}
 config_version:
   description: The version of the wanted configuration.
+  returned: success
+  type: int
+  sample: 14
+config_taken_up:
+  description: The version of the configuration that the manager goes by.
   returned: success
   type: int
   sample: 14

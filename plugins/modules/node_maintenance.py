@@ -36,7 +36,7 @@ options:
   wait:
     description:
       - With O(state=drained) wait until no service is left on the node, and fail naming what
-        blocks it; with O(state=active) wait until the node is online.
+        blocks it; with O(state=active) wait until the node is online and services may come to it.
     type: bool
     default: true
   timeout:

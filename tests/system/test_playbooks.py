@@ -104,7 +104,8 @@ def test_a_node_is_drained_by_limit_and_used_again(cluster: EmbeddedCluster, pla
     assert play("node_maintenance", "--limit", "n2", **drain).changed == 0
     back = play("node_maintenance", "--limit", "n2", node_maintenance_state="active")
     assert back.changed == 1
-    assert cluster.status()["nodes"]["n2"]["maintenance"] is None
+    node = cluster.status()["nodes"]["n2"]
+    assert (node["maintenance"], node["mode"]) == (None, "")
 
 
 def test_a_look_at_the_cluster_that_fails_does_not_end_the_wait_for_a_node(

@@ -217,6 +217,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
         "maintenance": asdict(hold) if hold is not None else None,
         "disarm": status_room.disarm_document(state, wanted),
         "config_version": wanted.version,
+        "config_taken_up": wanted.version,
         "manager": {"node": state.manager, "epoch": state.epoch, "active": True},
         "configuration_lease": {"node": "n1", "epoch": wanted.version, "active": False},
         "nodes": nodes,

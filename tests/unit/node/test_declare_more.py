@@ -108,6 +108,16 @@ def test_no_more_services_are_kept_apart_than_there_are_nodes(cluster):
     cluster.rule("near", services=["a", "d"], affinity="together")
 
 
+def test_a_node_is_in_use_again_once_its_lrm_does_not_keep_it_empty_any_more(cluster):
+    cluster.maintenance()
+    drained = NodeStatus(NodeState.ONLINE, reason="back", mode="maintenance")
+    cluster.manager_says(2, nodes={"n2": drained})
+    with pytest.raises(HoldfastError, match="'n2' is online: back; its LRM still keeps it empty"):
+        cluster.maintenance("active", wait=True)
+    cluster.manager_says(2, nodes={"n2": NodeStatus(NodeState.ONLINE)})
+    assert not cluster.maintenance("active", wait=True).changed
+
+
 def policy(cluster, check=False, **changes):
     return declare_policy({"config": str(cluster.path), **changes}, check)
 

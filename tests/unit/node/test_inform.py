@@ -22,6 +22,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.inform 
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 
 OFF = NodeStatus(NodeState.OFF, reason="its status says off")
+RUNNING = ServiceStatus(ServiceState.STARTED, "n1")
 LOST = Failover("n2", confirmed=100.0, services=("web",), finished=101.0)
 
 
@@ -35,11 +36,11 @@ def cluster(tmp_path):
     made.close()
 
 
-def says(cluster, n2, web, *failovers):
+def says(cluster, n2, web, *failovers, version=2):
     """Write a record of the manager: how n2 is, how web is, and what failed over."""
     services = {"web": web, "old": ServiceStatus(ServiceState.ERROR, "n1", reason="disks")}
     nodes = {"n1": NodeStatus(NodeState.ONLINE), "n2": n2}
-    cluster.manager_says(2, services, nodes, failovers=failovers)
+    cluster.manager_says(version, services, nodes, failovers=failovers)
 
 
 def wait(cluster, **changes):
@@ -75,6 +76,36 @@ def test_what_is_wrong_with_other_services_is_no_matter_of_a_failover(cluster):
     wait(cluster)
     with pytest.raises(HoldfastError, match="Service old is error"):
         wait(cluster, recovered_from=None)
+
+
+@pytest.mark.parametrize("until", ["settled", "recovered"])
+def test_a_change_that_the_manager_has_not_taken_up_is_waited_for(cluster, until):
+    says(cluster, NodeStatus(NodeState.ONLINE), RUNNING, version=1)
+    with pytest.raises(HoldfastError, match="Version 2 of the configuration is not taken up by"):
+        wait(cluster, until=until, recovered_from=None)
+    says(cluster, NodeStatus(NodeState.ONLINE), RUNNING)
+    assert wait(cluster, until="now", recovered_from=None).values["under_way"] == []
+
+
+def test_a_node_that_is_out_of_its_maintenance_is_settled_once_its_lrm_is(cluster):
+    says(cluster, NodeStatus(NodeState.ONLINE, mode="maintenance"), RUNNING)
+    told = "Node n2 is not at its usual work yet: its LRM still keeps it empty."
+    with pytest.raises(HoldfastError, match=told):
+        wait(cluster, until="settled", recovered_from=None)
+    with pytest.raises(HoldfastError) as caught:
+        wait(cluster, recovered_from=None)
+    assert told not in str(caught.value)
+    cluster.maintenance()
+    assert told not in wait(cluster, until="now", recovered_from=None).values["under_way"]
+
+
+@pytest.mark.parametrize("mode", ["restart", "shutdown", "disarm"])
+def test_what_a_node_is_at_beside_its_usual_work_is_under_way(cluster, mode):
+    says(cluster, NodeStatus(NodeState.ONLINE, mode=mode), RUNNING)
+    (told,) = wait(cluster, until="now", recovered_from=None).values["under_way"]
+    assert told.startswith("Node n2 is not at its usual work yet: ")
+    says(cluster, NodeStatus(NodeState.OFFLINE, mode=mode), RUNNING)
+    assert wait(cluster, until="now", recovered_from=None).values["under_way"] == []
 
 
 def test_a_recovery_is_waited_for_only_as_such_and_of_a_node_that_there_is(cluster):

@@ -19,7 +19,8 @@ from typing import Any
 from .. import names
 from ..errors import FormatError, InputError
 from ..manager.maintenance import Maintenance, maintenance_document, time_from_text, told
-from ..manager.state import ClusterState, NodeState
+from ..manager.report import Mode
+from ..manager.state import ClusterState, NodeState, NodeStatus
 from ..manager.wanted import Wanted
 from ..result import Result
 from ..storage.whiteboard import GlobalBlock
@@ -196,15 +197,25 @@ def _wait_for_drain(
 def _wait_for_node(
     configuration: NodeConfiguration, node: str, version: int, timeout: float
 ) -> ClusterState:
+    """Wait until the node is online, and its LRM says that services may come to it again."""
+
     def done(state: ClusterState) -> bool:
-        return node in state.nodes and state.nodes[node].state is NodeState.ONLINE
+        status = state.nodes.get(node)
+        online = status is not None and status.state is NodeState.ONLINE
+        return online and not _kept_empty(status)
 
     def why(state: ClusterState) -> str:
         status = state.nodes.get(node)
         known = f"{status.state.value}: {status.reason}" if status is not None else "unknown"
+        if _kept_empty(status):
+            known += "; its LRM still keeps it empty"
         return f"Node {node!r} is {known}"
 
     return await_manager(configuration, version, timeout, done, why)
+
+
+def _kept_empty(status: NodeStatus | None) -> bool:
+    return status is not None and status.mode == Mode.MAINTENANCE.value
 
 
 def _wait_for_hold(

@@ -76,11 +76,10 @@ def _missing(status: dict[str, Any], options: Mapping[str, Any]) -> list[str]:
     if options["recovered_from"]:
         return _missing_without(status, options["recovered_from"])
     missing = [
-        problem
-        for problem in status["problems"]
-        if options["until"] == "settled" or not problem.startswith("Node ")
+        one
+        for one in (*status["problems"], *status["under_way"])
+        if options["until"] == "settled" or not one.startswith("Node ")
     ]
-    missing.extend(status["under_way"])
     node = options["failover_of"]
     if node and not _finished_failover(status, node, options["since"]):
         missing.append(f"There was no failover of node {node} yet.")

@@ -17,7 +17,7 @@ from ..lease.interface import HostLeaseView, HostState
 from ..manager.hold import in_force
 from ..manager.maintenance import Maintenance, maintenance_document
 from ..manager.policy import policy_document
-from ..manager.report import LocalState, Sight
+from ..manager.report import LocalState, Mode, Sight
 from ..manager.rules import rule_document
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
 from ..manager.wanted import Wanted
@@ -41,6 +41,14 @@ _UNDER_WAY = {
     ServiceState.FREEZE.value: "left alone for the moment",
 }
 """States that pass by themselves: what is in one of them is no problem yet."""
+
+_BESIDE_ITS_WORK = {
+    Mode.MAINTENANCE.value: "its LRM still keeps it empty",
+    Mode.RESTART.value: "it, or its LRM, is being started anew",
+    Mode.SHUTDOWN.value: "it is being shut down",
+    Mode.DISARM.value: "its LRM is still disarmed",
+}
+"""Modes of the LRM of a node that is online, in which nothing comes, or comes back, to it yet."""
 
 
 def read_status(configuration: NodeConfiguration) -> dict[str, Any]:
@@ -88,6 +96,14 @@ def under_way(status: dict[str, Any]) -> list[str]:
         for name, service in status["services"].items()
         if service["state"] in _UNDER_WAY
     ]
+    if status["config_taken_up"] < status["config_version"]:
+        version = status["config_version"]
+        found.append(f"Version {version} of the configuration is not taken up by the manager yet.")
+    found.extend(
+        f"Node {name} is not at its usual work yet: {_BESIDE_ITS_WORK[node['mode']]}."
+        for name, node in status["nodes"].items()
+        if _comes_to_its_work(node, status)
+    )
     if status["disarm"] is not None and status["disarm"]["waits_for"]:
         found.append(
             f"The cluster is not disarmed yet; it waits for {status['disarm']['waits_for']}."
@@ -96,6 +112,15 @@ def under_way(status: dict[str, Any]) -> list[str]:
         if not failover["finished"]:
             found.append(f"The failover of node {failover['node']} is under way.")
     return found
+
+
+def _comes_to_its_work(node: dict[str, Any], status: dict[str, Any]) -> bool:
+    """Return whether the mode of a node that is online is none that was asked for to stay."""
+    if node["state"] != NodeState.ONLINE.value or node["mode"] not in _BESIDE_ITS_WORK:
+        return False
+    if node["mode"] == Mode.MAINTENANCE.value:
+        return node["maintenance"] is None
+    return node["mode"] != Mode.DISARM.value or status["disarm"] is None
 
 
 def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[str, Any]:
@@ -131,6 +156,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "disarm": disarm_document(state, wanted),
         "policy": policy_document(wanted.policy),
         "config_version": wanted.version,
+        "config_taken_up": state.config_version,
         "manager": _lease(configuration, storage, MANAGER_LEASE),
         "configuration_lease": _lease(configuration, storage, CONFIGURATION_LEASE),
         "nodes": nodes,
