@@ -96,8 +96,11 @@ def join(configuration_: NodeConfiguration) -> EmbeddedLeases:
 
 
 def free_ports(number: int = 12) -> int:
-    """Return the first of *number* UDP ports in a row that are free on loopback just now."""
-    for first in range(30000 + os.getpid() % 20000, 60000, number):
+    """Return the first of *number* UDP ports in a row that are free on loopback just now.
+
+    Tests that run at once do not look at the same ones, nor at those that the kernel gives away.
+    """
+    for first in range(20000 + os.getpid() % 60 * 200, 32000, number):
         if all(_is_free(port) for port in range(first, first + number)):
             return first
     raise RuntimeError("no free ports")
