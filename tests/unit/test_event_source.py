@@ -218,7 +218,7 @@ def arguments(tmp_path):
 def test_a_node_that_is_down_or_hangs_is_passed_over(arguments, tmp_path):
     (tmp_path / "n2").write_text("hangs")
     (tmp_path / "n3").write_text(json.dumps(healthy()))
-    status, text = asyncio.run(source.ask({**arguments, "timeout": 2.0}))
+    status, text = asyncio.run(source.ask({**arguments, "timeout": 4.0}))
     assert status["cluster"] == "demo"
     assert text == "\n"
 
@@ -229,7 +229,7 @@ def test_a_node_whose_answer_hangs_below_the_command_is_passed_over_too(argument
     (tmp_path / "n3").write_text(json.dumps(healthy()))
 
     async def ask():
-        return await asyncio.wait_for(source.ask({**arguments, "timeout": 1.5}), 30)
+        return await asyncio.wait_for(source.ask({**arguments, "timeout": 4.0}), 60)
 
     try:
         status, _text = asyncio.run(ask())

@@ -169,7 +169,7 @@ def test_a_start_is_done_once_the_port_answers_and_a_dead_port_is_a_failure(serv
 
 
 def test_a_command_that_never_answers_is_ended_and_its_start_fails(service, free_port):
-    result = service("start", command="sleep 1000", port=free_port, timeout=5.0)
+    result = service("start", command="sleep 1000", port=free_port, timeout=8.0)
     assert result.code == 1
     assert "did not answer" in result.reason
     assert not result.timed_out
@@ -184,6 +184,7 @@ def test_the_command_gets_its_directory_its_variables_and_nothing_of_the_cluster
         environment="A=1 B='two words'",
         output=tmp_path / "log",
     )
+    wait_until(lambda: Path(f"/proc/{service.pid}/comm").read_text() == "sleep\n")
     lines = (tmp_path / "log").read_text().splitlines()
     assert lines[0] == str(tmp_path)
     assert {"A=1", "B=two words"} <= set(lines)

@@ -124,7 +124,7 @@ def test_a_command_that_ignores_the_signal_is_killed_after_its_time(service):
     pid = service.pid
     began = time.monotonic()
     assert service("stop", stop_timeout=1).code == 0
-    assert 1.0 <= time.monotonic() - began < 5.0
+    assert 1.0 <= time.monotonic() - began < 8.0, "it gets ten seconds if nothing is said"
     assert not is_running(pid)
 
 
@@ -145,7 +145,7 @@ def test_a_command_is_asked_once_and_before_what_it_started(service, tmp_path):
 
 def test_the_time_before_the_kill_is_never_longer_than_the_action_has(service):
     service("start", command="sh -c 'trap \"\" TERM; while :; do sleep 1; done'")
-    assert service("stop", stop_timeout=600, timeout=2.0).code == 0
+    assert service("stop", stop_timeout=600, timeout=6.0).code == 0
 
 
 @pytest.mark.parametrize("content", ["", "1 2", "one 2 three"])
@@ -188,7 +188,7 @@ def test_an_action_waits_for_the_one_before_it_and_says_so_when_it_does_not_end(
     pid = service.pid
     with open(service.state_file.with_suffix(".lock")) as lock:  # noqa: PTH123
         fcntl.flock(lock, fcntl.LOCK_EX)
-        result = service(action, timeout=2.0)
+        result = service(action, timeout=6.0)
     assert result.code == 1
     assert "another start or stop of this resource is under way" in result.reason
     assert is_running(pid)
@@ -206,6 +206,9 @@ def test_an_agent_killed_while_it_starts_leaves_nothing_that_is_not_found(servic
         time.sleep(0.05)
         code = service("monitor").code
         assert code in (0, 7)
+        if code == 0:
+            # The agent's child becomes the command a moment after it is let go.
+            wait_until(lambda: running(nap(1005)))
         assert bool(running(nap(1005))) == (code == 0)
         service("stop")
 

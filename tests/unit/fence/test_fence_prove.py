@@ -100,8 +100,8 @@ def device(tmp_path, folder="a", **behaviour):
 def test_a_device_that_lies_hangs_or_fails_proves_nothing(tmp_path, node, off, status, reason):
     agent = device(tmp_path, off=off, status=status)
     began = time.monotonic()
-    result = power_off(node([(agent, "1")], timeout=0.6), "n1")
-    assert time.monotonic() - began < 3.0
+    result = power_off(node([(agent, "1")], timeout=1.5), "n1")
+    assert time.monotonic() - began < 15.0
     assert not result.confirmed
     assert result.evidence == "none"
     assert result.confirmed_at is None
@@ -150,7 +150,7 @@ def test_what_each_device_said_is_told_without_its_password(tmp_path, node):
 
 def test_both_power_supplies_must_be_off(tmp_path, node):
     good, stuck = device(tmp_path), device(tmp_path, "b", off=":")
-    result = power_off(node([(good, "1"), (stuck, "2")], timeout=0.6), "n1")
+    result = power_off(node([(good, "1"), (stuck, "2")], timeout=1.5), "n1")
     assert not result.confirmed
     assert "d2 plug 2: its status is on" in result.reason
     assert power_off(node([(good, "1"), (good, "2")]), "n1").confirmed
@@ -168,7 +168,7 @@ def test_a_level_that_hangs_ends_there_and_the_next_one_is_tried(tmp_path, node)
         device(tmp_path, "b"),
         device(tmp_path, "c"),
     )
-    configuration = node([(hangs, "1"), (other, "1")], [(good, "1")], timeout=0.6)
+    configuration = node([(hangs, "1"), (other, "1")], [(good, "1")], timeout=1.5)
     result = power_off(configuration, "n1")
     assert result.confirmed
     assert "fence level 2" in result.reason
@@ -191,7 +191,7 @@ def test_an_agent_whose_metadata_hangs_does_not_take_longer_than_its_timeout(tmp
     began = time.monotonic()
     for act in (power_off, power_on, power_status):
         assert not act(node([(str(agent), "1")], timeout=0.3), "n1").confirmed
-    assert time.monotonic() - began < 3.0
+    assert time.monotonic() - began < 15.0
 
 
 def test_an_agent_without_status_can_prove_nothing(tmp_path, node):
@@ -236,7 +236,7 @@ def test_only_a_verified_off_is_proof_at_once(tmp_path, node):
     assert (assumed.confirmed, assumed.proof_at) == (True, None)
     waited = power_off(node([(sbd, "n1")], assumed_after=30), "n1")
     assert waited.proof_at == waited.confirmed_at + 30
-    failed = power_off(node([(device(tmp_path, "c", off=":"), "1")], timeout=0.6), "n1")
+    failed = power_off(node([(device(tmp_path, "c", off=":"), "1")], timeout=1.5), "n1")
     assert failed.proof_at is None
 
 
@@ -245,7 +245,7 @@ def test_after_an_off_that_will_never_be_proof_the_next_level_is_tried(tmp_path,
     result = power_off(node([(sbd, "n1")], [(good, "1")]), "n1")
     assert result.evidence == "device-verified"
     stuck = device(tmp_path, "c", off=":")
-    result = power_off(node([(sbd, "n1")], [(stuck, "1")], timeout=0.6), "n1")
+    result = power_off(node([(sbd, "n1")], [(stuck, "1")], timeout=1.5), "n1")
     assert (result.confirmed, result.evidence, result.proof_at) == (True, "assumed", None)
 
 
@@ -285,10 +285,10 @@ def test_an_off_that_failed_but_worked_is_not_sent_again(tmp_path, node):
 @pytest.mark.parametrize(
     ("off", "fields"),
     [
-        ("sleep 60", {"timeout": 10.0, "actions": {"off": {"timeout": 0.4}}}),
+        ("sleep 60", {"timeout": 10.0, "actions": {"off": {"timeout": 1.0}}}),
         ("exit 1", {"timeout": 10.0, "retries": 0}),
-        ("exit 1", {"timeout": 10.0, "actions": {"off": {"retries": 0, "timeout": 0.4}}}),
-        ("exit 1", {"timeout": 0.4}),
+        ("exit 1", {"timeout": 10.0, "actions": {"off": {"retries": 0, "timeout": 1.0}}}),
+        ("exit 1", {"timeout": 0.9}),
         ("kill -9 $$", {"timeout": 10.0}),
     ],
 )
@@ -300,7 +300,7 @@ def test_nothing_is_sent_again_after_a_timeout_or_when_no_time_is_left(tmp_path,
 
 def test_a_status_that_hangs_is_not_asked_again(tmp_path, node):
     agent = device(tmp_path, status="sleep 60")
-    configuration = node([(agent, "1")], timeout=30.0, actions={"status": {"timeout": 0.3}})
+    configuration = node([(agent, "1")], timeout=30.0, actions={"status": {"timeout": 1.0}})
     assert "its status is unknown" in power_off(configuration, "n1").reason
     assert calls(tmp_path / "a") == ["off 1", "status 1"]
 
@@ -344,7 +344,7 @@ def test_access_is_given_back_as_a_node_joins_and_not_when_it_is_switched_on(tmp
 
 def test_access_that_does_not_come_back_is_said_so(tmp_path, node):
     stuck = device(tmp_path, name="fence_brocade", automatic_on=True, on=":")
-    configuration = node([(stuck, "1")], timeout=0.6)
+    configuration = node([(stuck, "1")], timeout=1.5)
     (tmp_path / "a" / "state-1").write_text("off")
     result = unfence(configuration, "n1")
     assert not result.confirmed
@@ -401,7 +401,7 @@ def test_a_plug_that_does_not_exist_is_never_off(tmp_path, node):
     unknown = 'case $plug in 1) exit 2;; *) echo "no outlet $plug" >&2; exit 1;; esac'
     agent = device(tmp_path, off="[ $plug = 1 ]", status=unknown)
     assert power_off(node([(agent, "1")]), "n1").confirmed
-    result = power_off(node([(agent, "9")], timeout=0.6), "n1")
+    result = power_off(node([(agent, "9")], timeout=1.5), "n1")
     assert not result.confirmed
     assert "no outlet 9" in result.steps[-1].text
 
@@ -515,7 +515,7 @@ def test_gigabytes_of_output_do_not_keep_a_fence_from_ending(tmp_path, node):
     flood = device(tmp_path, off=f"yes | head -c 300000000; {OFF}")
     assert power_off(node([(flood, "1")], timeout=60.0), "n1").confirmed
     endless = device(tmp_path, "b", off="exec yes")
-    result = power_off(node([(endless, "1")], timeout=0.6), "n1")
+    result = power_off(node([(endless, "1")], timeout=1.5), "n1")
     assert "no answer within" in result.reason
     assert len(result.steps[0].text) <= 2000
 
@@ -544,7 +544,7 @@ def test_the_last_level_is_switched_on_first_because_it_may_feed_the_others(tmp_
     ],
 )
 def test_a_node_that_does_not_come_on_is_said_so(tmp_path, node, on, status, reason):
-    configuration = node([(device(tmp_path, on=on, status=status), "1")], timeout=0.6)
+    configuration = node([(device(tmp_path, on=on, status=status), "1")], timeout=1.5)
     (tmp_path / "a" / "state-1").write_text("off")
     result = power_on(configuration, "n1")
     assert not result.confirmed
@@ -590,7 +590,7 @@ def test_a_plan_switches_only_what_is_not_as_wanted(tmp_path, node):
 
 
 def test_a_reboot_whose_off_is_not_proved_does_not_switch_on(tmp_path, node):
-    configuration = node([(device(tmp_path, off=":"), "1")], timeout=0.6)
+    configuration = node([(device(tmp_path, off=":"), "1")], timeout=1.5)
     end = apply_power(configuration, plan_power(configuration, "n1", "reboot"))
     assert end.problem.startswith("n1 is not proved off")
     assert end.described()["after"] == "unknown"

@@ -57,7 +57,7 @@ def config(tmp_path, agent):
 
 def test_a_device_that_lies_fails_the_task(tmp_path):
     liar = write_device(tmp_path / "b", off="echo 'Success: Powered OFF'")
-    message = run_failing("fence", options(liar, state="off", timeout=0.6))
+    message = run_failing("fence", options(liar, state="off", timeout=1.5))
     assert "not proved off" in message
     assert "its status is on" in message
 
@@ -122,7 +122,7 @@ def test_many_nodes_are_switched_by_one_task(tmp_path, config):
 def test_one_node_that_fails_stops_no_other_and_is_named(tmp_path, agent):
     stuck = f'[ "$plug" = 2 ] || {OFF}'
     agent = write_device(tmp_path / "c", off=stuck, listed=listing("1", "2", "3"))
-    wanted = options(agent, plugs=["1", "2", "3"], state="off", timeout=1)
+    wanted = options(agent, plugs=["1", "2", "3"], state="off", timeout=3)
     del wanted["plug"]
     result = run_module("fence", wanted)
     assert result["failed"]

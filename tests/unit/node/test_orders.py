@@ -28,7 +28,7 @@ from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock, configuration
 
-WAIT = 10.0
+WAIT = 30.0
 
 
 class Given:
@@ -43,7 +43,7 @@ class Given:
 
     def write(self, agent, **more):
         level = [{"device": "d", "plug": "n3"}]
-        device = {"agent": agent, "parameters": {"ip": "x"}, "timeout": 0.8, **more}
+        device = {"agent": agent, "parameters": {"ip": "x"}, "timeout": 2.0, **more}
         document = {"devices": {"d": device}, "nodes": {"n3": {"levels": [level]}}}
         self.fence_file.write_text(json.dumps(document))
         self.fence_file.chmod(0o600)

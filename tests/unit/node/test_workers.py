@@ -19,7 +19,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.serv
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.workers import Workers
 
-WAIT = 10.0
+WAIT = 30.0
 
 
 def job(kind, name):

@@ -144,13 +144,13 @@ def test_a_second_time_changes_nothing(thing):
         (SWITCH.replace("start) [", "start) exit 0; ["), "is not started after start: monitor: 7"),
         (
             SWITCH.replace("start) [", "start) sleep 60; ["),
-            "start: 1 .failed.: no answer within 0.4 seconds",
+            "start: 1 .failed.: no answer within 1.5 seconds",
         ),
     ],
 )
 def test_a_start_that_fails_lies_or_hangs_is_an_error(thing, body, part):
     with pytest.raises(AgentError, match=part):
-        bring_to_state(thing(body, timeout=0.4), "started")
+        bring_to_state(thing(body, timeout=1.5), "started")
 
 
 def test_a_stop_that_lies_is_an_error(thing):

@@ -60,7 +60,7 @@ def test_an_agent_that_hangs_is_a_failure_and_neither_running_nor_stopped(ask, b
     assert result.code == 1
     assert "no answer within 0.3 seconds" in result.reason
     assert not (result.running or result.stopped or result.succeeded)
-    assert result.duration < 3.0
+    assert result.duration < 15.0
 
 
 @pytest.mark.parametrize(
