@@ -28,6 +28,9 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast import errors
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_table import (
+    process_entry,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
     initial_lockspace,
 )
@@ -264,8 +267,8 @@ class Cluster:
         del self.daemons[host_id]
 
 
-def eventually(look, seconds=3.0):
-    """Return the first true answer of *look*, or its last one."""
+def eventually(look, seconds=20.0):
+    """Return the first true answer of *look*, or its last one; the machine may be slow."""
     until = time.monotonic() + seconds
     while True:
         answer = look()
@@ -283,5 +286,5 @@ def timed(work, *arguments):
 def children(worker):
     """Return how many children of a worker run; those that ended may not be collected yet."""
     own = Path(f"/proc/{worker.child.pid}/task/{worker.child.pid}/children")
-    states = [Path(f"/proc/{pid}/stat").read_text().split()[2] for pid in own.read_text().split()]
-    return len([state for state in states if state != "Z"])
+    entries = [process_entry(int(pid)) for pid in own.read_text().split()]
+    return len([entry for entry in entries if entry is not None and entry.alive])

@@ -264,7 +264,7 @@ def test_a_lease_of_a_machine_without_power_is_had_once_its_host_lease_is_set_fr
     mine.free_host(4, generation)
     mine.free_host(4, generation)
     assert mine.host(4).state is HostState.FREE
-    taken = eventually(lambda: mine.acquire("manager"), 2.0)
+    taken = eventually(lambda: mine.acquire("manager"))
     assert taken is not None and taken > version
     assert mine.holder("manager") == LeaseHolder(1, mine.host(1).generation, taken, True)
 

@@ -83,19 +83,10 @@ class Browser:
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method and return its result; what else is said meanwhile is kept in *events*."""
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._write, json.dumps(message).encode() + b"\0")
-        until = time.monotonic() + DEADLINE
-        while True:
-            said = self._next(until)
-            if said.get("id") == self._number:
-                assert "error" not in said, f"{method}: {said.get('error')}"
-                result: dict[str, Any] = said["result"]
-                return result
-            self.events.append(said)
+        said = self._answer(method, parameters)
+        assert "error" not in said, f"{method}: {said.get('error')}"
+        result: dict[str, Any] = said["result"]
+        return result
 
     def show(self, page: Path, width: int, scheme: str = "light") -> None:
         """Load a page on a screen so wide, in a colour scheme, and wait until it is there."""
@@ -115,8 +106,18 @@ class Browser:
             time.sleep(0.05)
 
     def ask(self, expression: str) -> Any:
-        """Return the value of a JavaScript expression in the page."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """Return the value of a JavaScript expression in the page.
+
+        In the moment in which another page comes there is none to ask: it is asked then.
+        """
+        asked = {"expression": expression, "returnByValue": True}
+        until = time.monotonic() + DEADLINE
+        said = self._answer("Runtime.evaluate", asked)
+        while "error" in said and time.monotonic() < until:
+            time.sleep(0.05)
+            said = self._answer("Runtime.evaluate", asked)
+        assert "error" not in said, said["error"]
+        found = said["result"]
         assert "exceptionDetails" not in found, found.get("exceptionDetails")
         return found["result"].get("value")
 
@@ -148,6 +149,20 @@ class Browser:
             for event in self.events
             if event.get("method") == "Runtime.exceptionThrown"
         ]
+
+    def _answer(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Call a method and return what is answered, be it an error."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        until = time.monotonic() + DEADLINE
+        while True:
+            said = self._next(until)
+            if said.get("id") == self._number:
+                return said
+            self.events.append(said)
 
     def _next(self, until: float) -> dict[str, Any]:
         while b"\0" not in self._rest:
