@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -73,6 +74,9 @@ from installed_agents import install_command, install_fence_agent  # noqa: E402
 
 NAME = "test"
 NODES = ("n1", "n2", "n3")
+
+PATIENCE = 60.0
+"""Seconds for what a cluster does in a few; the machine may be slow."""
 
 
 class EmbeddedCluster:
@@ -170,7 +174,7 @@ class EmbeddedCluster:
             "max_relocate": None,
             "failback": None,
             "wait": False,
-            "timeout": 30.0,
+            "timeout": PATIENCE,
             **more,
         }
         return declare_service.declare_service(options, False)
@@ -207,14 +211,15 @@ class EmbeddedCluster:
             "until": None,
             "duration": None,
             "wait": True,
-            "timeout": 30.0,
+            "timeout": PATIENCE,
         }
         return declare_maintenance.declare_maintenance(options, False)
 
     def move(self, name: str, node: str, **more: Any) -> Any:
         """Move a service as the module does, and wait until it is there."""
         options = {"config": str(self.config("n1")), "name": name, "node": node, "live": True}
-        return declare_move.declare_move({**options, "wait": True, "timeout": 30.0, **more}, False)
+        asked = {**options, "wait": True, "timeout": PATIENCE, **more}
+        return declare_move.declare_move(asked, False)
 
     def policy(self, **changes: Any) -> Any:
         """Change the cluster's policy as the module does."""
@@ -224,7 +229,8 @@ class EmbeddedCluster:
         """Hold, disarm or arm the whole cluster as the module does, and wait until it is so."""
         options = {
             **{"config": str(self._an_on()), "state": state, "mode": "hold", "reason": "test"},
-            **{"owner": "test", "until": None, "duration": None, "wait": True, "timeout": 30.0},
+            **{"owner": "test", "until": None, "duration": None, "wait": True},
+            "timeout": PATIENCE,
         }
         return declare_disarm.declare_cluster_maintenance({**options, **more}, False)
 
@@ -245,8 +251,11 @@ class EmbeddedCluster:
         provision_metadata.apply_metadata(plan, options, paths)
 
     def give_a_service(self, node: str) -> None:
-        """Make sure that a node runs a service: move one there if it has none."""
-        status = self.status()
+        """Make sure that a node runs a service: move one there if it has none.
+
+        What returns from a maintenance just now is no service that stays.
+        """
+        status = self.wait_settled()
         if not status["nodes"][node]["services"]:
             self.move(min(status["services"]), node)
             self.wait_settled()
@@ -260,15 +269,19 @@ class EmbeddedCluster:
         """
         words = {pid: _command_line(pid) for pid in power.processes(self.nodes / node)}
         looking = {pid for pid, line in words.items() if "monitor" in line}
+        sanlock = f"SANLOCK_RUN_DIR={self._run_directory(node)}".encode()
+        of_sanlock = {pid for pid in words if carries(pid, sanlock)}
+        # Last: of what has ended by now nothing could be told above.
         table = process_table()
         return [
             pid
             for pid, line in words.items()
             if any(line)
             and pid in table
+            and table[pid].alive
             and not looking & {pid, table[pid].parent}
             and str(self.config(node)) not in line
-            and not carries(pid, f"SANLOCK_RUN_DIR={self._run_directory(node)}".encode())
+            and pid not in of_sanlock
         ]
 
     def command_process(self, node: str, command: str) -> int:
@@ -291,7 +304,7 @@ class EmbeddedCluster:
         """Switch a machine on, and wait until its daemons run."""
         power.power_on(self.nodes, node, 20.0)
 
-    def shut_down(self, node: str, timeout: float = 30.0) -> None:
+    def shut_down(self, node: str, timeout: float = PATIENCE) -> None:
         """Switch a machine off in an orderly way, and wait until nothing of it is left."""
         os.kill(int((self.nodes / node / "machine.pid").read_text()), signal.SIGTERM)
         until = time.monotonic() + timeout
@@ -306,7 +319,8 @@ class EmbeddedCluster:
     def kill_sanlock(self, node: str) -> None:
         """Kill the sanlock of a machine and nothing else."""
         for pid in power.processes(self.nodes / node):
-            if Path(_command_line(pid)[0]).name == "sanlock" and "daemon" in _command_line(pid):
+            words = _command_line(pid)
+            if "daemon" in words and Path(words[0]).name == "sanlock":
                 os.kill(pid, signal.SIGKILL)
 
     def start_sanlock(self, node: str) -> None:
@@ -351,10 +365,15 @@ class EmbeddedCluster:
         return read_status(load(self.config(node)))
 
     def running(self) -> dict[str, list[str]]:
-        """Return for each service the nodes on which its agents find it running."""
+        """Return for each service the nodes on which its agents find it running.
+
+        All nodes are asked at once: one after the other, what moves meanwhile would be found twice.
+        """
+        with ThreadPoolExecutor(len(NODES)) as pool:
+            sights = list(pool.map(lambda node: probe_services(load(self.config(node))), NODES))
         found: dict[str, list[str]] = {}
-        for node in NODES:
-            for service, sight in probe_services(load(self.config(node))).items():
+        for node, seen in zip(NODES, sights):
+            for service, sight in seen.items():
                 if sight != "stopped":
                     found.setdefault(service, []).append(node)
         return found
@@ -372,7 +391,7 @@ class EmbeddedCluster:
                 )
             time.sleep(0.1)
 
-    def wait_settled(self, timeout: float = 30.0) -> dict[str, Any]:
+    def wait_settled(self, timeout: float = PATIENCE) -> dict[str, Any]:
         """Wait until all is as wanted."""
         return self.wait(
             lambda status: (
@@ -382,7 +401,7 @@ class EmbeddedCluster:
             "settled",
         )
 
-    def wait_failover(self, node: str, since: float, timeout: float = 30.0) -> dict[str, Any]:
+    def wait_failover(self, node: str, since: float, timeout: float = PATIENCE) -> dict[str, Any]:
         """Wait until a failover of *node* that began after *since* is finished; return it."""
 
         def finished(status: dict[str, Any]) -> list[dict[str, Any]]:
@@ -460,9 +479,10 @@ def free_ports(number: int) -> int:
     """Return the first of *number* ports in a row that are free on loopback just now.
 
     Tests that run at once do not look at the same ones: of a machine that is switched off they
-    are free, too, and it comes back.
+    are free, too, and it comes back.  Nor may they be of those that the kernel gives to
+    whoever calls somebody (ip_local_port_range).
     """
-    for first in range(20000 + os.getpid() % 200 * 200, 60000, number):
+    for first in range(20000 + os.getpid() % 60 * 200, 32000, number):
         if all(_is_free(port) for port in range(first, first + number)):
             return first
     raise AssertionError("no free ports")
