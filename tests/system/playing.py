@@ -75,7 +75,8 @@ def player(cluster: EmbeddedCluster, tmp_path: Path) -> Play:
                 *(sys.executable, "-m", "ansible.cli.playbook", book),
                 *("-i", str(inventory), "-e", json.dumps(variables), *words),
             ],
-            env=ansible_environment(tmp_path, ANSIBLE_NOCOLOR="1"),
+            # What a playbook leaves in the folder for temporary files is seen to be its own.
+            env=ansible_environment(tmp_path, ANSIBLE_NOCOLOR="1", TMPDIR=str(tmp_path)),
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             capture_output=True,

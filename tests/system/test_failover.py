@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 import pytest
-from cluster import NODES, EmbeddedCluster, free_ports, is_alive
+from cluster import NODES, PATIENCE, EmbeddedCluster, free_ports, is_alive
 
 
 def everything_runs_once(cluster: EmbeddedCluster) -> None:
@@ -55,7 +55,7 @@ def test_the_services_of_a_lost_node_run_elsewhere_and_the_node_comes_back(
     assert failover["recorded"] <= failover["fence_sent"] <= failover["confirmed"]
     assert set(failover["started"]) == set(failover["services"])
     assert all(one["node"] != node for one in failover["started"].values())
-    cluster.wait_settled(30.0)
+    cluster.wait_settled()
     everything_runs_once(cluster)
 
 
@@ -82,15 +82,16 @@ def test_a_daemon_killed_in_the_middle_of_a_start_leaves_no_agent_at_work(
     cluster: EmbeddedCluster,
 ) -> None:
     before, port = fences(cluster), free_ports(1)
-    serve = f"sh -c 'sleep 2; exec {sys.executable} -m http.server --bind 127.0.0.1 {port}'"
+    serve = f"sh -c 'sleep 4; exec {sys.executable} -m http.server --bind 127.0.0.1 {port}'"
     cluster.declare("slow", serve, port=port)
-    status = cluster.wait(
-        lambda status: status["services"].get("slow", {}).get("state") == "request_start",
-        10.0,
-        "being started",
-    )
+
+    def starts(status: dict[str, Any]) -> bool:
+        """Whether the agent is in the middle of it: the command runs, and does not answer yet."""
+        node = status["services"].get("slow", {}).get("node")
+        return bool(node and cluster.command_process(node, "sleep 4"))
+
+    status = cluster.wait(starts, PATIENCE, "being started")
     node = status["services"]["slow"]["node"]
-    cluster.hold_still(0.7)
     cluster.kill_daemon(node, "lrm")
     cluster.wait_settled()
     assert len(cluster.running()["slow"]) == 1
@@ -107,7 +108,7 @@ def test_both_daemons_killed_again_and_again_lose_no_service(cluster: EmbeddedCl
         cluster.kill_daemon(node, "lrm")
         cluster.kill_daemon(node, "crm")
         cluster.hold_still(1.0)
-    cluster.wait_settled(40.0)
+    cluster.wait_settled()
     assert fences(cluster) == before
     assert cluster.service_processes(node) == processes
     everything_runs_once(cluster)
@@ -123,7 +124,7 @@ def test_a_machine_whose_parent_alone_is_killed_is_fenced_with_all_it_left_behin
     os.kill(pid, signal.SIGKILL)
     cluster.wait_failover(node, since)
     assert not any(is_alive(pid) for pid in left)
-    cluster.wait_settled(30.0)
+    cluster.wait_settled()
     everything_runs_once(cluster)
 
 
@@ -136,7 +137,7 @@ def test_nothing_is_taken_over_while_the_fence_device_is_broken(cluster: Embedde
     try:
         cluster.cut(node)
         status = cluster.wait(
-            lambda status: "failed" in status["nodes"][node]["reason"], 20.0, "a failed fence"
+            lambda status: "failed" in status["nodes"][node]["reason"], PATIENCE, "a failed fence"
         )
         cluster.hold_still(4.0)
         status = cluster.status()
@@ -155,11 +156,16 @@ def test_nobody_is_fenced_in_global_maintenance(cluster: EmbeddedCluster) -> Non
     cluster.global_maintenance(True)
     cluster.freeze(node)
     cluster.hold_still(6.0)
-    status = cluster.status()
+    cluster.wait(
+        lambda status: "global maintenance" in status["nodes"][node]["reason"],
+        PATIENCE,
+        "told that nothing is done in global maintenance",
+    )
     assert fences(cluster) == before
-    assert "global maintenance" in status["nodes"][node]["reason"]
     cluster.thaw(node)
-    cluster.hold_still(2.0)
+    cluster.wait(
+        lambda status: status["nodes"][node]["state"] == "online", PATIENCE, "heard of it again"
+    )
     cluster.global_maintenance(False)
     cluster.wait_settled()
     assert fences(cluster) == before

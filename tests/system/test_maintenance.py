@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_maintenance import (  # noqa: E501
     declare_global_maintenance,
 )
-from cluster import EmbeddedCluster
+from cluster import PATIENCE, EmbeddedCluster
 
 
 def declare(cluster: EmbeddedCluster, state: str = "present", **changes: Any) -> Any:
@@ -42,17 +42,23 @@ def wait_until(cluster: EmbeddedCluster, held: bool) -> dict[str, Any]:
 def test_a_declared_maintenance_spares_a_hanging_node_and_ends_when_told(
     cluster: EmbeddedCluster,
 ) -> None:
-    declare(cluster)
     status = cluster.status()
     node = next(name for name in status["nodes"] if name != status["manager"]["node"])
+    cluster.give_a_service(node)
+    declare(cluster)
+    status = cluster.status()
     failovers = len(status["failovers"])
     assert status["maintenance"]["owner"] == "ada"
     cluster.freeze(node)
     cluster.hold_still(6.0)
-    assert "by ada: a test" in cluster.status()["nodes"][node]["reason"] or not status["services"]
-    assert len(cluster.status()["failovers"]) == failovers
+    status = cluster.wait(
+        lambda status: "by ada: a test" in status["nodes"][node]["reason"], PATIENCE, "told why"
+    )
+    assert len(status["failovers"]) == failovers
     cluster.thaw(node)
-    cluster.hold_still(2.0)
+    cluster.wait(
+        lambda status: status["nodes"][node]["state"] == "online", PATIENCE, "heard of it again"
+    )
     assert declare(cluster, "absent").changed
     assert not declare(cluster, "absent").changed
     assert cluster.status()["maintenance"] is None
@@ -62,10 +68,12 @@ def test_the_whiteboards_word_is_taken_up_and_a_module_can_end_it(
     cluster: EmbeddedCluster,
 ) -> None:
     cluster.global_maintenance(True)
-    cluster.hold_still(3.0)
-    status = cluster.status()
+    status = cluster.wait(
+        lambda status: status["maintenance"] is not None and status["maintenance"]["since"] > 0,
+        PATIENCE,
+        "taken up by the manager",
+    )
     assert status["maintenance"]["reason"] == "set on the whiteboard"
-    assert status["maintenance"]["since"] > 0
     declare(cluster, "absent")
     assert cluster.status()["maintenance"] is None
 
@@ -73,7 +81,8 @@ def test_the_whiteboards_word_is_taken_up_and_a_module_can_end_it(
 def test_a_no_on_the_whiteboard_ends_what_was_declared(cluster: EmbeddedCluster) -> None:
     declare(cluster)
     cluster.global_maintenance(False)
-    cluster.hold_still(3.0)
+    cluster.wait(lambda status: status["maintenance"] is None, PATIENCE, "taken up by the manager")
+    cluster.hold_still(2.0)
     status = cluster.status()
     assert status["maintenance"] is None
     ends = [one["text"] for one in status["events"] if one["kind"] == "maintenance_ended"]
@@ -81,7 +90,7 @@ def test_a_no_on_the_whiteboard_ends_what_was_declared(cluster: EmbeddedCluster)
 
 
 def test_an_expiry_ends_it_on_the_whiteboard_too(cluster: EmbeddedCluster) -> None:
-    declare(cluster, duration=8.0)
+    declare(cluster, duration=12.0)
     wait_until(cluster, held=True)
     status = wait_until(cluster, held=False)
     ends = [one["text"] for one in status["events"] if one["kind"] == "maintenance_ended"]

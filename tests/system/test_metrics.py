@@ -57,6 +57,9 @@ def test_daemons_measure_their_leases_rounds_and_fences(
         lambda found: (
             ("holdfast_heartbeat_write_seconds_count",) in found
             and ("holdfast_lease_renewal_last_seconds",) in found
+            and all(
+                found.get(("holdfast_daemon_up", daemon), 0.0) == 1 for daemon in ("lrm", "crm")
+            )
         ),
     )
     assert found[("holdfast_is_manager",)] == 1

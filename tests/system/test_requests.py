@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import power
-from cluster import NODES, EmbeddedCluster
+from cluster import NODES, PATIENCE, EmbeddedCluster
 
 AGENT = """#!/bin/sh
 me=$HOLDFAST_NODE base=$OCF_RESKEY_base id=$OCF_RESOURCE_INSTANCE
@@ -114,7 +114,7 @@ def guests(cluster: EmbeddedCluster) -> Iterator[Guests]:
     cluster.policy(shutdown="conditional")
     for node in NODES:
         cluster.switch_on(node)
-    cluster.wait(lambda status: status["manager"]["active"], 30.0, "managed")
+    cluster.wait(lambda status: status["manager"]["active"], PATIENCE, "managed")
     made.remove()
 
 
@@ -199,7 +199,7 @@ def test_services_start_in_their_order_and_wait_for_what_does_not_run(guests: Gu
             and "waits for 'first'" in status["services"]["second"]["reason"]
             and "waits for 'second'" in status["services"]["third"]["reason"]
         ),
-        20.0,
+        PATIENCE,
         "waiting in their order",
     )
     guests.fails("broken")
@@ -220,8 +220,14 @@ def test_a_disarmed_cluster_survives_new_daemons_and_goes_on_where_it_was(guests
     for node in NODES:
         power.restart_daemons(cluster.nodes, node)
     cluster.hold_still(6.0)
-    assert all(cluster.daemon(node, "lrm") != daemons[node] for node in NODES)
-    status = cluster.wait(lambda status: status["manager"]["active"], 30.0, "managed")
+    status = cluster.wait(
+        lambda status: (
+            status["manager"]["active"]
+            and all(cluster.daemon(node, "lrm") != daemons[node] for node in NODES)
+        ),
+        PATIENCE,
+        "managed by new daemons",
+    )
     disarmed = (status["disarm"][key] for key in ("state", "mode", "waits_for"))
     assert tuple(disarmed) == ("disarmed", "freeze", "")
     assert status["services"]["guest"]["state"] == "freeze"
@@ -273,13 +279,16 @@ def test_a_node_that_is_shut_down_is_emptied_first_if_the_policy_says_so(guests:
     before = fences(cluster)
     guests.forget_calls()
     power.shut_down(cluster.nodes, node, 60.0)
-    there = guests.node_of("guest")
+    status = cluster.wait(
+        lambda status: status["services"]["guest"]["state"] == "started", PATIENCE, "moved"
+    )
+    there = status["services"]["guest"]["node"]
     assert guests.calls() == [f"migrate_to guest {node}", f"migrate_from guest {there}"]
     cluster.hold_still(5.0)
     assert fences(cluster) == before
     assert not power.is_on(cluster.nodes, node)
     cluster.switch_on(node)
-    cluster.wait(lambda _status: guests.node_of("guest") == node, 30.0, "back on its node")
+    cluster.wait(lambda _status: guests.node_of("guest") == node, PATIENCE, "back on its node")
 
 
 def test_a_poweroff_has_the_services_started_elsewhere_without_a_fence(guests: Guests) -> None:
@@ -325,7 +334,9 @@ def test_a_stop_that_fails_has_its_node_fenced_only_if_the_service_asks_for_it(
         cluster.wait_settled(60.0)
         assert cluster.running()["guest"] == [guests.node_of("guest")]
         return
-    cluster.wait(lambda status: status["services"]["guest"]["state"] == "error", 20.0, "in error")
+    cluster.wait(
+        lambda status: status["services"]["guest"]["state"] == "error", PATIENCE, "in error"
+    )
     cluster.hold_still(3.0)
     assert fences(cluster) == before
     assert Path(cluster.config(node)).exists()

@@ -12,7 +12,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     HoldfastError,
     InputError,
 )
-from cluster import EmbeddedCluster
+from cluster import PATIENCE, EmbeddedCluster
 
 
 def test_a_drained_node_has_no_service_and_gets_its_own_back(cluster: EmbeddedCluster) -> None:
@@ -38,10 +38,11 @@ def test_a_service_that_dies_is_started_again_where_it_was(cluster: EmbeddedClus
     status = cluster.status()
     node = status["services"]["left"]["node"]
     killed = cluster.command_process(node, "sleep 1000003")
+    assert killed
     os.kill(killed, signal.SIGKILL)
     cluster.wait(
         lambda _: cluster.command_process(node, "sleep 1000003") not in (0, killed),
-        20.0,
+        PATIENCE,
         "started again",
     )
     assert cluster.wait_settled()["services"]["left"]["node"] == node
@@ -53,7 +54,7 @@ def test_a_service_whose_start_fails_everywhere_ends_in_an_error_that_names_why(
     cluster.declare("broken", "/bin/false", max_restart=0)
     status = cluster.wait(
         lambda status: status["services"].get("broken", {}).get("state") == "error",
-        30.0,
+        PATIENCE,
         "an error",
     )
     assert "r0" in status["services"]["broken"]["reason"]
@@ -82,7 +83,7 @@ def test_a_changed_definition_restarts_the_service_with_the_new_one(
         lambda status: any(
             cluster.command_process(node, "sleep 1000008") for node in ("n1", "n2", "n3")
         ),
-        20.0,
+        PATIENCE,
         "the new one",
     )
     assert not any(cluster.command_process(node, "sleep 1000007") for node in ("n1", "n2", "n3"))

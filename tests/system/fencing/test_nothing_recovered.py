@@ -9,7 +9,7 @@ import time
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import declare_fence
 from ansible_collections.holdfast.ha.tests.system.fencing import ipmi_boards
-from cluster import NODES, EmbeddedCluster
+from cluster import NODES, PATIENCE, EmbeddedCluster
 
 pytestmark = pytest.mark.skipif(bool(ipmi_boards.missing()), reason=ipmi_boards.missing())
 
@@ -58,6 +58,11 @@ def test_a_service_stays_down_until_its_node_is_proved_off(cluster, boards, faul
     since = time.time()
     cluster.cut(node)
     cluster.hold_still(STILL)
+    cluster.wait(
+        lambda status: f"board-{node}" in status["nodes"][node]["reason"],
+        PATIENCE,
+        "told what came of a fence",
+    )
     status = cluster.status(observer)
     assert status["nodes"][node]["state"] == "fence"
     assert f"board-{node}" in status["nodes"][node]["reason"]
