@@ -121,7 +121,7 @@ class EmbeddedCluster:
     def __enter__(self) -> EmbeddedCluster:
         """Switch all machines on."""
         for name in NODES:
-            power.power_on(self.nodes, name, 20.0)
+            power.power_on(self.nodes, name, 30.0)
         return self
 
     def __exit__(
@@ -134,9 +134,9 @@ class EmbeddedCluster:
         self.global_maintenance(True)
         for _turn in range(2):
             for name in NODES:
-                power.power_off(self.nodes, name, 10.0)
+                power.power_off(self.nodes, name, 30.0)
         for child in self._started:
-            child.wait(timeout=10)
+            child.wait(timeout=30)
         if self.sanlock is not None:
             shutil.rmtree(self.sanlock)
 
@@ -298,11 +298,11 @@ class EmbeddedCluster:
 
     def cut(self, node: str) -> None:
         """Cut a machine's power."""
-        power.power_off(self.nodes, node, 10.0)
+        power.power_off(self.nodes, node, 30.0)
 
     def switch_on(self, node: str) -> None:
         """Switch a machine on, and wait until its daemons run."""
-        power.power_on(self.nodes, node, 20.0)
+        power.power_on(self.nodes, node, 30.0)
 
     def shut_down(self, node: str, timeout: float = PATIENCE) -> None:
         """Switch a machine off in an orderly way, and wait until nothing of it is left."""
@@ -344,12 +344,12 @@ class EmbeddedCluster:
         """Kill one daemon of a node and nothing else; return its process id once it is gone."""
         pid = self.daemon(node, daemon)
         os.kill(pid, signal.SIGKILL)
-        until = time.monotonic() + 5.0
+        until = time.monotonic() + 30.0
         while is_alive(pid) and time.monotonic() < until:
             time.sleep(0.01)
         return pid
 
-    def daemon(self, node: str, daemon: str, timeout: float = 10.0) -> int:
+    def daemon(self, node: str, daemon: str, timeout: float = 30.0) -> int:
         """Return the process id of a node's ``lrm`` or ``crm`` once it runs."""
         until = time.monotonic() + timeout
         while time.monotonic() < until:

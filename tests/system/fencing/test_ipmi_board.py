@@ -107,7 +107,7 @@ def test_a_dead_board_and_a_refused_password_are_told_by_the_agent_when_there_is
 @pytest.mark.parametrize(
     ("parameters", "timeout", "says"),
     [
-        ({"username": "nobody"}, 20.0, "its status is unknown, not off"),
+        ({"username": "nobody"}, 8.0, "its status is unknown, not off"),
         ({"password": "not-the-one"}, 2.0, "no answer within 2."),
     ],
 )
