@@ -155,7 +155,7 @@ def test_fencing_is_rehearsed_by_asking_and_for_real(cluster):
     drain = {"node_maintenance_reason": "rehearsal"}
     play(cluster, "node_maintenance", "--limit", node.name, **drain)
     play(cluster, "fence_rehearsal", "--limit", node.name, **real)
-    assert node.boot_id() not in (begun, 0)
+    wait_until(lambda: node.boot_id() not in (begun, 0), 30.0, "a node that is on again")
     play(cluster, "unfence", "--limit", node.name)
 
 
