@@ -263,7 +263,7 @@ def simulation(run: Run) -> None:
 AGENT_TESTS = ("resource_agents", "fencing", "placement")
 """Folders of ``tests/system``."""
 
-PLAYBOOK_TESTS = ("test_playbooks.py", "test_documentation.py")
+PLAYBOOK_TESTS = ("playbooks", "test_documentation.py")
 
 
 def leases(run: Run) -> None:
@@ -288,7 +288,9 @@ def system(run: Run) -> None:
 
 def playbooks(run: Run) -> None:
     """Each playbook for operators on a running cluster, and the examples of the documentation."""
-    run.python("-m", "pytest", *(f"tests/system/{name}" for name in PLAYBOOK_TESTS), folder=ROOT)
+    # Two files at once, each with a cluster of its own: most of the time is Ansible's.
+    tests = [f"tests/system/{name}" for name in PLAYBOOK_TESTS]
+    run.python("-m", "pytest", "-n", "2", "--dist", "loadfile", *tests, folder=ROOT)
 
 
 def awx(run: Run) -> None:

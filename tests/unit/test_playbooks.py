@@ -112,7 +112,8 @@ def test_each_playbook_begins_with_the_checks_and_is_tested(name):
     assert play["tasks"][0]["ansible.builtin.import_tasks"] == "tasks/begin.yml"
     assert play["vars_files"] == f"vars/{name}.yml"
     assert play["gather_facts"] is False
-    tests = (ROOT / "tests" / "system" / "test_playbooks.py").read_text(encoding="utf-8")
+    files = (ROOT / "tests" / "system" / "playbooks").glob("test_*.py")
+    tests = "".join(path.read_text(encoding="utf-8") for path in files)
     assert f'play("{name}"' in tests or f'play(\n        "{name}"' in tests
 
 
