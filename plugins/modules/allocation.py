@@ -77,7 +77,8 @@ options:
     description:
       - Mend what C(hail) errs in. RV(info) then says what it would have said.
       - A node that could not be lost before either lets no placement fail; each instance of a
-        C(multi-allocate) has its own group and fails by itself; a drained node is no secondary;
+        C(multi-allocate) has its own group and fails by itself, and RV(result) then has its name
+        only, as Ganeti wants it, and RV(info) the reason; a drained node is no secondary;
         O(ignore_soft_errors) also counts for secondaries; an instance that has to leave both
         nodes leaves its own nodes only, if there is no other way.
     type: bool

@@ -4,7 +4,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.answer import answer
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.options import Options
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.reasons import reasons
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
+    read_request,
+)
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
     ask,
     instance,
@@ -76,7 +84,30 @@ def test_each_of_several_has_its_own_group_and_fails_by_itself():
     (placed,), (failed,) = ours["result"]
     assert placed[0] == "one"
     assert placed[1][0] in ("d", "e")
-    assert failed[0] == "two"
+    assert failed == "two"
+
+
+def test_what_failed_of_several_is_in_the_result_by_name_and_in_the_info_with_its_reason():
+    one, two = (
+        {**new("plain", memory=memory), "name": name}
+        for name, memory in (("one", 4096), ("two", 10**6))
+    )
+    several = {"type": "multi-allocate", "instances": [one, two], "group_name": "g"}
+    theirs, ours = both(request(several, NODES))
+    (_name, why), *others = theirs["result"][1]
+    assert not others
+    assert ours["result"] == [theirs["result"][0], ["two"]]
+    assert ours["info"] == f"{theirs['info']}; two: {why}"
+
+
+def test_the_reasons_name_why_each_of_several_failed():
+    each = [{**new("plain", memory=10**6), "name": name} for name in ("one", "two")]
+    message = request({"type": "multi-allocate", "instances": each}, NODES)
+    cluster, asked, _warnings = read_request(json.dumps(message), 4096)
+    options = Options(better=True)
+    explained = reasons(cluster, asked, options, answer(cluster, asked, options))["instances"]
+    assert ["FailMem: 3" in entry["why_not"] for entry in explained] == [True, True]
+    assert all("successfully" not in entry["why_not"] for entry in explained)
 
 
 def exclusive(**changes):
@@ -107,7 +138,7 @@ def test_one_that_does_not_fit_on_exclusive_storage_fails_by_itself():
     assert not theirs["success"]
     placed, failed = ours["result"]
     assert sorted(names[0] for _name, names in placed) == ["a", "a", "b", "b"]
-    assert [name for name, _info in failed] == ["new4"]
+    assert failed == ["new4"]
 
 
 def test_a_drained_node_is_no_secondary():

@@ -22,15 +22,19 @@ if TYPE_CHECKING:
 
 
 class Answer:
-    """What is answered, and the cluster as it is after it if there was a success."""
+    """What is answered, and the cluster as it is after it if there was a success.
 
-    __slots__ = ("cluster", "info", "result", "success")
+    ``failed`` has the name of each instance of several that has no place, and why.
+    """
+
+    __slots__ = ("cluster", "failed", "info", "result", "success")
 
     def __init__(self, success: bool, info: str, result: Any, cluster: Cluster) -> None:
         self.success = success
         self.info = info
         self.result = result
         self.cluster = cluster
+        self.failed: list[list[str]] = []
 
     def words(self) -> str:
         """Return what is said of the request in a sentence."""
@@ -49,7 +53,7 @@ def answer(cluster: Cluster, request: Request, options: Options) -> Answer:
     """Answer *request* about *cluster*.
 
     With *options* that better htools' answer, its own is told in the info where it is
-    another.
+    another; of several instances, those that failed are in the result by name.
     """
     if not options.better:
         return _answer(cluster, request, options)
@@ -58,10 +62,16 @@ def answer(cluster: Cluster, request: Request, options: Options) -> Answer:
     plain = Plain(options.ignore_soft_errors, options.capacity_checks, options.restrict)
     theirs = _answer(cluster, request, plain)
     ours = _answer(cluster, request, options)
+    said = ""
     if ours.document() != theirs.document():
-        ours.info += f"; hail would have said: {theirs.words()}"
+        said = f"; hail would have said: {theirs.words()}"
         if ours.success and theirs.success and ours.result != theirs.result:
-            ours.info += f" ({encode(theirs.result)})"
+            said += f" ({encode(theirs.result)})"
+    if ours.failed:
+        # Ganeti refuses an answer with pairs there, as hail gives it.
+        ours.result[1] = [name for name, _why in ours.failed]
+        ours.info += "".join([f"; {name}: {why}" for name, why in ours.failed])
+    ours.info += said
     return ours
 
 
@@ -133,7 +143,9 @@ def _multi_allocate(cluster: Cluster, request: Request, options: Options) -> Ans
         if solution.metric is None
     ]
     info = f"{len(failed)} instances failed to allocate and {len(done)} were allocated successfully"
-    return Answer(True, info, [done, failed], after)
+    found = Answer(True, info, [done, failed], after)
+    found.failed = failed
+    return found
 
 
 def _relocate(cluster: Cluster, request: Request, options: Options) -> Answer:

@@ -68,7 +68,7 @@ def _placements(cluster: Cluster, request: Request, options: Options, result: An
     if result.success and request.kind == "allocate":
         chosen[request.placements[0].instance.name] = result.result
     elif result.success:
-        chosen, refused = dict(result.result[0]), dict(result.result[1])
+        chosen, refused = dict(result.result[0]), dict(result.failed)
     options = options.restricted(request.restrict)
     explained = []
     for placement in request.placements:
