@@ -180,6 +180,19 @@ def test_a_request_with_something_wrong_in_it_gets_hails_words(ours):
                 "p,3,(9g,64g,8",
                 "p,3,9_g,64g,8",
                 "p,3,999999999999999999m,64g,8",
+                "(p),3,900g,64g,8",
+                *[
+                    f"p,3,900g,64g,8,( 2 ),{truth}"
+                    for truth in (
+                        "(True)",
+                        " ( False )",
+                        "True ",
+                        "(True)x",
+                        "(True",
+                        "Truex",
+                        "()",
+                    )
+                ],
             )
         ],
         ["--simulate=p,3,900g,64g,8", "--simulate=p,2,900g,64g,8", "-p"],

@@ -18,6 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.htools_
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.numerals import (
     read_decimal,
+    read_truth,
     read_whole,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.text_format import (
@@ -59,6 +60,28 @@ def test_a_whole_number_may_be_hexadecimal_in_brackets_or_after_blanks(text, num
 )
 def test_a_number_may_have_a_fraction_or_no_end(text, number):
     assert read_decimal("x", text) == number
+
+
+@pytest.mark.parametrize("text", ["True", " True", "(True)", "( ( True ) )"])
+def test_a_truth_may_be_in_brackets_or_after_blanks(text):
+    assert read_truth("x", text) is True
+    assert read_truth("x", text.replace("True", "False")) is False
+
+
+@pytest.mark.parametrize("text", ["", "()", "true", "Truex", "True'", "(True", "-True", "1"])
+def test_what_starts_with_no_truth_is_none(text):
+    with pytest.raises(ClusterDataError) as caught:
+        read_truth("x", text)
+    assert str(caught.value) == f"x: cannot parse string '{text}'"
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"), [("True ", " "), ("(False)x", "x"), ("True.", "."), ("False(", "(")]
+)
+def test_what_follows_a_truth_is_named(text, rest):
+    with pytest.raises(ClusterDataError) as caught:
+        read_truth("x", text)
+    assert str(caught.value) == f"x: leftover characters when parsing '{text}': '{rest}'"
 
 
 def test_a_number_may_be_none():

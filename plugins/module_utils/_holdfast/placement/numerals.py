@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Numbers in text as htools reads them: Haskell's ``reads``.
+"""Numbers and truths in text as htools reads them: Haskell's ``reads``.
 
 Blanks may stand before a number and after its sign, round brackets around it.  It may be
 hexadecimal (``0x10``) or octal (``0o17``); a number that need not be whole may be ``NaN`` or
-``Infinity``.  A plus sign, or a point without a digit on either side, is not read.
+``Infinity``.  A plus sign, or a point without a digit on either side, is not read.  A truth is
+``True`` or ``False``.
 """
 
 from __future__ import annotations
@@ -62,6 +63,17 @@ def start_of_whole(text: str) -> tuple[int, str] | None:
     return -number if negative else number, rest
 
 
+def read_truth(what: str, text: str) -> bool:
+    """Return whether *text* is true, like `read_whole`."""
+    brackets, rest = _opened(text)
+    word = next((name for name in ("True", "False") if _is_word(name, rest)), "")
+    left = _closed(brackets, rest[len(word) :]) if word else None
+    if left is None:
+        raise ClusterDataError(f"{what}: cannot parse string '{text}'")
+    _check_rest(what, text, left)
+    return word == "True"
+
+
 def _check_rest(what: str, text: str, rest: str) -> None:
     if rest:
         raise ClusterDataError(f"{what}: leftover characters when parsing '{text}': '{rest}'")
@@ -85,29 +97,45 @@ def _whole_of(word: str) -> int | None:
 
 def _start(text: str) -> tuple[bool, str, str] | None:
     """Return whether the number at the start of *text* has a minus, its word, what follows."""
+    brackets, rest = _opened(text)
+    negative = rest.startswith("-")
+    if negative:
+        rest = rest[1:].lstrip(BLANKS)
+    length = _length(rest)
+    word, left = rest[:length], _closed(brackets, rest[length:])
+    return (negative, word, left) if word and left is not None else None
+
+
+def _opened(text: str) -> tuple[int, str]:
+    """Return how many brackets are open at the start of *text*, and what follows them."""
     rest = text.lstrip(BLANKS)
     brackets = 0
     while rest.startswith("("):
         brackets += 1
         rest = rest[1:].lstrip(BLANKS)
-    negative = rest.startswith("-")
-    if negative:
-        rest = rest[1:].lstrip(BLANKS)
-    length = _length(rest)
-    word, rest = rest[:length], rest[length:]
+    return brackets, rest
+
+
+def _closed(brackets: int, rest: str) -> str | None:
+    """Return what follows as many closing *brackets* in *rest*, None if there are fewer."""
     for _bracket in range(brackets):
         rest = rest.lstrip(BLANKS)
         if not rest.startswith(")"):
             return None
         rest = rest[1:]
-    return (negative, word, rest) if word else None
+    return rest
+
+
+def _is_word(name: str, text: str) -> bool:
+    """Return whether *text* starts with *name*, and not with a longer word."""
+    after = text[len(name) : len(name) + 1]
+    return text.startswith(name) and not (after.isalnum() or after in ("_", "'"))
 
 
 def _length(text: str) -> int:
     """Return how many characters of *text* are an unsigned number, 0 if it starts with none."""
     for name in ("NaN", "Infinity"):
-        after = text[len(name) : len(name) + 1]
-        if text.startswith(name) and not (after.isalnum() or after in ("_", "'")):
+        if _is_word(name, text):
             return len(name)
     if text[:1] == "0":
         _base, digits = DIGITS_OF.get(text[1:2].lower(), (10, ""))

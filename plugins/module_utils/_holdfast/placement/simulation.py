@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from ..errors import ClusterDataError
 from .assembly import Assembly, new_node
+from .fields import quoted
 from .model import GROUP_POLICIES, Cluster, Group, Node, default_policy
-from .numerals import read_whole, start_of_whole
+from .numerals import read_truth, read_whole, start_of_whole
 from .text_format import finish
 
 ABBREVIATIONS = {"p": "preferred", "a": "last_resort", "u": "unallocable"}
@@ -57,14 +58,16 @@ def simulate(descriptions: list[str]) -> tuple[Cluster, list[str]]:
         parts += ("1", "False")[len(parts) - 5 :]
         placing, count, disk_text, memory_text, cpus_text, spindles_text, exclusive = parts
         if ABBREVIATIONS.get(placing, placing) not in GROUP_POLICIES:
-            raise ClusterDataError(f"Cannot parse AllocPolicy abbreviation '{placing}'")
+            raise ClusterDataError(
+                f"Invalid string value for type AllocPolicy: {quoted(placing)}; "
+                f"Cannot parse AllocPolicy abbreviation '{placing}'"
+            )
         count_of_nodes = read_whole("node count", count)
         if len(nodes) + count_of_nodes > MOST_NODES:
             raise ClusterDataError(f"node count: expected at most {MOST_NODES} nodes in all")
         disk, memory = _size("disk size", disk_text), _size("memory size", memory_text)
         cpus, spindles = read_whole("cpu count", cpus_text), read_whole("spindles", spindles_text)
-        if exclusive not in ("True", "False"):
-            raise ClusterDataError(f"exclusive storage: cannot parse string '{exclusive}'")
+        own_storage = read_truth("exclusive storage", exclusive)
         groups.append(
             Group(
                 len(groups),
@@ -82,7 +85,7 @@ def simulate(descriptions: list[str]) -> tuple[Cluster, list[str]]:
                 number - 1,
                 [],
                 False,
-                exclusive == "True",
+                own_storage,
                 float(memory),
                 0,
                 memory,
