@@ -236,6 +236,25 @@ def test_the_text_format_that_hail_saves_is_read_and_written_alike(tmp_path):
 
 
 @needs_hail
+def test_the_cluster_after_the_answer_is_shown_and_saved_alike(ours, tmp_path):
+    path, compared = tmp_path / "c.post-ialloc", 0
+    options = ["-p+plist,slist,ptags,idx", "-S", str(tmp_path / "c")]
+    for seed in range(FIRST, FIRST + 100):
+        request = random_request(seed)
+        text = json.dumps(request)
+        replies, saved = [], []
+        for asked in (hail, ours):
+            path.unlink(missing_ok=True)
+            replies.append(asked(text, options))
+            saved.append(path.read_text() if path.exists() else "")
+        if "CallStack" not in replies[0].errors and not explain(*replies, request):
+            assert replies[0] == replies[1], seed
+            assert saved[0] == saved[1], seed
+            compared += 1
+    assert compared >= 90
+
+
+@needs_hail
 def test_the_cluster_can_come_from_a_text_file_or_be_made_up(ours, tmp_path):
     for seed in range(FIRST, FIRST + 60):
         request = random_request(seed)

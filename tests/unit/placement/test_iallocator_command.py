@@ -251,6 +251,55 @@ def test_a_closed_standard_error_stops_no_answer(tmp_path, command):
     assert (done.returncode, done.stdout) == (0, told.stdout)
 
 
+def of_two_groups(asked, **changes):
+    """Return a request about two groups of two nodes each, with an instance in the second."""
+    nodes = {name: node(group=group, **changes) for name, group in zip("abcd", "gghh")}
+    disks = [{"size": 10240, "spindles": 1}]
+    message = request({**asked, "disks": disks}, nodes, {"old": instance("plain", ("c",))})
+    message["nodegroups"]["h"] = {**message["nodegroups"]["g"], "name": "other"}
+    return message
+
+
+def shown_and_saved(run, message, tmp_path):
+    """Return the nodes with their instances, and the names of those saved, after the answer."""
+    options = ["--no-capacity-checks", "-pname,plist", "-S", str(tmp_path / "c")]
+    status, _output, errors = run(message, *options)
+    assert status == 0
+    table = errors.partition("Final cluster status:\n")[2].split("\n\n")[0]
+    lines = (tmp_path / "c.post-ialloc").read_text().split("\n\n")[2].split("\n")
+    return [line.split() for line in table.split("\n")[1:]], [line.split("|")[0] for line in lines]
+
+
+def test_a_new_instance_is_shown_without_a_number_and_saved_first_as_hail_does(run, tmp_path):
+    rows, names = shown_and_saved(run, of_two_groups(new("plain")), tmp_path)
+    assert [name for name, _primaries in rows] == ["a", "b", "c", "d"]
+    assert [row for row in rows if "-1" in row[1]] == [["d", "[-1]"]]
+    assert names == ["new", "old"]
+
+
+OWN = {
+    "ndparams": {"exclusive_storage": True, "spindle_count": 1},
+    "total_spindles": 9,
+    "free_spindles": 9,
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "changes", "left"),
+    [
+        ({"group_name": "default"}, {}, (["a", "b"], ["new"])),
+        ({"group_name": "other"}, {}, (["c", "d"], ["new", "old"])),
+        ({}, OWN, (["c", "d"], ["new", "old"])),
+    ],
+)
+def test_only_the_group_that_was_named_or_has_exclusive_storage_is_left_as_in_hail(
+    run, tmp_path, asked, changes, left
+):
+    message = of_two_groups({**new("plain"), **asked}, **changes)
+    rows, names = shown_and_saved(run, message, tmp_path)
+    assert ([name for name, _primaries in rows], names) == left
+
+
 def test_the_instance_on_an_unknown_node_is_named(run):
     status, _output, errors = run(request(new(), TWO, {"i": instance("plain", ("zz",))}))
     assert status == 1

@@ -144,7 +144,11 @@ def _run(settings: Settings, progress: Progress) -> int:
     sys.stdout.write(result.text() + "\n")
     sys.stdout.flush()
     _write_reasons(settings, cluster, request, options, result)
-    _show(settings, result.cluster, cluster, "Final", "post-ialloc", "after")
+    if settings.has("print-nodes") or settings.has("save"):
+        from ..placement.as_left import as_left
+
+        after = as_left(result, request, cluster, options)
+        _show(settings, after, cluster, "Final", "post-ialloc", "after")
     return ANSWERED
 
 

@@ -275,7 +275,8 @@ def write_text(cluster: Cluster) -> str:
         for group in cluster.groups
     ]
     nodes = [_node_line(cluster, node) for node in cluster.nodes]
-    instances = [_instance_line(cluster, instance) for instance in cluster.instances()]
+    names = {node.index: node.name for node in cluster.nodes}
+    instances = [_instance_line(names, instance) for instance in cluster.instances()]
     policies = [_policy_line("", cluster.policy)]
     policies += [_policy_line(group.name, group.policy) for group in cluster.groups]
     tags = [f"{tag}\n" for tag in cluster.tags]
@@ -293,12 +294,11 @@ def _node_line(cluster: Cluster, node: Node) -> str:
     )
 
 
-def _instance_line(cluster: Cluster, instance: Instance) -> str:
-    nodes = cluster.nodes
-    secondary = nodes[instance.secondary].name if instance.secondary >= 0 else ""
+def _instance_line(nodes: dict[int, str], instance: Instance) -> str:
+    secondary = nodes[instance.secondary] if instance.secondary >= 0 else ""
     return (
         f"{instance.name}|{instance.memory}|{instance.disk}|{instance.vcpus}|{instance.state}|"
-        f"{'Y' if instance.auto_balance else 'N'}|{nodes[instance.primary].name}|{secondary}|"
+        f"{'Y' if instance.auto_balance else 'N'}|{nodes[instance.primary]}|{secondary}|"
         f"{instance.template}|{','.join(instance.tags)}|{instance.spindle_use}|"
         f"{'-' if instance.spindles is None else instance.spindles}|"
         f"{'Y' if instance.forthcoming else 'N'}\n"
