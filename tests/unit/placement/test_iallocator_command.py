@@ -337,6 +337,23 @@ def test_a_mirrored_instance_without_a_second_node_is_no_crash(run):
         assert "info" in json.loads(output)
 
 
+@pytest.mark.parametrize(
+    ("mode", "why"),
+    [
+        ("secondary-only", "Can't find any good node: "),
+        ("all", "Can't find any good nodes for relocation: no nodes available"),
+    ],
+)
+def test_a_mirrored_instance_without_a_second_node_and_without_a_way_out_is_told_as_by_hail(
+    run, mode, why
+):
+    asked = {"type": "node-evacuate", "instances": ["i"], "evac_mode": mode}
+    message = request(asked, {"a": node()}, {"i": instance("drbd", ("a",))})
+    status, output, _errors = run(message)
+    assert status == 0
+    assert json.loads(output)["result"][1] == [["i", why]]
+
+
 def test_why_names_each_limit_that_a_node_breaks_and_by_how_much(run, tmp_path):
     nodes = {**TWO, "c": node(free_memory=2000, free_disk=5000)}
     path = tmp_path / "why.json"

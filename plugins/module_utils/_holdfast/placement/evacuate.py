@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Watch = Callable[[Cluster, Instance, str, Sequence[int]], None]
 
 PRIMARY, SECONDARY, ALL = "primary-only", "secondary-only", "all"
+LEAST_TARGETS = {PRIMARY: 0, SECONDARY: 1, ALL: 2}
+"""How many nodes each mode needs to go to."""
 
 
 class Evacuation:
@@ -211,7 +213,8 @@ def _move(
         from .one_node import move_to_best
 
         return move_to_best(cluster, instance, group, targets, force)
-    if instance.secondary < 0:
+    # Without nodes to go to htools does not notice; else it dies of it.
+    if instance.secondary < 0 and len(targets) >= LEAST_TARGETS[mode]:
         raise Unplaceable(f"Instance {instance.name} has no secondary node to fail over to")
     if mode == PRIMARY:
         moved = failover(cluster.nodes, instance, force)
