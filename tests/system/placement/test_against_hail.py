@@ -211,7 +211,15 @@ def test_options_are_read_alike(ours, options):
 
 @needs_hail
 @pytest.mark.parametrize(
-    "options", [["--foo=x"], ["-Z", "--foo"], ["--foo", "--save"], ["--foo", "--m", "-Y"]]
+    "options",
+    [
+        ["--foo=x"],
+        ["-Z", "--foo"],
+        ["--foo", "--save"],
+        ["--foo", "--m", "-Y"],
+        ["-V=1"],
+        ["-Zv-Y"],
+    ],
 )
 def test_unknown_options_are_told_alike_after_what_is_wrong_with_others(ours, options):
     text = json.dumps(clusters.request(clusters.new(), {}))

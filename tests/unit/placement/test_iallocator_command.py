@@ -87,6 +87,8 @@ def test_a_missing_file_and_a_wrong_number_of_files_are_said(capsys):
         (["--nonsense=1"], "unrecognized option `--nonsense=1'"),
         (["--nonsense", "--save"], "requires an argument FILE\nunrecognized option `--nonsense'"),
         (["-x"], "unrecognized option `-x'"),
+        (["-x1"], "unrecognized option `-x'\nunrecognized option `-1'"),
+        (["-v-x"], "unrecognized option `--x'"),
         (["--ver"], "ambiguous"),
         (["--save"], "requires an argument FILE"),
         (["-S"], "requires an argument FILE"),

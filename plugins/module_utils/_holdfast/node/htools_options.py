@@ -148,21 +148,20 @@ def _read_long(options: Sequence[Option], settings: Settings, word: str, rest: l
 def _read_short(
     options: Sequence[Option], settings: Settings, letters: str, rest: list[str]
 ) -> None:
-    while letters:
-        letter, letters = letters[0], letters[1:]
-        known = [option for option in options if option[0] == letter]
-        if not known:
-            raise Unrecognized(f"unrecognized option `-{letter}'")
-        _letter, name, takes, what, _help = known[0]
-        if takes == NONE:
-            settings.given.append((name, None))
-            continue
-        if takes == NEEDED and not letters:
-            if not rest:
-                raise CommandLine(f"option `-{letter}' requires an argument {what}")
-            letters = rest.pop(0)
-        settings.given.append((name, letters or None))
-        return
+    """Take the first of *letters*; what may be others is put before the *rest*."""
+    letter, letters = letters[0], letters[1:]
+    known = [option for option in options if option[0] == letter]
+    if letters and (not known or known[0][2] == NONE):
+        rest.insert(0, f"-{letters}")
+        letters = ""
+    if not known:
+        raise Unrecognized(f"unrecognized option `-{letter}'")
+    _letter, name, takes, what, _help = known[0]
+    if takes == NEEDED and not letters:
+        if not rest:
+            raise CommandLine(f"option `-{letter}' requires an argument {what}")
+        letters = rest.pop(0)
+    settings.given.append((name, letters or None))
 
 
 def read_value(read: Callable[[str, str], Value], what: str, text: str | None) -> Value:
