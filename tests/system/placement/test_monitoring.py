@@ -54,6 +54,7 @@ class Daemon(http.server.ThreadingHTTPServer):
     def __init__(self, address, body, status=200, delay=0.0):
         super().__init__(address, Answer)
         self.body, self.status, self.delay = body, status, delay
+        self.length = len(body)
         self.asked = []
         self.ended = threading.Event()
         # How long it takes to end is how often it looks whether it has to.
@@ -72,7 +73,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
             # Nobody listens any more, and to say so would be in the way of the next test.
             return
         self.send_response(self.server.status)
-        self.send_header("Content-Length", str(len(self.server.body)))
+        self.send_header("Content-Length", str(self.server.length))
         self.end_headers()
         self.wfile.write(self.server.body)
 
@@ -115,6 +116,13 @@ BODIES = {
     "one says something else": [report(3.5), b"garbage", report(1.0)],
     "one tells no load": [report(3.5), b'{"data": {"cpus": []}}', report(1.0)],
     "one is silent": [report(3.5), None, report(1.0)],
+    "one lacks a field": [report(3.5), report(0.25).replace(b'"kind"', b'"sort"'), report(1.0)],
+    "one tells more of the load": [
+        report(3.5),
+        report(0.25).replace(b'"cpus"', b'"more": 1, "cpus"'),
+        report(1.0),
+    ],
+    "one has a negative load": [report(3.5), report(-0.25), report(1.0)],
 }
 
 
@@ -261,6 +269,19 @@ def test_many_nodes_are_asked_each_once(daemons):
     page = "/1/report/default/cpu-avg-load"
     assert loads == {name: float(number) for number, name in enumerate(names)}
     assert all(daemon.asked == [page] for daemon in running)
+
+
+@needs_hail
+@pytest.mark.parametrize(("status", "length"), [(201, 0), (302, 0), (404, 0), (200, 1)])
+def test_hail_takes_alike_what_is_answered_in_another_way(
+    daemons, tmp_path, capsys, status, length
+):
+    for name, load in LOADS.items():
+        daemons(name, report(load), status=status).length += length
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(request(new("rbd"), {name: node() for name in NAMES})))
+    options = ["--mond=yes", "-p", str(path)]
+    assert told_by_us(iallocator_command, options, capsys) == told(HAIL, *options)
 
 
 def test_a_refusal_is_a_node_that_cannot_be_reached(daemons):

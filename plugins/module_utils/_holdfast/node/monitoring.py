@@ -10,9 +10,9 @@ address, report, file and words were measured there.
 from __future__ import annotations
 
 from ..errors import ClusterDataError
-from ..placement.fields import items, quoted_list, record, required
+from ..placement.fields import items, no_others, number, part, quoted_list, record, required, whole
 from ..placement.fields import text as word
-from ..placement.json_text import parse
+from ..placement.json_text import encode, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ LONGEST = 10.0
 """Seconds until a node that has not answered counts as silent."""
 AT_ONCE = 32
 MOST_BYTES = 1 << 20
+CATEGORIES = ("storage", "instance", "daemon", "hypervisor")
+KINDS = (0, 1)
+MOST_LOAD = 1e100
+"""Beyond, nothing can be reckoned with it."""
 
 
 def processor_loads(
@@ -109,9 +113,57 @@ def _records(value: Any) -> list[dict[str, Any]]:
 
 def _by_collector(reports: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for report in _records(reports):
-        found.setdefault(required("", report, "name", word), report.get("data"))
+    for report in items(reports):
+        name, data = _read_report(report)
+        found.setdefault(name, data)
     return found
+
+
+def _read_report(value: Any) -> tuple[str, Any]:
+    """Return the collector and the data of a report.
+
+    Raises `ClusterDataError` unless all its fields are as Ganeti's daemons write them.
+    """
+    report = record(value)
+    name = part(report, "name", word)
+    part(report, "version", _version)
+    part(report, "format_version", whole)
+    part(report, "timestamp", _time)
+    if report.get("category") is not None:
+        part(report, "category", _category)
+    part(report, "kind", _kind)
+    data = part(report, "data", lambda found: found)
+    known = ("category", "data", "format_version", "kind", "name", "timestamp", "version")
+    no_others(report, known)
+    return name, data
+
+
+def _version(value: Any) -> None:
+    if not isinstance(value, str):
+        raise _of_wrong_type(value, "DCVersion")
+
+
+def _time(value: Any) -> None:
+    try:
+        whole(value)
+    except ClusterDataError:
+        raise ClusterDataError("Unable to read Integer") from None
+
+
+def _category(value: Any) -> None:
+    if not isinstance(value, str):
+        raise _of_wrong_type(value, "DCCategory")
+    if value not in CATEGORIES:
+        raise ClusterDataError(f"Invalid category name {value} for type DCCategory")
+
+
+def _kind(value: Any) -> None:
+    if isinstance(value, bool) or value not in KINDS:
+        raise _of_wrong_type(value, "DCKind")
+
+
+def _of_wrong_type(value: Any, kind: str) -> ClusterDataError:
+    return ClusterDataError(f"Invalid JSON value {encode(value)} for type {kind}")
 
 
 def _data(
@@ -186,9 +238,9 @@ def _ask(name: str, page: str, port: int, left: float) -> str | None:
     try:
         connection.request("GET", page)
         response = connection.getresponse()
-        if response.status != 200:
-            return None
-        return response.read(MOST_BYTES).decode("utf-8", "replace")
+        text = response.read(MOST_BYTES).decode("utf-8", "replace")
+        # What is left to be read is missing, or too much.
+        return None if response.status >= 400 or response.length else text
     except (OSError, ValueError, http.client.HTTPException):
         return None
     finally:
@@ -197,28 +249,31 @@ def _ask(name: str, page: str, port: int, left: float) -> str | None:
 
 def _data_in(text: str) -> Any:
     """Return the data of a report, None if it is no report."""
+    if not text.startswith("{"):
+        return None
     try:
-        report: Any = parse(text, "the report of a monitoring daemon")
+        return _read_report(parse(text, "the report of a monitoring daemon"))[1]
     except (ClusterDataError, RecursionError):
         return None
-    return report.get("data") if isinstance(report, dict) else None
 
 
 def _total(data: Any) -> float | None:
     """Return the load of all processors that *data* tells, None if it tells none."""
-    return _load(data.get("cpu_total")) if isinstance(data, dict) else None
+    try:
+        told = record(data)
+        part(told, "cpu_number", whole)
+        part(told, "cpus", lambda loads: [number(load) for load in items(loads)])
+        load = part(told, "cpu_total", number)
+        no_others(told, ("cpu_number", "cpu_total", "cpus"))
+    except ClusterDataError:
+        return None
+    return load if abs(load) < MOST_LOAD else None
 
 
 def _of_each(data: Any) -> dict[str, float] | None:
     """Return the load of each instance that *data* tells, None if it is something else."""
-    if not isinstance(data, dict):
+    try:
+        loads = {name: number(load) for name, load in record(data).items()}
+    except ClusterDataError:
         return None
-    loads = {name: _load(value) for name, value in data.items()}
-    known = {name: load for name, load in loads.items() if load is not None}
-    return known if len(known) == len(loads) else None
-
-
-def _load(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
-        return None
-    return float(value)
+    return loads if all(abs(load) < MOST_LOAD for load in loads.values()) else None

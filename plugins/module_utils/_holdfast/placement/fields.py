@@ -49,6 +49,27 @@ def optional(owner: str, record: Record, key: str, read: Callable[[Any], Value])
     return required(owner, record, key, read)
 
 
+def part(data: Record, key: str, read: Callable[[Any], Value]) -> Value:
+    """Return a field like `required`, in the words that htools has for policies and reports."""
+    if key not in data:
+        keys = quoted_list(data)
+        raise ClusterDataError(f"key '{key}' not found, object contains only {keys}")
+    try:
+        return read(data[key])
+    except ClusterDataError as error:
+        raise ClusterDataError(f"Can't parse value for '{key}': {error}") from None
+
+
+def no_others(data: Record, known: tuple[str, ...]) -> None:
+    """Raise `ClusterDataError` if *data* has other keys than those *known*, which are sorted."""
+    others = sorted(set(data) - set(known))
+    if others:
+        raise ClusterDataError(
+            f"Superfluous dictionary keys: {quoted_list(others)}, but only "
+            f"{quoted_list(known)} allowed."
+        )
+
+
 def whole(value: Any) -> int:
     """Take a number for a whole one."""
     if isinstance(value, int) and not isinstance(value, bool):

@@ -118,51 +118,35 @@ def _read_groups(raw: Record) -> list[Group]:
 
 def _read_policy(value: Any) -> Policy:
     data = fields.record(value)
-    ranges = _part(data, "minmax", lambda v: [_read_range(item) for item in fields.items(v)])
-    standard = _part(data, "std", _read_spec)
+    ranges = fields.part(data, "minmax", lambda v: [_read_range(item) for item in fields.items(v)])
+    standard = fields.part(data, "std", _read_spec)
     template = fields.one_of("DiskTemplate", DISK_TEMPLATES)
-    templates = _part(data, "disk-templates", lambda v: [template(i) for i in fields.items(v)])
-    vcpu_ratio = _part(data, "vcpu-ratio", fields.number)
-    spindle_ratio = _part(data, "spindle-ratio", fields.number)
+    templates = fields.part(
+        data, "disk-templates", lambda v: [template(i) for i in fields.items(v)]
+    )
+    vcpu_ratio = fields.part(data, "vcpu-ratio", fields.number)
+    spindle_ratio = fields.part(data, "spindle-ratio", fields.number)
     known = ("disk-templates", "minmax", "spindle-ratio", "std", "vcpu-ratio")
-    _no_others(data, known)
+    fields.no_others(data, known)
     return Policy(ranges, standard, templates, vcpu_ratio, spindle_ratio)
 
 
 def _read_range(value: Any) -> tuple[Spec, Spec]:
     data = fields.record(value)
-    least = _part(data, "min", _read_spec)
-    most = _part(data, "max", _read_spec)
-    _no_others(data, ("max", "min"))
+    least = fields.part(data, "min", _read_spec)
+    most = fields.part(data, "max", _read_spec)
+    fields.no_others(data, ("max", "min"))
     return least, most
 
 
 def _read_spec(value: Any) -> Spec:
     data = fields.record(value)
     keys = ("memory-size", "cpu-count", "disk-size", "disk-count", "nic-count", "spindle-use")
-    memory, cpus, disk, disks, nics, spindles = [_part(data, key, fields.whole) for key in keys]
-    _no_others(data, tuple(sorted(keys)))
+    memory, cpus, disk, disks, nics, spindles = [
+        fields.part(data, key, fields.whole) for key in keys
+    ]
+    fields.no_others(data, tuple(sorted(keys)))
     return Spec(memory, cpus, disk, disks, nics, spindles)
-
-
-def _part(data: Record, key: str, read: Any) -> Any:
-    """Return a field of a policy, whose errors htools words in another way."""
-    if key not in data:
-        keys = fields.quoted_list(data)
-        raise ClusterDataError(f"key '{key}' not found, object contains only {keys}")
-    try:
-        return read(data[key])
-    except ClusterDataError as error:
-        raise ClusterDataError(f"Can't parse value for '{key}': {error}") from None
-
-
-def _no_others(data: Record, known: tuple[str, ...]) -> None:
-    others = sorted(set(data) - set(known))
-    if others:
-        raise ClusterDataError(
-            f"Superfluous dictionary keys: {fields.quoted_list(others)}, but only "
-            f"{fields.quoted_list(known)} allowed."
-        )
 
 
 def _add_node(assembly: Assembly, groups: dict[str, int], name: str, data: Any) -> None:
