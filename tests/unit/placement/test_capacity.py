@@ -5,8 +5,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement import (
+    capacity_report,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity import (
     Size,
     fill,
@@ -70,6 +75,32 @@ def test_a_node_whose_speed_is_zero_is_filled_as_others_are(template):
     found = fill(nodes, SIZE, template, Options(capacity_checks=False))
     assert found.placed
     assert nodes.nodes[1].name in {name for _size, names in found.placed for name in names}
+
+
+@pytest.mark.parametrize(
+    "change", [{"memory": 10**12 + 1}, {"disk": 10**12 + 9}, {"vcpus": 10**12}], ids=str
+)
+@pytest.mark.parametrize("template", ["drbd", "plain", "rbd"])
+def test_a_size_that_nothing_has_is_made_smaller_at_once_to_one_that_something_may_have(
+    change, template
+):
+    options = Options(capacity_checks=False)
+    # So far beyond all nodes that each step smaller fails as the one before.
+    near = {name: 8000 * 256 + value % 256 for name, value in change.items() if name != "vcpus"}
+    found, expected = (
+        fill_tiered(cluster({}), [replace(SIZE, **sizes)], template, options, 3)
+        for sizes in (change, near or {"vcpus": 1000})
+    )
+    assert found.placed
+    assert (found.placed, found.failures) == (expected.placed, expected.failures)
+
+
+@pytest.mark.parametrize("room", [float("nan"), float("inf")])
+def test_room_without_end_is_refused(room):
+    with pytest.raises(InputError, match=r"room: '(nan|inf)' is not accepted"):
+        capacity_report.describe_capacity(
+            cluster({}), capacity_report.Question(room=room), Options()
+        )
 
 
 def test_no_more_are_counted_than_was_asked():

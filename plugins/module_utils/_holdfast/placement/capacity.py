@@ -69,6 +69,21 @@ class Size:
             return less if less.spindles >= 1 else None
         return None
 
+    def last_beyond(self, failure: str, most: Spec) -> Size:
+        """Return the last of the sizes, ever smaller in one thing, that is beyond *most* in it.
+
+        That is what *failure* names; without such a size it is this one.
+        """
+        if failure == MEMORY:
+            steps = max(0, self.memory - most.memory - 1) // UNIT_MEMORY
+            return replace(self, memory=self.memory - steps * UNIT_MEMORY)
+        if failure == DISK:
+            steps = max(0, self.disk - most.disk - 1) // UNIT_DISK
+            return replace(self, disk=self.disk - steps * UNIT_DISK)
+        if failure == CPU:
+            return replace(self, vcpus=min(self.vcpus, max(1, most.cpus + 1)))
+        return self
+
     def least(self, failure: str, floor: Spec) -> Size:
         """Return the size with as little of what *failure* names as *floor* still allows."""
         if failure == MEMORY:

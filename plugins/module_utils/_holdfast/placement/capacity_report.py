@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 from ..errors import InputError
@@ -63,6 +64,8 @@ def describe_capacity(cluster: Cluster, asked: Question, options: Options) -> di
 def _described(cluster: Cluster, asked: Question, options: Options) -> dict[str, Any]:
     if asked.template is not None and asked.template not in DISK_TEMPLATES:
         raise InputError("template", asked.template, f"one of {', '.join(DISK_TEMPLATES)}")
+    if not isfinite(asked.room):
+        raise InputError("room", str(asked.room), "a number of instances")
     found: dict[str, Any] = {}
     if FIT in asked.parts:
         found["fit"] = _fit(cluster, asked, options)

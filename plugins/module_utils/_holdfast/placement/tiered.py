@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from .model import Cluster
 
 
+MOST_CPUS = 1e6
+"""More cores than anything has: what a ratio without end comes to."""
+
+
 def fill_tiered(
     cluster: Cluster,
     sizes: Sequence[Size],
@@ -49,6 +53,7 @@ def _fill_smaller_and_smaller(
     """Place instances of *size*, and go on with smaller ones as far as that leads to more."""
     now = start
     tries = _Tries(start.cluster, template, options)
+    most_anywhere = _most_anywhere(start.cluster)
     way: list[Size] = []
     outcome = start
     wanted: Size | None = size
@@ -68,10 +73,29 @@ def _fill_smaller_and_smaller(
         ranked = _by_frequency(now.failures)
         tries.kept_by[wanted] = ranked
         way.append(wanted)
-        wanted = wanted.smaller(ranked[0])
+        # What is beyond all nodes and policies fails alike, however much it is.
+        wanted = wanted.last_beyond(ranked[0], most_anywhere).smaller(ranked[0])
         while wanted is None and way:
             wanted = tries.first_that_fits(way.pop())
     return outcome
+
+
+def _most_anywhere(cluster: Cluster) -> Spec:
+    """Return a size beyond which, in memory, disk or cores, nothing fits any node or policy."""
+    nodes = cluster.nodes
+    specs = [most for node in nodes for _least, most in node.policy.ranges]
+    memory = [max(node.unallocated, node.free_memory_forth) for node in nodes]
+    disk = [max(node.free_disk, node.free_disk_forth) for node in nodes]
+    cpus = [node.policy.vcpu_ratio * node.total_cpus - min(0, node.used_cpus) for node in nodes]
+    whole_cpus = [int(max(0.0, min(MOST_CPUS, most))) for most in cpus]
+    return Spec(
+        max([spec.memory for spec in specs] + memory, default=0),
+        max([spec.cpus for spec in specs] + whole_cpus, default=0),
+        max([spec.disk for spec in specs] + disk, default=0),
+        0,
+        0,
+        0,
+    )
 
 
 def _by_frequency(failures: dict[str, int]) -> list[str]:
