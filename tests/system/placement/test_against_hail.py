@@ -124,6 +124,19 @@ def test_nodes_with_nothing_of_something_get_hails_answer(ours):
     assert COUNT < 500 or undefined > COUNT // 100
 
 
+@needs_hail
+def test_instances_whose_nodes_are_one_and_the_same_get_hails_answer(ours):
+    for seed in range(FIRST, FIRST + COUNT // 20):
+        request = random_request(seed)
+        rng = random.Random(f"same {seed}")
+        for instance in request["instances"].values():
+            if rng.random() < 0.15:
+                instance["nodes"] = instance["nodes"][:1] * 2
+        text, options = json.dumps(request), [*some_options(seed), "-p"]
+        theirs, mine = hail(text, options), ours(text, options)
+        assert theirs == mine or explain(theirs, mine, request), (seed, theirs, mine)
+
+
 def spoil(request, seed):
     """Put something that does not belong there into one place of *request*."""
     rng = random.Random(seed)

@@ -356,6 +356,17 @@ def test_a_mirrored_instance_without_a_second_node_and_without_a_way_out_is_told
     assert json.loads(output)["result"][1] == [["i", why]]
 
 
+def test_an_instance_whose_nodes_are_one_and_the_same_is_only_mirrored_there_as_in_hail(run):
+    there = {"i": instance("drbd", ("a", "a"))}
+    fields = "-pname,imem,ucpu,pcnt,scnt,rmem"
+    _status, _output, errors = run(request(new("plain"), TWO, there), fields)
+    table = errors.partition("Initial cluster status:\n")[2].split("\n\n")[0].split("\n")
+    assert [line.split() for line in table[1:]] == [
+        ["a", "0", "1", "0", "1", "4096"],
+        ["b", "0", "1", "0", "0", "0"],
+    ]
+
+
 def test_why_names_each_limit_that_a_node_breaks_and_by_how_much(run, tmp_path):
     nodes = {**TWO, "c": node(free_memory=2000, free_disk=5000)}
     path = tmp_path / "why.json"

@@ -10,7 +10,15 @@ through `Assembly.add_instance`, so nothing is made there that is not always nee
 
 from __future__ import annotations
 
-from .model import LOCAL_TEMPLATES, MEMORY_STATES, STATE_OFFLINE, Cluster, Instance, Node
+from .model import (
+    LOCAL_TEMPLATES,
+    MEMORY_STATES,
+    NO_NODE,
+    STATE_OFFLINE,
+    Cluster,
+    Instance,
+    Node,
+)
 from .tags import TagRules, starting
 
 TYPE_CHECKING = False
@@ -152,6 +160,11 @@ class Assembly:
         node = self._nodes[primary]
         online = state != STATE_OFFLINE
         local = template in LOCAL_TEMPLATES
+        if primary == secondary:
+            kept = memory if online and auto_balance else 0
+            idle = kept - (memory if state in MEMORY_STATES else 0)
+            self._add_on_one_node(index, node, disk, kept, idle, local and spindle_use, forthcoming)
+            return
         if online:
             node.used_cpus_forth += vcpus
         if tags:
@@ -192,6 +205,30 @@ class Assembly:
             self.cluster.plain_failovers = False
         if template != "drbd":
             node.others.append(index)
+
+    def _add_on_one_node(
+        self,
+        index: int,
+        node: Node,
+        disk: int,
+        kept: int,
+        idle: int,
+        spindle_use: int,
+        forthcoming: bool,
+    ) -> None:
+        """Count an instance whose nodes are one and the same: as its secondary, as in htools."""
+        self.cluster.plain_failovers = False
+        if not node.exclusive:
+            node.used_spindles_forth += spindle_use
+        if forthcoming:
+            self._spindles_of.append((index, NO_NODE, node.index))
+            return
+        if not node.exclusive:
+            node.used_spindles += spindle_use
+        node.secondaries.append(index)
+        self._disk_used[node.index] += disk
+        node.peers[node.index] = node.peers.get(node.index, 0) + kept
+        node.idle_peers[node.index] = node.idle_peers.get(node.index, 0) + idle
 
     def _count_tags(self, node: Node, secondary: int, tags: list[str], forthcoming: bool) -> None:
         """Count the tags of an instance on its primary *node*."""

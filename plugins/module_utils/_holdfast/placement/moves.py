@@ -72,13 +72,10 @@ def failover(nodes: Sequence[Node], instance: Instance, force: bool) -> Moved | 
     )
     if failure is not None:
         return failure
-    return Moved(
-        {
-            instance.primary: with_secondary(secondary, instance, instance.secondary),
-            instance.secondary: with_primary(primary, instance),
-        },
-        instance.at(instance.secondary, instance.primary),
-    )
+    changed = {instance.primary: with_secondary(secondary, instance, instance.secondary)}
+    if instance.primary != instance.secondary:
+        changed[instance.secondary] = with_primary(primary, instance)
+    return Moved(changed, instance.at(instance.secondary, instance.primary))
 
 
 def failover_to(nodes: Sequence[Node], instance: Instance, target: int, force: bool) -> Moved | str:
