@@ -259,7 +259,7 @@ def test_the_text_format_that_hail_saves_is_read_and_written_alike(tmp_path):
 @needs_hail
 def test_the_cluster_after_the_answer_is_shown_and_saved_alike(ours, tmp_path):
     path, compared = tmp_path / "c.post-ialloc", 0
-    options = ["-p+plist,slist,ptags,idx", "-S", str(tmp_path / "c")]
+    options = ["-p+plist,slist,peermap,ptags,idx", "-S", str(tmp_path / "c")]
     for seed in range(FIRST, FIRST + 100):
         request = random_request(seed)
         text = json.dumps(request)

@@ -356,6 +356,22 @@ def test_a_mirrored_instance_without_a_second_node_and_without_a_way_out_is_told
     assert json.loads(output)["result"][1] == [["i", why]]
 
 
+def test_of_peers_with_as_much_memory_the_one_that_changed_last_comes_first_as_in_hail(run):
+    nodes = {name: node() for name in "abcd"}
+    there = {
+        name: instance("drbd", (peer, "a"), memory=memory)
+        for name, peer, memory in (("i", "b", 2048), ("j", "c", 4096), ("k", "b", 2048))
+    }
+    asked = {"type": "relocate", "name": "m", "required_nodes": 1, "relocate_from": ["b"]}
+    there["m"] = instance("drbd", ("d", "b"))
+    for name in "cd":
+        nodes[name]["free_disk"] = 5
+    message = request(asked, nodes, there)
+    _status, _output, errors = run(message, "-pname,peermap", "--no-capacity-checks")
+    rows = [line.split() for line in errors.split("\n") if line.startswith(" a")]
+    assert rows == [["a", "[(1,4096),(2,4096)]"], ["a", "[(3,4096),(1,4096),(2,4096)]"]]
+
+
 def test_an_instance_whose_nodes_are_one_and_the_same_is_only_mirrored_there_as_in_hail(run):
     there = {"i": instance("drbd", ("a", "a"))}
     fields = "-pname,imem,ucpu,pcnt,scnt,rmem"

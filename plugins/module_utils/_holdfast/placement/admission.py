@@ -254,8 +254,9 @@ def with_secondary(node: Node, instance: Instance, primary: int) -> Node:
     after.used_spindles = spindles_with(node, node.used_spindles, instance)
     after.disk_load += instance.disk_load
     kept = instance.reserved_memory
-    peer = node.peers.get(primary, 0) + kept
-    after.peers = {**node.peers, primary: peer}
+    after.peers = dict(node.peers)
+    # What changed last stands last, see the table of nodes.
+    peer = after.peers[primary] = after.peers.pop(primary, 0) + kept
     idle = kept - instance.running_memory
     if idle:
         after.idle_peers = {**node.idle_peers, primary: node.idle_peers.get(primary, 0) + idle}
@@ -320,10 +321,9 @@ def without_secondary(node: Node, instance: Instance) -> Node:
     before = node.peers.get(primary, 0)
     kept = instance.reserved_memory
     peers = dict(node.peers)
+    peers.pop(primary, None)
     if before - kept > 0:
         peers[primary] = before - kept
-    else:
-        peers.pop(primary, None)
     after.peers = peers
     idle = kept - instance.running_memory
     if idle:

@@ -195,7 +195,8 @@ class Assembly:
                 other.used_spindles_forth += spindle_use
             kept = memory if online and auto_balance else 0
             peers = other.peers
-            peers[primary] = peers.get(primary, 0) + kept
+            # What changed last stands last, see the table of nodes.
+            peers[primary] = peers.pop(primary, 0) + kept
             if not running or kept != memory:
                 idle = kept - (memory if running else 0)
                 other.idle_peers[primary] = other.idle_peers.get(primary, 0) + idle
@@ -227,7 +228,7 @@ class Assembly:
             node.used_spindles += spindle_use
         node.secondaries.append(index)
         self._disk_used[node.index] += disk
-        node.peers[node.index] = node.peers.get(node.index, 0) + kept
+        node.peers[node.index] = node.peers.pop(node.index, 0) + kept
         node.idle_peers[node.index] = node.idle_peers.get(node.index, 0) + idle
 
     def _count_tags(self, node: Node, secondary: int, tags: list[str], forthcoming: bool) -> None:

@@ -32,7 +32,9 @@ def _free_disk_share(node: Node) -> str:
 
 
 def _peers(node: Node) -> str:
-    pairs = sorted(node.peers.items(), key=lambda pair: -pair[1])
+    # Of equals the one that changed last comes first.
+    pairs = list(node.peers.items())[::-1]
+    pairs.sort(key=lambda pair: -pair[1])
     return "[" + ",".join([f"({peer},{memory})" for peer, memory in pairs]) + "]"
 
 
