@@ -187,3 +187,19 @@ def test_the_n1_arithmetic_says_what_trying_it_out_says():
                 if one.unallocated > 0 and one.free_disk > 0 and two.free_disk > 0:
                     assert said == tried
     assert decided > 30
+
+
+@pytest.mark.parametrize("seed", [187, 415, 423])
+def test_what_its_old_nodes_have_in_common_bars_no_pair_in_another_group(seed, monkeypatch):
+    maker = Maker(seed)
+    maker.kind, maker.groups, maker.tagged = "change-group", 2, True
+    if seed % 3:
+        maker.mix = ["drbd"]
+    message = maker.request()
+    for group in list(message["nodegroups"].values())[1:]:
+        # What was found there is then told, though it is not taken.
+        group["alloc_policy"] = "unallocable"
+    found = ask(message, capacity_checks=False)
+    monkeypatch.setattr(pairs, "short_way", lambda *_search: False)
+    assert found == ask(message, capacity_checks=False)
+    assert "for node(s)" in found["result"][1][0][1]

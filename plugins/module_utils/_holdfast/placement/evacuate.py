@@ -137,9 +137,11 @@ def change_group(
     result = Evacuation(cluster)
     for instance in start:
         count = 2 if instance.template == "drbd" else 1
+        # What its old nodes have in common does not count for the new ones.
+        new = instance.at(instance.primary, instance.secondary, 0)
         try:
             group, _solution, _lines = place_in_best_group(
-                result.cluster, instance, count, options, targets
+                result.cluster, new, count, options, targets
             )
             nodes = [n.index for n in cluster.nodes if n.group == group.index and not n.offline]
         except Unplaceable as error:
