@@ -144,7 +144,12 @@ def test_fencing_is_rehearsed_and_for_real_only_with_consent(
     play("fence_rehearsal", "--limit", node, **consent)
     kept = json.loads((tmp_path / "report.json").read_text())["nodes"][node]
     assert [one["manner"] for one in kept["rehearsals"]][:2] == ["switched", "asked"]
-    play("unfence", "--limit", node)
+    refused = play("unfence", "--limit", node, fails=True)
+    assert (
+        f"Nothing was changed: {node} was not drained by a fence, but by test: test."
+        in refused.text
+    )
+    play("unfence", "--limit", node, unfence_drained=True)
     cluster.wait_settled(60.0)
 
 

@@ -84,7 +84,7 @@ def test_the_cluster_is_asked_of_another_node_when_one_has_lost_its_power(
     held = play("cluster_maintenance", **hold)
     assert re.search(r"\[n1 -> n[23]", held.text)
     play("cluster_maintenance", cluster_maintenance_state="absent")
-    play("unfence", "--limit", "n1")
+    play("unfence", "--limit", "n1", unfence_drained=True)
     cluster.wait_settled(60.0)
 
 

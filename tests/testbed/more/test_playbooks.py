@@ -156,7 +156,7 @@ def test_fencing_is_rehearsed_by_asking_and_for_real(cluster):
     play(cluster, "node_maintenance", "--limit", node.name, **drain)
     play(cluster, "fence_rehearsal", "--limit", node.name, **real)
     wait_until(lambda: node.boot_id() not in (begun, 0), 30.0, "a node that is on again")
-    play(cluster, "unfence", "--limit", node.name)
+    play(cluster, "unfence", "--limit", node.name, unfence_drained=True)
 
 
 def test_a_drill_cuts_a_node_and_reports_how_its_services_came_back(cluster):
