@@ -222,8 +222,9 @@ class EmbeddedCluster:
         return declare_move.declare_move(asked, False)
 
     def policy(self, **changes: Any) -> Any:
-        """Change the cluster's policy as the module does."""
-        return declare_policy.declare_policy({"config": str(self._an_on()), **changes}, False)
+        """Change the cluster's policy as the module does, and wait until it is in force."""
+        options = {"config": str(self._an_on()), "wait": True, "timeout": PATIENCE}
+        return declare_policy.declare_policy({**options, **changes}, False)
 
     def maintain(self, state: str, **more: Any) -> Any:
         """Hold, disarm or arm the whole cluster as the module does, and wait until it is so."""

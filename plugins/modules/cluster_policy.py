@@ -79,6 +79,17 @@ options:
     description:
       - How many services a node starts, stops or watches at the same time. The default is V(4).
     type: int
+  wait:
+    description:
+      - Wait until the manager has taken the policy up, and so until it is in force on all nodes.
+      - Wait before a node is shut down that is to follow a new O(shutdown).
+    type: bool
+    default: false
+  timeout:
+    description:
+      - Seconds to wait with O(wait=true).
+    type: float
+    default: 60
 seealso:
   - module: holdfast.ha.service
   - module: holdfast.ha.rule
@@ -92,6 +103,7 @@ EXAMPLES = r"""
     placement: load
     rebalance: true
     rebalance_threshold: 0.2
+    wait: true
 """
 
 RETURN = r"""
@@ -134,6 +146,8 @@ OPTIONS = NODE_OPTIONS.merge(
             "rebalance_hold": {"type": "int"},
             "rebalance_margin": {"type": "float"},
             "max_workers": {"type": "int"},
+            "wait": {"type": "bool", "default": False},
+            "timeout": {"type": "float", "default": 60},
         }
     )
 )

@@ -119,7 +119,8 @@ def test_a_node_is_in_use_again_once_its_lrm_does_not_keep_it_empty_any_more(clu
 
 
 def policy(cluster, check=False, **changes):
-    return declare_policy({"config": str(cluster.path), **changes}, check)
+    options = {"config": str(cluster.path), "wait": False, "timeout": 0.3}
+    return declare_policy({**options, **changes}, check)
 
 
 def test_a_policy_changes_only_where_it_is_given(cluster):
@@ -130,6 +131,15 @@ def test_a_policy_changes_only_where_it_is_given(cluster):
     assert {**done.after, "shutdown": "conditional", "rebalance_hold": 3} == done.before
     again = policy(cluster, rebalance_hold=5, max_workers=None)
     assert (again.changed, again.after) == (False, done.after)
+
+
+def test_a_policy_is_waited_for_until_the_manager_has_taken_it_up(cluster):
+    with pytest.raises(HoldfastError, match=r"has not taken up the change after 0\.3 s"):
+        policy(cluster, shutdown="migrate", wait=True)
+    told = policy(cluster, check=True, shutdown="freeze", wait=True)
+    assert told.changed, "nothing is waited for that is not done"
+    cluster.manager_says(1)
+    assert not policy(cluster, shutdown="migrate", wait=True).changed
 
 
 @pytest.mark.parametrize(

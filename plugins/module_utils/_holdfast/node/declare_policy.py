@@ -12,12 +12,16 @@ from typing import Any
 from ..manager.policy import Policy, policy_document, policy_from_document
 from ..manager.wanted import Wanted
 from ..result import Result
+from .await_manager import await_manager
 from .configuration import load
 from .wanted_change import change_wanted
 
 
 def declare_policy(options: Mapping[str, Any], check: bool) -> Result:
-    """Change what *options* say of the cluster's policy; what they leave out stays as it is."""
+    """Change what *options* say of the cluster's policy; what they leave out stays as it is.
+
+    With ``wait`` it is in force at the end: each LRM reads what the manager has taken up.
+    """
     configuration = load(Path(options["config"]))
     given = {
         item.name: options[item.name]
@@ -30,5 +34,13 @@ def declare_policy(options: Mapping[str, Any], check: bool) -> Result:
         return wanted.with_policy(policy_from_document(merged))
 
     change = change_wanted(configuration, plan, check=check)
+    if options["wait"] and not check:
+        await_manager(
+            configuration,
+            change.after.version,
+            options["timeout"],
+            done=lambda _state: True,
+            why=lambda _state: "",
+        )
     before, after = policy_document(change.before.policy), policy_document(change.after.policy)
     return Result(change.changed, {"policy": after, "version": change.after.version}, before, after)
