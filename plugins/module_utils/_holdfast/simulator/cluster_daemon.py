@@ -283,7 +283,7 @@ class ClusterDaemon(Daemon):
             self.fleet.history.append((self.world.now, event))
             about = " ".join(part for part in (event.service, event.node) if part)
             self.world.say(f"manager {name}: {event.kind} {about}: {event.text}")
-        slot.put(state)
+        slot.put(state, self.world.now)
         self.fleet.manager_writes += 1
         self.fleet.wake_locals()
 

@@ -149,7 +149,7 @@ class LocalDaemon(Daemon):
         return "was not renewed" if age >= fails else ""
 
     def _put(self, report: Report) -> None:
-        self.storage.reports[self.machine.name].put(report)
+        self.storage.reports[self.machine.name].put(report, self.world.now)
         self.fleet.wake_managers()
 
     def _written(self, step: local.LocalStep, ok: bool, trouble: str) -> None:

@@ -20,9 +20,6 @@ from .machine import Machine
 if TYPE_CHECKING:
     from .world import World
 
-HELD_UP = 1.0
-"""Seconds after which a round's record stands on the storage later than it should: two rounds."""
-
 LEASE_SLACK = 1.5
 """Seconds by which a daemon may be late to see that its host lease is not renewed: a round."""
 
@@ -196,13 +193,13 @@ class Rules:
         """S10: the cluster counts as disarmed once no node that can be heard does anything.
 
         A node that is off, or back in the same round, has nothing yet that it could do.  Whoever
-        reads what the storage had a while ago, or was held up since the round *begun* then, can
-        only go by what all of them said then.
+        reads what the storage had a while ago can only go by that, and a round that was *begun*
+        then by what all of them had said by then.
         """
-        if by in self._world.stale or self._world.now - begun > HELD_UP:
+        if by in self._world.stale:
             return
         for node, status in state.nodes.items():
-            report, last = self._world.storage.report(node), before.nodes.get(node)
+            report, last = self._world.storage.report_at(node, begun), before.nodes.get(node)
             was = last.state if last is not None else NodeState.UNKNOWN
             if report is None or {was, status.state} != {NodeState.ONLINE}:
                 continue

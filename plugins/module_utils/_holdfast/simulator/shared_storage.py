@@ -23,15 +23,21 @@ T = TypeVar("T")
 
 @dataclass
 class Slot(Generic[T]):
-    """One node's slot of one kind: the newest record, and the one that it replaced."""
+    """One node's slot of one kind: the newest record, and the one that it replaced.
+
+    They stand there since the virtual seconds *since* and *before_since*.
+    """
 
     value: Optional[T] = None
     before: Optional[T] = None
     damaged: bool = False
+    since: float = 0.0
+    before_since: float = 0.0
 
-    def put(self, value: T) -> None:
+    def put(self, value: T, now: float) -> None:
         """Write a whole record."""
-        self.before, self.value, self.damaged = self.value, value, False
+        self.before, self.before_since = self.value, self.since
+        self.value, self.since, self.damaged = value, now, False
 
 
 @dataclass
@@ -52,6 +58,13 @@ class SharedStorage:
         """Return a node's record, None if there is none or it is damaged."""
         slot = self.reports[name]
         return None if slot.damaged else slot.value
+
+    def report_at(self, name: str, when: float) -> Report | None:
+        """Return the record that a node had at a time not long ago, None if that is not known."""
+        slot = self.reports[name]
+        if slot.since <= when:
+            return self.report(name)
+        return slot.before if slot.before_since <= when else None
 
     def manager_record(self) -> ClusterState | None:
         """Return the record of the highest epoch."""

@@ -109,7 +109,7 @@ def _tear(
     if record is not None:
         read = decode(json.loads(record.payload))
         if read != slot.value:
-            slot.put(read)
+            slot.put(read, world.now)
 
 
 def _bytes(document: Mapping[str, Any]) -> bytes:

@@ -138,7 +138,7 @@ def _copy(now: Now) -> Fleet:
     )
     storage.wanted, storage.epoch = now.wanted, now.state.epoch
     manager = state.manager if state.manager in names else now.nodes[0]
-    storage.states[manager].put(state)
+    storage.states[manager].put(state, world.now)
     storage.held = "global maintenance" if state.board else ""
     fleet.agents.usual.update(now.starts)
     for name, machine in world.machines.items():
@@ -149,7 +149,7 @@ def _copy(now: Now) -> Fleet:
         machine.cut = machine.device.with_node = not machine.on
         report = now.reports.get(name)
         if report is not None:
-            storage.reports[name].put(report)
+            storage.reports[name].put(report, world.now)
             machine.boot_name = report.boot
             if machine.on:
                 gone = (LocalState.STOPPED, LocalState.FAILED)
