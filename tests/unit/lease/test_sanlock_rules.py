@@ -340,9 +340,40 @@ def test_a_host_is_dead_after_the_whole_dead_time_of_the_readers_own_clock(node,
     _host(area, 2)
     assert node.host(2).state is HostState.LIVE
     clock.now += DEAD - 1
+    _renew(area, clock)
     assert node.host(2).state is HostState.FAIL
     clock.now += 1
+    _renew(area, clock)
     assert node.host(2).state is HostState.DEAD
+
+
+def test_a_host_is_dead_only_in_a_read_that_shows_our_own_renewal_after_its_dead_time(
+    node, area, clock
+):
+    node.join("n1")
+    _host(area, 2)
+    node.host(2)
+    clock.now += DEAD - 1
+    _renew(area, clock)
+    clock.now += 3
+    assert node.host(2).state is HostState.FAIL, "this may be what the storage had 3 s ago"
+    _renew(area, clock)
+    assert node.host(2).state is HostState.FAIL, "the whole lockspace is read once a second"
+    clock.now += 1
+    assert node.host(2).state is HostState.DEAD
+    _host(area, 2, timestamp=51)
+    assert node.host(2).state is HostState.LIVE
+
+
+def test_what_a_host_was_in_an_old_read_is_no_proof_in_a_new_one(node, area, clock):
+    node.join("n1")
+    _host(area, 2)
+    node.host(2)
+    clock.now += DEAD + 1
+    old = area.read_host(2)
+    _host(area, 2, timestamp=51)
+    _renew(area, clock)
+    assert node._views.view(2, old).state is HostState.FAIL
 
 
 def test_without_a_watchdog_nobody_is_dead_by_time(node, daemon, area, clock):
@@ -363,7 +394,7 @@ def test_sanlock_that_watched_for_longer_may_say_that_a_host_is_dead(node, daemo
     assert node.host(2).state is HostState.DEAD
 
 
-@pytest.mark.parametrize("doubt", ["newer", "rejoined", "cannot read", "not joined"])
+@pytest.mark.parametrize("doubt", ["newer", "rejoined", "old read", "cannot read", "not joined"])
 def test_sanlocks_dead_is_no_proof_while_anything_speaks_against_it(
     node, daemon, area, clock, doubt
 ):
@@ -373,6 +404,9 @@ def test_sanlocks_dead_is_no_proof_while_anything_speaks_against_it(
     if doubt == "rejoined":
         _host(area, 2, generation=2)
     daemon.known = {2: HostStatus(1, 50, HostState.DEAD)}
+    if doubt == "old read":
+        # What was read is as new as our renewal, and sanlock spoke after that.
+        clock.now += 1
     if doubt == "cannot read":
         # It did not renew our own lease, so it did not look at the others either.
         clock.now += 4 * N

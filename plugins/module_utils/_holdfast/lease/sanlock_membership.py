@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..errors import InputError, LeaseError
 from ..names import node_name
@@ -171,6 +171,18 @@ class Membership:
         present = self._area.read_host(self.host_id)
         longest = 2 * LeaseTiming(present.io_timeout).renewal_seconds
         return not present.free and 0 <= self.age(present) < longest
+
+    def read_all(self) -> tuple[float, Mapping[int, DeltaLease]]:
+        """Return when ours was renewed, in monotonic seconds, and all host leases, from one read.
+
+        What it shows is not older than that.  ``LeaseError`` unless ours in it is good.
+        """
+        own, leases = self.joined(), self._area.read().leases
+        present = leases.get(self.host_id)
+        if present is None:
+            raise LeaseError(f"host id {self.host_id}: its lease is damaged on the storage.")
+        self._check_good(present, own)
+        return float(present.timestamp), leases
 
     def age(self, present: DeltaLease) -> float:
         """Return how long ago our own lease was renewed: sanlock's clock is this machine's."""

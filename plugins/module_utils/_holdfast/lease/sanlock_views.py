@@ -8,7 +8,7 @@ ours that was just started, so it is asked about a host that we have not seen re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..errors import LeaseError, StorageError
 from ..storage.host_lease import DeltaLease
@@ -38,6 +38,10 @@ class HostViews:
         self._ask_daemon_at = clock()
         self._ask_hosts_at = clock()
         self._told: dict[int, HostStatus] = {}
+        self._told_dead: dict[int, tuple[HostStatus, float]] = {}
+        self._read_again_at = clock()
+        self._read_as_of = 0.0
+        self._read: Mapping[int, DeltaLease] = {}
 
     def last_timestamp(self, host_id: int) -> int | None:
         """Return the timestamp at the last look, None if nobody looked yet."""
@@ -52,8 +56,9 @@ class HostViews:
     def view(self, host_id: int, lease: DeltaLease) -> HostLeaseView:
         """Return the view of *lease*, which was read just now.
 
-        ``DEAD`` takes a watchdog: without one, time proves nothing.  ``active`` is True
-        for a lease that is seen to be renewed, by us or by sanlock.
+        ``DEAD`` takes a watchdog: without one, time proves nothing.  And it takes a host lease
+        of our own, by which we see that we do not read what the storage had a while ago.
+        ``active`` is True for a lease that is seen to be renewed, by us or by sanlock.
         """
         sight = self._watch.look(host_id, lease)
         unchanged_for = sight.unchanged_for
@@ -80,10 +85,34 @@ class HostViews:
         state = state_by_time(lease, sight.unchanged_for, self._known_watchdog_timeout())
         if state is HostState.LIVE and sight.renewed:
             return state, True
+        if state is HostState.DEAD:
+            dead_at = self._clock() - sight.unchanged_for + self._dead_seconds(lease)
+            state = HostState.DEAD if self._is_so_still(lease, dead_at) else HostState.FAIL
         told = self._told_state(host_id, lease)
         if told in (HostState.FAIL, HostState.DEAD) and state is not HostState.DEAD:
             state = told
         return state, state is HostState.LIVE and told is HostState.LIVE
+
+    def _is_so_still(self, lease: DeltaLease, when: float) -> bool:
+        """Whether a read that is newer than *when*, in monotonic seconds, shows this very lease.
+
+        A path to the storage that goes over to a copy which fell behind shows the hosts as they
+        were.  What is read together with our own host lease is as new as our renewal in it.
+        """
+        if self._read_as_of < when and self._clock() >= self._read_again_at:
+            self._read_again_at = self._clock() + TOLD_FOR
+            try:
+                self._read_as_of, self._read = self._membership.read_all()
+            except (LeaseError, StorageError):
+                return False
+        there = self._read.get(lease.host_id)
+        if there is None or self._read_as_of < when:
+            return False
+        return (there.generation, there.timestamp) == (lease.generation, lease.timestamp)
+
+    def _dead_seconds(self, lease: DeltaLease) -> int:
+        watchdog_timeout = self._known_watchdog_timeout() or 0
+        return LeaseTiming(lease.io_timeout, watchdog_timeout).dead_seconds
 
     def _known_watchdog_timeout(self) -> int | None:
         """Return the watchdog timeout that sanlock uses, None without or while not known."""
@@ -112,19 +141,18 @@ class HostViews:
             return None
         if told.timestamp < lease.timestamp:
             return HostState.LIVE if self._membership.renewed_lately() else None
-        if told.state is HostState.DEAD and not self._sanlock_can_tell():
+        if told.state is HostState.DEAD and not self._is_proof(host_id, told, lease):
             return HostState.FAIL
         return told.state
 
-    def _sanlock_can_tell(self) -> bool:
-        """Whether a "dead" of sanlock is a proof: there is a watchdog, and it reads the storage.
+    def _is_proof(self, host_id: int, told: HostStatus, lease: DeltaLease) -> bool:
+        """Whether a "dead" of sanlock is a proof: there is a watchdog, and it was no old read.
 
-        It reads all host leases when it renews ours, so ours must have been renewed.
+        It reads all host leases when it renews ours, and finds then that a read was old.
         """
         if self._membership.own is None or self._known_watchdog_timeout() is None:
             return False
-        try:
-            own = self._membership.checked()
-        except (LeaseError, StorageError):
-            return False
-        return self._membership.age(own) < 2 * LeaseTiming(own.io_timeout).renewal_seconds
+        last = self._told_dead.get(host_id)
+        if last is None or last[0] != told:
+            last = self._told_dead[host_id] = told, self._clock()
+        return self._is_so_still(lease, last[1])

@@ -167,8 +167,9 @@ class Fleet:
                 }
                 holder = storage.states.get(state.manager) if state is not None else None
                 state = holder.before if holder is not None and holder.before else state
+            free = frozenset(one.name for one in world.machines.values() if one.freed or one.left)
             world.stale.add(name)
-            self.stale[name] = StaleView(world.now, reports, state, storage.wanted)
+            self.stale[name] = StaleView(world.now, free, reports, state, storage.wanted)
         world.after_change(None)
 
     def wake_managers(self) -> None:

@@ -161,17 +161,25 @@ class Observer:
     def _sight(self, name: str, other: Machine, now: float, horizon: Horizon | None) -> LeaseSight:
         """Return what this node makes of the other's host lease."""
         settings = self._fleet.world.settings
-        if other.freed or other.left:
+        stale = self._fleet.stale.get(self._machine.name)
+        if name in stale.free if stale is not None else other.freed or other.left:
             return LeaseSight.FREE
-        unchanged = (now - self._lease_changed.get(name, now)) * self._rate
+        changed = self._lease_changed.get(name, now)
+        unchanged = (now - changed) * self._rate
         fresh = settings.lease_fails / 2
         if horizon is not None:
-            if not other.renewals.goes or self._machine.name in self._fleet.stale:
+            if not other.renewals.goes or stale is not None:
                 unchanged = Moving(unchanged, self._rate, horizon)
             elif unchanged >= fresh:
                 horizon.until(other.renewals.next_after(now) - now)
         if settings.watchdogs and unchanged >= settings.lease_dead:
-            return LeaseSight.DEAD
+            # What is read is as new as our own renewal in it, and may be no newer.
+            own = self._machine.renewals
+            read = own.last(now if stale is None else min(now, stale.since))
+            if (read - changed) * self._rate >= settings.lease_dead:
+                return LeaseSight.DEAD
+            if horizon is not None and own.goes and stale is None:
+                horizon.until(own.next_after(now) - now)
         if unchanged >= settings.lease_fails:
             return LeaseSight.FAILED
         return LeaseSight.RENEWED if unchanged < fresh else LeaseSight.STALE

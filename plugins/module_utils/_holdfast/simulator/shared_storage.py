@@ -86,9 +86,10 @@ class SharedStorage:
 
 @dataclass(frozen=True)
 class StaleView:
-    """What a node reads while its view of the storage stands still."""
+    """What a node reads while its view of the storage stands still; *free*: whose host lease."""
 
     since: float
+    free: frozenset[str]
     reports: Mapping[str, Report | None]
     state: ClusterState | None
     wanted: Wanted
