@@ -241,7 +241,7 @@ class Membership:
                 f"{held}, which did not leave the cluster; give this node another host id, or"
                 " fence that node or let it leave before its host id is used again."
             )
-        until = self._clock() + timing.renewal_seconds + 1
+        until = self._clock() + timing.renewal_seconds + LATE + 1
         while self._clock() < until:
             self._pause(0.2)
             now = self._area.read_host(self.host_id)
