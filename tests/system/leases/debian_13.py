@@ -25,7 +25,8 @@ PACKAGES = ("sanlock", "libsanlock1", "libaio1t64", "libblkid1", "libuuid1", "li
 """What the two programs depend on (their Depends, without what only their installation needs)."""
 
 PROGRAMS = ("sanlock", "wdmd")
-DEADLINE = 120.0
+DEADLINE = 600.0
+"""Seconds for each step; the line may be slow."""
 
 
 def programs():
@@ -53,7 +54,7 @@ def _make(folder):
     """Fetch and unpack the packages below *folder*, as ``root``."""
     apt = _apt(folder)
     _run([*apt, "update"], folder)
-    _run([*apt, "download", *PACKAGES], folder)
+    _run([*apt, "download", *PACKAGES], folder, attempts=2)
     root = folder / "root"
     for package in folder.glob("*.deb"):
         _run(["dpkg-deb", "--extract", package, root], folder)
@@ -89,18 +90,20 @@ def _apt(folder):
     return ["apt-get", "-q", *(f"-o{name}={value}" for name, value in settings.items())]
 
 
-def _run(command, folder):
+def _run(command, folder, attempts=1):
     """Run one step; where it cannot be done the test is skipped, with what it said."""
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, "LC_ALL": "C.UTF-8"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=False,
-    )
-    if done.returncode != 0:
-        said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
-        pytest.skip(f"Debian 13's sanlock could not be fetched: {said}")
+    for _attempt in range(attempts):
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            check=False,
+        )
+        if done.returncode == 0:
+            return
+    said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+    pytest.skip(f"Debian 13's sanlock could not be fetched: {said}")

@@ -200,7 +200,7 @@ class Cluster:
                 stderr=said,
                 env={**self.environment(host_id), "SANLOCK_PRIVILEGED": "0"},
             )
-        until = time.monotonic() + 15
+        until = time.monotonic() + 60
         while "daemon" not in self.client(host_id, "status"):
             assert time.monotonic() < until, (run_directory / "said").read_text()
             time.sleep(0.02)

@@ -12,9 +12,9 @@ set -eu
 folder=$1 python=$2
 shift 2
 
-# wait_for TEST...: wait until the test is true, for at most ten seconds.
+# wait_for TEST...: wait until the test is true, for at most a minute.
 wait_for() {
-    for _ in $(seq 200); do
+    for _ in $(seq 1200); do
         if "$@"; then
             return 0
         fi

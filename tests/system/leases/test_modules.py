@@ -87,7 +87,7 @@ def test_a_lockspace_is_made_once_joined_shown_guarded_and_removed(cluster, opti
     cluster.join(1)
     before = _content(cluster)
     shown, kept, *refused = play(
-        task("lockspace_info", {**options, "watch": RENEWAL + 2}),
+        task("lockspace_info", {**options, "watch": 3 * RENEWAL}),
         create,
         *(
             task("lockspace", {**options, **change}, check=check)
@@ -146,7 +146,7 @@ def test_a_lockspace_that_a_module_made_is_joined_whatever_its_geometry(cluster,
     play(task("lockspace", {**options, "sector_size": 4096, "area_size": "1M"}))
     cluster.join(1)
     shown, refused = play(
-        task("lockspace_info", {**options, "watch": RENEWAL + 2}),
+        task("lockspace_info", {**options, "watch": 3 * RENEWAL}),
         task("lockspace", {**options, "sector_size": 512, "force": False}),
     )
     assert (shown["sector_size"], shown["area_bytes"], shown["max_hosts"]) == (4096, 1 << 20, 250)

@@ -69,6 +69,6 @@ def test_nodes_join_hold_leases_send_messages_and_are_set_free(clusters, name, l
     second.kill()
     first.free_host(last, generation, first.host(last).timestamp)
     assert first.host(last).state is HostState.FREE
-    taken = eventually(lambda: first.acquire("manager"), 10.0)
+    taken = eventually(lambda: first.acquire("manager"), 60.0)
     assert taken is not None and first.held("manager")
     assert first.holder("configuration").active is False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from dataclasses import dataclass, field
 
@@ -93,14 +94,25 @@ def _told(cluster, lost):
     holder = lost.node(STOPPED, "binding" if has_binding() else "command")
     _hold(holder, "manager")
     stopping = lost.node(STOPPED)
-    assert eventually(lambda: all(one.active for one in observer.hosts().values()), 10.0)
+    assert eventually(lambda: all(one.active for one in observer.hosts().values()), 40.0)
 
     told = Story(time.monotonic())
+    # Beside our looks, which may take long; nobody else calls this process meanwhile.
+    disarming = threading.Timer(SERVICES_STOP, stopping.disarm_watchdog)
+    disarming.start()
+    try:
+        _break_and_watch(told, cluster, lost, observer, waiting, holder)
+    finally:
+        disarming.cancel()
+        disarming.join()
+    return told
+
+
+def _break_and_watch(told, cluster, lost, observer, waiting, holder):
     cluster.kill_daemon(KILLED)
     cluster.daemons[HUNG].send_signal(signal.SIGSTOP)
     cluster.cut_power(OFF)
     os.truncate(lost.lockspace, 0)
-    stopped = False
     while told.now() < TIMING.longest_takeover_seconds and not told.complete():
         for host_id, view in observer.hosts().items():
             told.first.setdefault((host_id, view.state), told.now())
@@ -111,11 +123,7 @@ def _told(cluster, lost):
                 told.taken[name] = told.now()
         if told.ended is None and holder.child.poll() is not None:
             told.ended = told.now(), holder.child.returncode
-        if not stopped and told.now() >= SERVICES_STOP:
-            stopping.disarm_watchdog()
-            stopped = True
         time.sleep(0.1)
-    return told
 
 
 def _hold(worker, name):
