@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -90,19 +91,19 @@ def test_a_machine_is_switched_off_and_on_and_the_device_agrees(device):
 
 @kinds_that_can("hang")
 def test_a_device_that_takes_all_and_never_answers_is_given_up_at_the_deadline(device):
-    wanted = configuration(device, 2.0)
-    check_fence_agents(wanted)
+    usual = configuration(device)
+    check_fence_agents(usual)
     device.hang(True)
-    assert "no answer within 2." in refused(wanted, 2.0, device)
+    assert re.search(r"no answer within \d", refused(configuration(device, 2.0), 2.0, device))
     device.hang(False)
-    assert power_status(wanted, "n1").power == "on"
+    assert power_status(usual, "n1").power == "on"
 
 
 @kinds_that_can("be_deaf")
 def test_a_device_that_says_off_and_stays_on_is_no_proof(device):
     device.be_deaf(True)
-    wanted = configuration(device, 6.0, power_timeout=1)
-    assert "its status is on, not off" in refused(wanted, 6.0, device)
+    wanted = configuration(device, 12.0, power_timeout=1)
+    assert "its status is on, not off" in refused(wanted, 12.0, device)
 
 
 @kinds_that_can("wrong_secret")
@@ -162,7 +163,7 @@ def test_a_kernel_dump_is_a_gate_that_alone_proves_nothing(dumping):
     assert check_fence_agents(wanted) == {"d": "gate"}
     sender = None
     if dumping:
-        command = [SENDER, "-i", "1", "-c", "4", "127.0.0.1"]
+        command = [SENDER, "-i", "1", "-c", "20", "127.0.0.1"]
         sender = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         result = power_off(wanted, "n1")
