@@ -266,10 +266,11 @@ class EmbeddedCluster:
 
         sanlock, and what holds a lease for a daemon, are known by sanlock's own variable.
         Agents look at any moment: what one of them calls for it is none either, and a process
-        without words has ended since it was found.
+        without words has ended since it was found.  Nor are the fence agents that a manager runs.
         """
         words = {pid: _command_line(pid) for pid in power.processes(self.nodes / node)}
         looking = {pid for pid, line in words.items() if "monitor" in line}
+        fence_agents = str(self.folder / "bin")
         sanlock = f"SANLOCK_RUN_DIR={self._run_directory(node)}".encode()
         of_sanlock = {pid for pid in words if carries(pid, sanlock)}
         # Last: of what has ended by now nothing could be told above.
@@ -282,6 +283,7 @@ class EmbeddedCluster:
             and table[pid].alive
             and not looking & {pid, table[pid].parent}
             and str(self.config(node)) not in line
+            and not any(fence_agents in word for word in line)
             and pid not in of_sanlock
         ]
 
@@ -296,6 +298,13 @@ class EmbeddedCluster:
     def hold_still(seconds: float) -> None:
         """Let time pass in which something must not happen."""
         time.sleep(seconds)
+
+    def fences(self) -> list[dict[str, Any]]:
+        """Return the failovers for which a fence was ordered.
+
+        The others are of nodes that were heard of again before that, or that left by themselves.
+        """
+        return [one for one in self.status()["failovers"] if one["fence_sent"]]
 
     def cut(self, node: str) -> None:
         """Cut a machine's power."""

@@ -126,10 +126,6 @@ def not_managing(cluster: EmbeddedCluster) -> str:
     return other_than(str(cluster.status()["manager"]["node"]))
 
 
-def fences(cluster: EmbeddedCluster) -> list[dict[str, Any]]:
-    return [one for one in cluster.status()["failovers"] if one["fence_sent"]]
-
-
 def test_a_service_is_stopped_and_started_where_it_was_asked_to_go(guests: Guests) -> None:
     guests.declare("guest", node="n1")
     guests.forget_calls()
@@ -213,7 +209,7 @@ def test_services_start_in_their_order_and_wait_for_what_does_not_run(guests: Gu
 def test_a_disarmed_cluster_survives_new_daemons_and_goes_on_where_it_was(guests: Guests) -> None:
     cluster = guests.cluster
     guests.declare("guest")
-    before, processes = fences(cluster), {one: cluster.service_processes(one) for one in NODES}
+    before, processes = cluster.fences(), {one: cluster.service_processes(one) for one in NODES}
     cluster.maintain("present", mode="freeze")
     guests.forget_calls()
     daemons = {node: cluster.daemon(node, "lrm") for node in NODES}
@@ -234,7 +230,7 @@ def test_a_disarmed_cluster_survives_new_daemons_and_goes_on_where_it_was(guests
     cluster.maintain("absent")
     cluster.wait_settled()
     assert {one: cluster.service_processes(one) for one in NODES} == processes
-    assert (fences(cluster), guests.calls()) == (before, [])
+    assert (cluster.fences(), guests.calls()) == (before, [])
 
 
 def test_a_node_that_dies_in_a_disarmed_cluster_is_recovered_once_it_is_armed(
@@ -244,10 +240,10 @@ def test_a_node_that_dies_in_a_disarmed_cluster_is_recovered_once_it_is_armed(
     node = not_managing(cluster)
     guests.declare("guest", node=node)
     cluster.maintain("present", mode="freeze")
-    before, since = cluster.status()["failovers"], time.time()
+    before, since = cluster.fences(), time.time()
     cluster.cut(node)
     cluster.hold_still(6.0)
-    assert cluster.status()["failovers"] == before
+    assert cluster.fences() == before
     assert guests.node_of("guest") == node
     # It waits: the dead node cannot say that it is armed, and is fenced for that.
     cluster.maintain("absent", wait=False)
@@ -276,7 +272,7 @@ def test_a_node_that_is_shut_down_is_emptied_first_if_the_policy_says_so(guests:
     node = not_managing(cluster)
     guests.declare("guest", node=node, live_migration=True)
     cluster.policy(shutdown="migrate")
-    before = fences(cluster)
+    before = cluster.fences()
     guests.forget_calls()
     power.shut_down(cluster.nodes, node, 60.0)
     status = cluster.wait(
@@ -285,7 +281,7 @@ def test_a_node_that_is_shut_down_is_emptied_first_if_the_policy_says_so(guests:
     there = status["services"]["guest"]["node"]
     assert guests.calls() == [f"migrate_to guest {node}", f"migrate_from guest {there}"]
     cluster.hold_still(5.0)
-    assert fences(cluster) == before
+    assert cluster.fences() == before
     assert not power.is_on(cluster.nodes, node)
     cluster.switch_on(node)
     cluster.wait(lambda _status: guests.node_of("guest") == node, PATIENCE, "back on its node")
@@ -295,13 +291,13 @@ def test_a_poweroff_has_the_services_started_elsewhere_without_a_fence(guests: G
     cluster = guests.cluster
     node = str(cluster.status()["manager"]["node"])
     guests.declare("guest", node=node)
-    before, since = fences(cluster), time.time()
+    before, since = cluster.fences(), time.time()
     power.shut_down(cluster.nodes, node, 60.0)
     failover = cluster.wait_failover(node, since)
     assert failover["started"]["guest"]["node"] != node
     assert "gave its host lease back" in failover["proof"]
     cluster.hold_still(3.0)
-    assert fences(cluster) == before
+    assert cluster.fences() == before
     assert not power.is_on(cluster.nodes, node), "who was shut down is left off"
 
 
@@ -309,12 +305,12 @@ def test_a_reboot_has_the_services_wait_for_their_node(guests: Guests) -> None:
     cluster = guests.cluster
     node = not_managing(cluster)
     guests.declare("guest", node=node)
-    before = cluster.status()["failovers"]
+    before = cluster.fences()
     guests.forget_calls()
     power.shut_down(cluster.nodes, node, 60.0, reboot=True)
     cluster.wait_settled(60.0)
     assert guests.calls() == [f"stop guest {node}", f"start guest {node}"]
-    assert cluster.status()["failovers"] == before
+    assert cluster.fences() == before
 
 
 @pytest.mark.parametrize("escalates", [True, False])
@@ -325,7 +321,7 @@ def test_a_stop_that_fails_has_its_node_fenced_only_if_the_service_asks_for_it(
     node = not_managing(cluster)
     guests.declare("guest", node=node, fence_on_stop_failure=escalates)
     guests.fails("stuck", node)
-    before, since = fences(cluster), time.time()
+    before, since = cluster.fences(), time.time()
     cluster.move("guest", other_than(node), wait=False)
     if escalates:
         failover = cluster.wait_failover(node, since)
@@ -338,7 +334,7 @@ def test_a_stop_that_fails_has_its_node_fenced_only_if_the_service_asks_for_it(
         lambda status: status["services"]["guest"]["state"] == "error", PATIENCE, "in error"
     )
     cluster.hold_still(3.0)
-    assert fences(cluster) == before
+    assert cluster.fences() == before
     assert Path(cluster.config(node)).exists()
     assert cluster.running()["guest"] == [node]
     guests.fails("stuck")
