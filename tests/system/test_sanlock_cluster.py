@@ -38,11 +38,10 @@ from cluster import NODES, EmbeddedCluster
 
 pytestmark = needs_sanlock
 
-FASTEST_DEATH = LeaseTiming(2, 10).dead_seconds
-"""The least time after which a host lease that runs out is a proof, with any watchdog."""
-
 JOINED = 60.0
 
+LONG_BEFORE_DEATH = 60.0
+"""Seconds in which a fence has its services run elsewhere, even if the machine is slow."""
 
 WAYS = ["command", "binding"] if os.environ.get("HOLDFAST_BINDING") else ["command"]
 
@@ -75,7 +74,7 @@ def cluster(running: EmbeddedCluster) -> EmbeddedCluster:
     return running
 
 
-def wait_for_members(cluster: EmbeddedCluster) -> None:
+def wait_for_members(cluster: EmbeddedCluster, timeout: float = JOINED) -> None:
     cluster.wait(
         lambda status: (
             status["manager"]["active"]
@@ -84,7 +83,7 @@ def wait_for_members(cluster: EmbeddedCluster) -> None:
                 for one in status["nodes"].values()
             )
         ),
-        JOINED,
+        timeout,
         "a cluster of three members with a manager",
     )
 
@@ -132,11 +131,11 @@ def test_services_of_a_node_without_power_run_elsewhere_long_before_its_lease_ru
     assert set(failover["started"]) == set(failover["services"]) != set()
     for start in failover["started"].values():
         assert start["node"] != node
-        assert start["seconds"] < FASTEST_DEATH
+        assert start["seconds"] < LONG_BEFORE_DEATH < LeaseTiming(2).dead_seconds
     manager = cluster.status()["manager"]
     assert (manager["node"] == node, manager["epoch"] > epoch) == (False, managing)
     nothing_runs_twice(cluster)
-    wait_for_members(cluster)
+    wait_for_members(cluster, 150.0)
     after = host_lease(cluster, node)
     assert (after.host_name, after.generation) == (node, before.generation + 1)
 
@@ -146,14 +145,14 @@ def test_daemons_killed_alone_lose_no_service_and_no_host_lease(
     cluster: EmbeddedCluster, managing: bool
 ) -> None:
     node = a_busy_node(cluster, managing=managing)
-    fences, lease = cluster.status()["failovers"], host_lease(cluster, node)
+    fences, lease = cluster.fences(), host_lease(cluster, node)
     processes = cluster.service_processes(node)
     for daemon in ("lrm", "crm"):
         old = cluster.kill_daemon(node, daemon)
         assert cluster.daemon(node, daemon) != old
     cluster.hold_still(6.0)
     cluster.wait_settled(JOINED)
-    assert cluster.status()["failovers"] == fences
+    assert cluster.fences() == fences
     assert cluster.service_processes(node) == processes
     assert host_lease(cluster, node).generation == lease.generation
     nothing_runs_twice(cluster)
@@ -170,11 +169,13 @@ def test_a_node_whose_sanlock_died_stops_its_services_and_is_a_member_again_once
     cluster.kill_sanlock(node)
     until = time.monotonic() + JOINED
     while True:
-        elsewhere = {one: at for one, at in nothing_runs_twice(cluster).items() if at != [node]}
+        # The nodes are not asked at one instant: what just went over may be found twice.
+        elsewhere = {one for one, at in cluster.running().items() if node not in at}
         gone = not set(processes) & set(cluster.service_processes(node))
-        if gone and (managing or set(services) <= set(elsewhere)):
+        if gone and (managing or set(services) <= elsewhere):
             break
         assert time.monotonic() < until, "its services do not run elsewhere"
+    nothing_runs_twice(cluster)
     said = [("lrm", "is lost: the sanlock daemon does not answer")]
     if managing:
         # Of the two leases the one is lost with the other: either may be noticed first.
@@ -230,14 +231,14 @@ def test_a_node_that_is_shut_down_after_it_was_drained_leaves_its_host_lease_fre
     cluster: EmbeddedCluster,
 ) -> None:
     node = a_busy_node(cluster, managing=False)
-    fences = cluster.status()["failovers"]
+    fences = cluster.fences()
     cluster.maintenance(node, "drained")
     cluster.shut_down(node)
     view = host_lease(cluster, node)
     assert (view.state, view.host_name, view.active) == (HostState.FREE, node, False)
     cluster.hold_still(4.0)
     nothing_runs_twice(cluster)
-    assert cluster.status()["failovers"] == fences
+    assert cluster.fences() == fences
     cluster.switch_on(node)
     cluster.maintenance(node, "active", on=next(one for one in NODES if one != node))
     wait_for_members(cluster)
