@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from cluster import EmbeddedCluster
+from cluster import PATIENCE, EmbeddedCluster
 from playing import ansible_environment
 
 
@@ -63,10 +63,17 @@ def test_the_groups_follow_the_cluster_through_a_drain_and_a_power_cut(
 
     cluster.give_a_service("n1")
     since = cluster.status()["at"]
-    cluster.cut("n1")
-    # It may be known to be dead by now; and the node that is asked first is this very one.
-    groups = inventory(cluster, tmp_path)
-    assert "n1" in groups.get("stale", []) + groups.get("fenced", [])
-    cluster.wait_failover("n1", since, 60.0)
+    agent = cluster.folder / "bin" / "fence_holdfast_machine"
+    away = agent.with_name("away")
+    # Without it nobody fences n1, nor switches it on again before we have looked.
+    agent.rename(away)
+    try:
+        cluster.cut("n1")
+        cluster.wait(lambda status: status["nodes"]["n1"]["state"] != "online", PATIENCE, "missed")
+        # The node that is asked first is this very one.
+        assert "n1" in inventory(cluster, tmp_path)["stale"]
+    finally:
+        away.rename(agent)
+    cluster.wait_failover("n1", since, 120.0)
     cluster.wait_settled(60.0)
     assert inventory(cluster, tmp_path)["online"] == ["n1", "n2", "n3"]
