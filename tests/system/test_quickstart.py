@@ -54,7 +54,7 @@ class Checkout:
         return json.dumps({"quickstart_web_port": self.web_port, "quickstart_nodes": nodes, **more})
 
     def quickstart(
-        self, *arguments: str, timeout: float = 300.0
+        self, *arguments: str, timeout: float = 900.0
     ) -> subprocess.CompletedProcess[str]:
         root = os.geteuid() == 0
         return subprocess.run(
