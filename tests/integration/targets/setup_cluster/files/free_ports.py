@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Print for each of COUNT nodes the first of three UDP ports that nobody uses on 127.0.0.1.
 
-They lie below the ports that the kernel gives away and above those of the quickstart.
+They lie below the ports that the kernel gives away and above those of the quickstart.  Runs
+that look at once do not begin with the same ones.
 """
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 
@@ -23,7 +25,7 @@ def is_free(port):
 
 wanted = int(sys.argv[1])
 found = []
-for first in range(17400, 32000, 10):
+for first in range(17400 + os.getpid() % 100 * 20, 32000, 10):
     if len(found) < wanted and all(is_free(first + step) for step in range(3)):
         found.append(first)
 print("\n".join(str(port) for port in found))
