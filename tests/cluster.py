@@ -115,7 +115,7 @@ class EmbeddedCluster:
             for number in range(len(NODES) + 1, len(NODES) + 1 + further_members)
         ]
         self._install()
-        self._create_storage()
+        self.create_storage()
         self._configure(timing or {})
 
     def __enter__(self) -> EmbeddedCluster:
@@ -432,7 +432,8 @@ class EmbeddedCluster:
         library = self.folder / "lib" / "holdfast.pyz"
         library.write_bytes(library_archive())
 
-    def _create_storage(self) -> None:
+    def create_storage(self) -> None:
+        """Create what is not there yet of the cluster's files, as the role does."""
         paths = cluster_paths(str(self.folder / "storage"), NAME)
         lockspace = provision_lockspace.LockspaceWanted(NAME)
         found = provision_lockspace.look_lockspace(paths)

@@ -13,7 +13,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import FormatError, InputError
 from ..manager.hold import in_force
 from ..manager.rules import rule_document
 from ..manager.service import Service, service_document, service_from_options
@@ -121,11 +121,19 @@ def differences(before: Wanted, after: Wanted) -> list[Drift]:
 
 
 def read_configuration(configuration: NodeConfiguration) -> Wanted:
-    """Return the wanted configuration without the maintenances that the manager has ended."""
+    """Return the wanted configuration without the maintenances that the manager has ended.
+
+    Where the manager's record is damaged all of them stand in it: what was declared is wanted
+    most just then.
+    """
     storage = ClusterStorage(configuration)
     try:
-        state = storage.read_manager() or ClusterState()
-        return in_force(storage.read_wanted()[0], state.ended)
+        wanted = storage.read_wanted()[0]
+        try:
+            state = storage.read_manager() or ClusterState()
+        except FormatError:
+            state = ClusterState()
+        return in_force(wanted, state.ended)
     finally:
         storage.close()
 
