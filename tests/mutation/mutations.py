@@ -215,7 +215,7 @@ def _probes_are_not_awaited(
         name: replace(
             seen,
             report=seen.report
-            and replace(seen.report, found={service_id: False, **seen.report.found}),
+            and replace(seen.report, found={status.probe(service_id): False, **seen.report.found}),
         )
         for name, seen in round_.seen.nodes.items()
     }
@@ -299,13 +299,6 @@ def _starts_while_it_migrates(
     original(round_, service_id, status, wanted, report)
 
 
-def _any_heartbeat_clears(original: Any, round_: Any, name: str, seen: Any, status: Any) -> None:
-    """A fence is called off by a heartbeat though it was sent, or asked for by a service."""
-    whole, round_.seen = round_.seen, replace(round_.seen, fencing=frozenset())
-    original(round_, name, seen, replace(status, demanded=False))
-    round_.seen = replace(round_.seen, fencing=whole.fencing)
-
-
 def _fences_its_own(original: Any, round_: Any, node: str, status: Any, wanted: Any) -> bool:
     return bool(wanted and wanted.fence_on_stop_failure and node in round_.seen.nodes)
 
@@ -383,9 +376,6 @@ MUTATIONS = (
     Mutation(
         "start-the-target-while-the-source-runs",
         _changed(command_ends, "take_result", _starts_while_it_migrates),
-    ),
-    Mutation(
-        "clear-a-fence-on-any-heartbeat", _changed(nodes, "_is_healthy", _any_heartbeat_clears)
     ),
     Mutation("fence-its-own-node", _changed(running, "may_demand_fence", _fences_its_own)),
     Mutation(
