@@ -277,6 +277,17 @@ def test_a_service_that_is_on_its_way_elsewhere_is_moved_once_it_has_arrived(mov
     assert movable.wanted().requests["web"].node == "n2"
 
 
+def test_a_move_that_could_be_asked_for_only_at_the_end_of_its_time_is_still_waited_for(
+    movable, monkeypatch
+):
+    waited = []
+    monkeypatch.setattr(declare_move_room, "_wait", lambda *given: waited.append(given[-2]))
+    clock = iter([0.0, *[59.9] * 9])
+    monkeypatch.setattr(declare_move_room.time, "monotonic", lambda: next(clock))
+    move(movable, wait=True, timeout=60.0)
+    assert waited == [declare_move_room.TAKES_UP]
+
+
 @pytest.mark.parametrize("wait", [True, False])
 def test_a_service_that_stays_on_its_way_elsewhere_is_not_moved(movable, wait):
     movable.manager_says(3, {"web": RETURNS}, movable.online)

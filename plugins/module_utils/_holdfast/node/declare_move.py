@@ -37,6 +37,11 @@ ENDS = ("refused", "migration_failed", "error")
 """Lines of the history that end a request to move without it."""
 
 
+TAKES_UP = 5.0
+"""Seconds that a request which was just written is waited for at least, however long it took
+until it could be written: some rounds of the manager."""
+
+
 def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     """Ask for a service to be moved to a node, unless it is there or on its way.
 
@@ -65,7 +70,7 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     change = change_wanted(configuration, plan, check=check)
     values: dict[str, Any] = {"service": name, "node": node, "version": change.after.version}
     if options["wait"] and not check:
-        left = max(0.0, round(until - time.monotonic(), 1))
+        left = max(min(TAKES_UP, options["timeout"]), round(until - time.monotonic(), 1))
         values["status"] = _wait(configuration, name, node, change.after.version, left, state)
     return Result(change.changed, values, {name: {"node": before}}, {name: {"node": node}})
 
