@@ -146,7 +146,7 @@ def test_fencing_is_rehearsed_and_for_real_only_with_consent(
     assert [one["manner"] for one in kept["rehearsals"]][:2] == ["switched", "asked"]
     refused = play("unfence", "--limit", node, fails=True)
     assert (
-        f"Nothing was changed: {node} was not drained by a fence, but by test: test."
+        f"Nothing was changed on {node}: it was not drained by a fence, but by test: test."
         in refused.text
     )
     play("unfence", "--limit", node, unfence_drained=True)
