@@ -37,7 +37,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanloc
     Progress,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_membership import (  # noqa: E501
-    LATE,
     SETTLED,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.block_file import (
@@ -48,6 +47,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host
     LeaseArea,
     encode_delta,
     initial_lockspace,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_timing import (
+    LATE,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.leader_record import (
     MEBIBYTE,
@@ -364,6 +366,23 @@ def test_a_host_is_dead_only_in_a_read_that_shows_our_own_renewal_after_its_dead
     assert node.host(2).state is HostState.DEAD
     _host(area, 2, timestamp=51)
     assert node.host(2).state is HostState.LIVE
+
+
+def test_a_read_in_which_a_host_was_dead_is_no_proof_any_more_after_our_next_renewal_was_due(
+    node, area, clock
+):
+    node.join("n1")
+    _host(area, 2)
+    node.host(2)
+    clock.now += DEAD
+    _renew(area, clock)
+    assert node.host(2).state is HostState.DEAD
+    old = area.read_host(2)
+    _host(area, 2, generation=2, timestamp=60)
+    clock.now += 2 * N + LATE
+    assert node._views.view(2, old).state is HostState.DEAD, "no join ends as soon"
+    clock.now += 1
+    assert node._views.view(2, old).state is HostState.FAIL
 
 
 def test_what_a_host_was_in_an_old_read_is_no_proof_in_a_new_one(node, area, clock):

@@ -47,6 +47,7 @@ class LeasesStandIn:
     epoch: Any = None
     held_answers: list[Any] = field(default_factory=list)
     fail_seconds: float = 16.0
+    late_seconds: float = 6.0
     free_error: Exception | None = None
     renew_error: Exception | None = None
     left: int = 0

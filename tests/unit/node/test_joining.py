@@ -21,7 +21,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.joining
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock, configuration
 
-LONGEST = 2 * 2 + 5 * 2
+LONGEST = 2 * 2 + 3 + 5 * 2
 """Two I/O timeouts to look for a sign of life, and five to join, of 2 s each."""
 
 

@@ -302,6 +302,17 @@ def test_a_host_lease_of_our_own_that_is_not_live_is_our_own_trouble(watching, s
     assert watching.observer.look().trouble == f"this node's own host lease is {state.value}"
 
 
+@pytest.mark.parametrize("seconds", [5.9, 6.0])
+def test_what_is_read_without_a_late_renewal_of_our_own_may_be_old_and_is_no_verdict(
+    watching, seconds
+):
+    watching.storage.leases.views[1] = lease_view(1, unchanged_for=seconds)
+    trouble = watching.observer.look().trouble
+    assert ("was not seen to be renewed for 6 s, so what it reads may be old" in trouble) == (
+        seconds == 6.0
+    )
+
+
 def test_our_own_host_lease_that_cannot_be_read_makes_the_look_worthless(watching):
     watching.storage.leases.views[1] = StorageError("unreadable")
     with pytest.raises(StorageError):

@@ -62,11 +62,14 @@ class EmbeddedLeases:
         self._watch = HostWatch(clock)
 
     @property
+    def late_seconds(self) -> float:
+        """After so many seconds without a renewal that is seen, what is read may be old."""
+        return float(self._timing().late_seconds)
+
+    @property
     def fail_seconds(self) -> float:
         """After so many seconds without renewal this node may no longer act."""
-        if self._own is None:
-            raise LeaseError(f"host id {self.host_id} is not joined; join the lockspace first.")
-        return float(LeaseTiming(self._own.io_timeout).fail_seconds)
+        return float(self._timing().fail_seconds)
 
     def join(self, host_name: str) -> int:
         """Take this node's host lease and its kernel lock; return the new generation.
@@ -289,6 +292,11 @@ class EmbeddedLeases:
                 self._area.write_host(host_id, replace(present, timestamp=0))
         finally:
             lock.release()
+
+    def _timing(self) -> LeaseTiming:
+        if self._own is None:
+            raise LeaseError(f"host id {self.host_id} is not joined; join the lockspace first.")
+        return LeaseTiming(self._own.io_timeout)
 
     def _timestamp(self) -> int:
         """Return the present time in whole seconds; never 0, which means free."""

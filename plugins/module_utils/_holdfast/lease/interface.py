@@ -72,6 +72,13 @@ class Leases(Protocol):
     """
 
     @property
+    def late_seconds(self) -> float:
+        """After so many seconds without a renewal that is seen, what is read may be old.
+
+        ``LeaseError`` when this node has no host lease.
+        """
+
+    @property
     def fail_seconds(self) -> float:
         """After so many seconds without renewal this node may no longer act.
 

@@ -107,6 +107,11 @@ class SanlockLeases:
         self._versions: dict[str, int] = {}
 
     @property
+    def late_seconds(self) -> float:
+        """After so many seconds without a renewal that is seen, what is read may be old."""
+        return float(LeaseTiming(self._membership.joined().io_timeout).late_seconds)
+
+    @property
     def fail_seconds(self) -> float:
         """After so many seconds without renewal this node may no longer act."""
         return float(LeaseTiming(self._membership.joined().io_timeout).fail_seconds)
@@ -114,7 +119,7 @@ class SanlockLeases:
     def join(self, host_name: str) -> int:
         """Have sanlock take this node's host lease; return the new generation.
 
-        That takes at least two I/O timeouts; two more, and a second, if the node did
+        That takes at least two I/O timeouts; two more, and three seconds, if the node did
         not leave before: so long it is watched whether another machine of the same name
         renews the lease, which sanlock would take away from it.  Raises ``LeaseError``
         when the daemon does not run or has another host name than *host_name*, when the

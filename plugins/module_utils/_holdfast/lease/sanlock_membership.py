@@ -25,10 +25,6 @@ LEAVE_WAIT = 30.0
 LOOK = 0.2
 """Seconds between two looks for a sign of life."""
 
-LATE = 2
-"""Seconds after which a renewal that is due is late: timestamps are whole seconds, and a write
-takes its time."""
-
 SETTLED = 1.5
 """Seconds after which sanlock's main loop, which looks once a second (3.8.5), has seen how a
 renewal ended: its threads renew by themselves, and go on to when it has gone wrong."""
@@ -148,7 +144,7 @@ class Membership:
         now = self._clock()
         if own.timestamp != self._seen_renewal:
             self._seen_renewal, self._settled_at = own.timestamp, now + SETTLED
-        late = self.age(own) >= LeaseTiming(own.io_timeout).renewal_seconds + LATE
+        late = self.age(own) >= LeaseTiming(own.io_timeout).late_seconds
         if not late and (now < self._settled_at or own.timestamp == self._confirmed_renewal):
             return
         if self._daemon.has_lost(own.lockspace):
@@ -241,7 +237,7 @@ class Membership:
                 f"{held}, which did not leave the cluster; give this node another host id, or"
                 " fence that node or let it leave before its host id is used again."
             )
-        until = self._clock() + timing.renewal_seconds + LATE + 1
+        until = self._clock() + timing.late_seconds + 1
         while self._clock() < until:
             self._pause(0.2)
             now = self._area.read_host(self.host_id)

@@ -97,8 +97,12 @@ class HostViews:
         """Whether a read that is newer than *when*, in monotonic seconds, shows this very lease.
 
         A path to the storage that goes over to a copy which fell behind shows the hosts as they
-        were.  What is read together with our own host lease is as new as our renewal in it.
+        were.  What is read together with our own host lease is as new as our renewal in it.  And
+        that must be the last one that was due: a join takes as long, so who was dead and is
+        back runs nothing yet.
         """
+        youngest = self._clock() - LeaseTiming(lease.io_timeout).late_seconds
+        when = max(when, youngest)
         if self._read_as_of < when and self._clock() >= self._read_again_at:
             self._read_again_at = self._clock() + TOLD_FOR
             try:

@@ -59,7 +59,7 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
     if status.state is NodeState.GONE:
         status = replace(status, state=NodeState.UNKNOWN, reason="")
         round_.set_node(name, status)
-    judgement = _judge(round_, seen, status)
+    judgement = judge(seen, round_.seen.storage_trouble, round_.timing)
     if judgement.verdict is Verdict.WATCH:
         return
     if name == round_.state.manager and judgement.verdict is not Verdict.HEALTHY:
@@ -77,19 +77,6 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _is_silent(round_, name, status, judgement)
     elif _needs_no_fence(round_, name):
         _went_down(round_, name, status)
-
-
-def _judge(round_: Round, seen: NodeSeen, status: NodeStatus) -> Judgement:
-    """Return the verdict on a node; it left only by the start in which it was last seen.
-
-    That an earlier one was shut down is what an old view of the storage shows.
-    """
-    trouble = round_.seen.storage_trouble
-    judgement = judge(seen, trouble, round_.timing)
-    left = judgement.verdict is Verdict.LEFT and status.state is not NodeState.OFF
-    if left and seen.report is not None and _was_started_anew(status, seen.report.boot):
-        return judge(replace(seen, report=None), trouble, round_.timing)
-    return judgement
 
 
 def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgement) -> bool:

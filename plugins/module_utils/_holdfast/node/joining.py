@@ -37,7 +37,7 @@ class Joining:
         timing = LeaseTiming(configuration.sanlock.io_timeout)
         self._configuration = configuration
         self._clock = clock
-        self._seconds = timing.renewal_seconds + timing.longest_join_seconds + SLACK
+        self._seconds = timing.late_seconds + 1 + timing.longest_join_seconds + SLACK
         self._until = clock() + self._seconds
         self._work = work or join_lockspace
         self._errors: list[Exception] = []

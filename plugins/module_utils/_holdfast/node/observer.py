@@ -180,4 +180,11 @@ class Observer:
         own = self._storage.leases.host(self._configuration.me.host_id)
         if own.state is not HostState.LIVE:
             return f"this node's own host lease is {own.state.value}"
+        # What is read is as new as our renewal in it, and so is no view of somebody who left, or
+        # died, and joined again since: that takes as long.
+        if own.unchanged_for >= self._storage.leases.late_seconds:
+            return (
+                "this node's own host lease was not seen to be renewed for"
+                f" {own.unchanged_for:.0f} s, so what it reads may be old"
+            )
         return ""

@@ -29,6 +29,10 @@ LATE = 1.5
 """A round that took longer, because its storage was held up, decides nothing."""
 
 SLOW_STORAGE = 1.0
+
+LATE_RENEWAL = 1.0
+"""Seconds for which a renewal of a host lease that is due may not be seen yet."""
+
 JUMP = 1.0
 """More than this is a jump of the wall clock."""
 
@@ -205,16 +209,17 @@ class ClusterDaemon(Daemon):
     def _own_trouble(self, now: float, horizon: Horizon | None = None) -> str:
         if self.machine.slow > SLOW_STORAGE:
             return "this node's own reads of the storage are slow"
-        renewals = self.machine.renewals
-        age = self.machine.lease_age(now) * self.clock.rate
-        fails = self.world.settings.lease_fails
-        if not renewals.goes or age >= fails:
+        renewals, stale = self.machine.renewals, self.fleet.stale.get(self.machine.name)
+        read = renewals.last(now if stale is None else min(now, stale.since))
+        age = (now - read) * self.clock.rate
+        late = self.world.settings.lease_fails / 4 + LATE_RENEWAL
+        if not renewals.goes or stale is not None or age >= late:
             if horizon is not None:
                 age = Moving(age, self.clock.rate, horizon)
-                if renewals.goes:
+                if renewals.goes and stale is None:
                     horizon.until(renewals.next_after(now) - now)
-            if age >= fails:
-                return "this node's own host lease is not renewed"
+            if age >= late:
+                return "this node's own host lease was not seen to be renewed"
         return self._trouble
 
     def _is_late(self) -> bool:

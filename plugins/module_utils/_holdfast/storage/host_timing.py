@@ -17,6 +17,9 @@ from ..errors import InputError
 RENEWAL_IO_TIMEOUTS = 2
 """A host lease is renewed every 2 N (timeouts, calc_id_renewal_seconds)."""
 
+LATE = 2
+"""Seconds for which a renewal that is due may not be seen yet."""
+
 FAIL_IO_TIMEOUTS = 8
 """A host lease fails after 8 N without renewal (timeouts, calc_id_renewal_fail_seconds)."""
 
@@ -52,6 +55,15 @@ class LeaseTiming:
     def renewal_seconds(self) -> int:
         """How often a host lease is renewed."""
         return RENEWAL_IO_TIMEOUTS * self.io_timeout
+
+    @property
+    def late_seconds(self) -> int:
+        """After so long without a renewal that is seen, it is late.
+
+        Timestamps are whole seconds, and a write takes its time.  A join takes 2 N as well, and
+        its node is seen, and told to start something, after that.
+        """
+        return self.renewal_seconds + LATE
 
     @property
     def fail_seconds(self) -> int:
