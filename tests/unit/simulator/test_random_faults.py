@@ -38,6 +38,20 @@ at 20 shutdown n2 poweroff
 length 23
 """
 
+STOPPED_WHILE_FROZEN = """
+scenario a-frozen-service-is-declared-stopped-and-its-node-stays-off
+nodes n1 n2 n3
+seed 7000224384
+length 24
+settings watchdogs=no lease_fails=8.0 boot=4.0 fence=0.3..3 agent=0.1..2.5 power_on_works=0.8
+service s1 restarts=0 relocations=0 failback=no monitor=2
+service s2 restarts=2 relocations=2 monitor=5
+at 6.0 shutdown n2 restart
+at 7.0 power-off manager
+at 8.0 power-off manager
+at 11.0 stop s2
+"""
+
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_faults_never_break_safety_and_the_cluster_gets_well(batch: int) -> None:
@@ -67,4 +81,11 @@ def test_a_node_that_goes_down_once_its_error_is_over_is_switched_on_by_its_oper
     (scenario,) = read_scenarios(DOWN_WHILE_IT_SETTLES, "here")
     outcome = play_and_get_well(scenario)
     assert any("n2 is off: it is shut down" in text for _at, text in outcome.trace)
+    assert not outcome.problem
+
+
+def test_a_frozen_service_whose_node_stays_off_is_stopped_as_far_as_anybody_can_know() -> None:
+    (scenario,) = read_scenarios(STOPPED_WHILE_FROZEN, "here")
+    outcome = play_and_get_well(scenario)
+    assert any("s2 wait frozen until it is back" in text for _at, text in outcome.trace)
     assert not outcome.problem

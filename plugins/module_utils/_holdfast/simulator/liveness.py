@@ -19,6 +19,7 @@ from ..manager.state import (
     NodeState,
     NodeStatus,
     ServiceState,
+    ServiceStatus,
 )
 from ..manager.state_document import state_document, state_from_document
 from .faults import thaw
@@ -150,14 +151,19 @@ def _waits(state: ClusterState, service_id: str) -> bool:
     if status is None:
         return False
     if status.state is ServiceState.FREEZE:
-        # Its node went away to come back, and says that it is waited for.
-        node = state.nodes.get(status.node or status.last_node, NodeStatus())
-        return node.state is NodeState.OFFLINE and bool(node.reason)
+        return _waits_for_its_node(state, status)
     if status.state is ServiceState.RECOVERY:
         # Its reason is its node's death at first; what it waits for is told in the history.
         waits = ("waiting", service_id, status.reason)
         return any((one.kind, one.service, one.text) == waits for one in state.events)
     return status.state in (ServiceState.ERROR, ServiceState.STOPPED) and bool(status.reason)
+
+
+def _waits_for_its_node(state: ClusterState, status: ServiceStatus) -> bool:
+    """Return whether a service is frozen, as its node went away to come back, and that is said."""
+    node = state.nodes.get(status.node or status.last_node, NodeStatus())
+    waits = status.state is ServiceState.FREEZE and node.state is NodeState.OFFLINE
+    return waits and bool(node.reason)
 
 
 def _service_trouble(fleet: Fleet, state: ClusterState, service: Service) -> str:
@@ -173,7 +179,8 @@ def _service_trouble(fleet: Fleet, state: ClusterState, service: Service) -> str
         return "" if waits else f"{service.id} does not run: {status} (L2)"
     if started and (status.state is not ServiceState.STARTED or where != [status.node]):
         return f"{service.id} runs on {where}, but: {status} (L2)"
-    if not started and (where or status.state is not ServiceState.STOPPED):
+    known = status.state is ServiceState.STOPPED or _waits_for_its_node(state, status)
+    if not started and (where or not known):
         return f"{service.id} is not stopped: {where} {status} (L2)"
     return ""
 
