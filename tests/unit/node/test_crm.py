@@ -555,6 +555,18 @@ def test_a_candidate_that_was_held_up_in_writing_its_intent_does_not_fence(candi
     assert kinds(candidate.round()) == (["intent"] if took > LATE else ["intent", "fence"])
 
 
+def test_a_candidate_does_not_fence_once_another_is_manager_who_did_not_see_its_intent(candidate):
+    candidate.observer.nodes["n2"] = silent("n2")
+    leases, write_intent = candidate.storage.leases, candidate.storage.write_intent
+
+    def another_was_faster(intent):
+        leases.manager = replace(leases.manager, host_id=3, version=leases.manager.version + 1)
+        write_intent(intent)
+
+    candidate.storage.write_intent = another_was_faster
+    assert kinds(candidate.round()) == ["intent"]
+
+
 def test_a_manager_that_was_held_up_in_writing_gives_no_orders_and_decides_anew(manager):
     well = manager.observer.nodes["n3"]
     manager.observer.nodes["n3"] = silent("n3")

@@ -248,6 +248,10 @@ class ClusterDaemon:
         if self._is_late(begun):
             # Held up in the write: its node may have been started anew meanwhile.
             return
+        if self._storage.leases.holder(MANAGER_LEASE).version != lease.version:
+            # Who is manager by now may have looked for intents before this one stood there, and
+            # would leave a node off that nobody knows to be fenced.
+            return
         self._fenced_epoch = lease.version
         log(
             f"fence {holder}: {candidacy.reason}",

@@ -172,7 +172,7 @@ class ClusterDaemon(Daemon):
         self.write(
             lambda: self.storage.intents.__setitem__(self.machine.name, intent),
             lambda: None,
-            lambda ok: self._intended(holder, ok),
+            lambda ok: self._intended(holder, epoch, ok),
         )
         return True
 
@@ -182,10 +182,13 @@ class ClusterDaemon(Daemon):
         for fence in self._fences:
             self._free_lease(fence)
 
-    def _intended(self, holder: str, ok: bool) -> None:
+    def _intended(self, holder: str, epoch: int, ok: bool) -> None:
+        stale = self.machine.name in self.fleet.stale
         if not ok:
             self._trouble = "this node's own storage fails"
-        elif not self._is_late() and not self.killed_between():
+        elif self._is_late() or (self.storage.epoch != epoch and not stale):
+            return
+        elif not self.killed_between():
             self._fence(holder)
 
     def _consider(
