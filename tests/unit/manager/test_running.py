@@ -188,6 +188,20 @@ def test_a_request_that_cannot_be_done_is_refused_once_with_its_reason(node, cha
     assert step(taken.state, seen(asked)).state.events == taken.state.events
 
 
+@pytest.mark.parametrize("status", [started("n1"), started("n1", state=ServiceState.STOPPED)])
+def test_a_move_waits_until_it_is_known_whether_its_node_is_still_there(status) -> None:
+    asked = wanted(WEB, requests={"web": Request(MOVE, 5.0, "n2")})
+    unwatched = seen(asked, {"n2": node_seen("n2", heartbeat_age=1.0, beats=False)})
+    waiting = step(state({"web": status}), unwatched)
+    assert web(waiting) == status
+    moved = step(waiting.state, seen(asked))
+    assert "refused" not in kinds(moved.state)
+    assert web(moved).request == 5.0
+    gone = replace(unwatched, nodes={**unwatched.nodes, "n2": node_seen("n2", heartbeat_age=9.0)})
+    refused = step(step(waiting.state, gone).state, gone)
+    assert "refused" in kinds(refused.state)
+
+
 def test_a_request_takes_along_what_is_kept_together() -> None:
     together = {"p": ServiceRule("p", ("db", "web"), "together")}
     asked = wanted(WEB, DB, requests={"web": Request(MOVE, 5.0, "n3")}, service_rules=together)

@@ -163,6 +163,8 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
             if report is not None:
                 _active(round_, service_id, status, wanted, report)
         return
+    if request.kind == MOVE and _is_not_known_yet(round_, request.node):
+        return
     heard = replace(status, request=request.made)
     if request.kind == CLEAR and status.state is ServiceState.ERROR:
         if not status.node or held.online(round_, status.node):
@@ -183,6 +185,14 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
     round_.set_service(service_id, heard)
     text = f"asked to {request.kind} {request.node}".rstrip()
     round_.say("refused", f"{text}: {why}", service=service_id, node=request.node)
+
+
+def _is_not_known_yet(round_: Round, node: str) -> bool:
+    """Return whether it will turn out within seconds if a node that was online still is.
+
+    So it is for a manager that is new, or did not watch for a while.
+    """
+    return held.online(round_, node) and not round_.seen.nodes[node].beats
 
 
 def _go_stopped(round_: Round, service_id: str, heard: ServiceStatus, node: str) -> None:
