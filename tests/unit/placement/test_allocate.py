@@ -203,3 +203,21 @@ def test_what_its_old_nodes_have_in_common_bars_no_pair_in_another_group(seed, m
     monkeypatch.setattr(pairs, "short_way", lambda *_search: False)
     assert found == ask(message, capacity_checks=False)
     assert "for node(s)" in found["result"][1][0][1]
+
+
+def test_an_instance_for_another_group_is_bound_by_the_migration_tags_of_its_old_nodes_only():
+    maker = Maker(1528)
+    maker.kind, maker.groups, maker.tagged = "change-group", 2, True
+    message = maker.request()
+    message["cluster_tags"] = ["htools:iextags:service", "htools:migration:hv"]
+    for row in message["nodes"].values():
+        row["tags"] = ["hv:old"]
+    message["nodes"]["node3.example.com"]["tags"] = ["hv:old", "hv:x"]
+    for row in message["instances"].values():
+        # Of the pairs in the other group those with node2 as primary fall out by that.
+        row["tags"] = ["service:1"]
+    told = "Group group1 (unallocable): score: 13.85932948, successes 1, failures 1 (FailTags: 1)"
+    assert told in ask(message)["result"][1][0][1]
+
+    message["nodes"]["node0.example.com"]["tags"] = ["hv:other"]
+    assert "failure reasons: FailN1: 1, FailTags: 1" in ask(message)["result"][1][0][1]

@@ -251,6 +251,8 @@ class Redundancy:
             running = old.peers.get(primary, 0) - old.idle_peers.get(primary, 0)
             if old.unallocated - running - self._memory <= 0:
                 return False
+            if not self._cluster.nodes[self._checked.primary].migration <= old.accepts:
+                return False
         left = node.unallocated - self._memory
         if left > node.reserved or not node.peers:
             return True
@@ -285,7 +287,12 @@ class Redundancy:
         return self._bound or any(node.short for node in secondaries)
 
     def refused(self, primary: int, secondaries: Sequence[Node]) -> set[int]:
-        """Return the numbers of those *secondaries* to which *primary* cannot fail over."""
+        """Return the numbers of those *secondaries* to which *primary* cannot fail over.
+
+        An instance that is there fails over between its old nodes, see above.
+        """
+        if self._instance.index >= 0:
+            return set()
         tags = self._cluster.nodes[primary].migration
         if tags not in self._forbidden:
             nodes = self._cluster.nodes
