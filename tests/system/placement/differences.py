@@ -141,8 +141,10 @@ NOT_COMPARED = {
 def explain(theirs: Reply, ours: Reply, request: dict[str, Any] | None = None) -> str | None:
     """Return the name of the difference between two replies, None if it is not known.
 
-    Without the *request* it is what the replies themselves show.
+    Without the *request* it is what the replies themselves show.  Equal replies have none.
     """
+    if theirs == ours:
+        return None
     for name, is_it in DIFFERENCES.items():
         if is_it(theirs, ours):
             return name
