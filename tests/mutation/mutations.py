@@ -393,6 +393,10 @@ MUTATIONS = (
     Mutation("run-on-without-a-host-lease", _changed(local, "_stop_everything", _nothing)),
     Mutation("leave-what-is-elsewhere", _changed(local_commands, "_not_here", _nothing)),
     Mutation("arm-without-looking", _changed(held, "_look_for_all", _nothing)),
+    Mutation(
+        "fence-while-disarmed-as-a-candidate",
+        _changed(election, "kept_from_fencing", _returns("")),
+    ),
     Mutation("disarm-at-once", _changed(held, "look_at_disarm", _disarms_at_once)),
     Mutation("place-services-on-any-node", _changed(choice, "unusable", _returns(""))),
     Mutation("go-on-when-shut-down", _changed(local_phase, "stops_all", _returns(False))),

@@ -5,12 +5,30 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.election import consider
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.election import (
+    consider,
+    kept_from_fencing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.held import (
+    DISARMED,
+    DISARMING,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
     LeaseSight,
     NodeSeen,
     Timing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    FREEZE,
+    IGNORE,
+    Wanted,
 )
 
 IDS = {"n1": 1, "n2": 2, "n3": 3, "n4": 4}
@@ -65,3 +83,44 @@ def test_a_candidate_that_waits_says_why(changes, named) -> None:
 
 def test_a_healthy_manager_is_left_alone() -> None:
     assert candidacy("n2", 2.9) == consider("n2", "n2", {}, IDS, "", "", Timing())
+
+
+WALL = 1000.0
+SWITCH = Maintenance("new switch", "ada", 100.0, 0.0)
+SHORT = Maintenance("new switch", "ada", 100.0, 900.0)
+DISARMED_TO_FREEZE = ClusterState(3, "n1", disarm=DISARMED, disarm_mode=FREEZE)
+
+
+@pytest.mark.parametrize(
+    ("last", "wanted", "named"),
+    [
+        (DISARMED_TO_FREEZE, Wanted(1, disarm=FREEZE), "disarmed"),
+        (None, Wanted(1, global_maintenance=SWITCH), "by ada: new switch"),
+        (ClusterState(3, "n1"), Wanted(1, global_maintenance=SWITCH), "by ada: new switch"),
+    ],
+)
+def test_what_an_operator_declared_keeps_a_candidate_from_fencing(last, wanted, named) -> None:
+    assert named in kept_from_fencing(last, wanted, WALL, wall_even=True)
+
+
+@pytest.mark.parametrize(
+    ("last", "wanted"),
+    [
+        (None, Wanted(1)),
+        (DISARMED_TO_FREEZE, Wanted(1)),
+        (DISARMED_TO_FREEZE, Wanted(1, disarm=IGNORE)),
+        (ClusterState(3, "n1", disarm=DISARMING, disarm_mode=FREEZE), Wanted(1, disarm=FREEZE)),
+        (None, Wanted(1, disarm=FREEZE)),
+        (None, Wanted(1, global_maintenance=SHORT)),
+        (
+            ClusterState(3, "n1", ended={"": SWITCH.identity}),
+            Wanted(1, global_maintenance=SWITCH),
+        ),
+    ],
+)
+def test_what_was_taken_back_or_is_not_in_force_yet_keeps_no_candidate(last, wanted) -> None:
+    assert not kept_from_fencing(last, wanted, WALL, wall_even=True)
+
+
+def test_a_clock_that_jumped_ends_no_maintenance_for_a_candidate() -> None:
+    assert kept_from_fencing(None, Wanted(1, global_maintenance=SHORT), WALL, wall_even=False)

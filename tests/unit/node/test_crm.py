@@ -19,6 +19,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     LeaseHolder,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.held import DISARMED
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
     Maintenance,
 )
@@ -41,7 +42,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+    FREEZE,
+    Wanted,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.crm import (
     CONFIRM,
     LATE,
@@ -524,6 +528,24 @@ def test_a_candidate_that_may_not_judge_does_not_fence(candidate, change):
     for name, value in change.items():
         setattr(candidate.observer, name, value)
     assert candidate.round() == []
+
+
+def test_a_candidate_does_not_fence_in_a_maintenance_that_the_manager_could_not_take_up(
+    candidate, capsys
+):
+    hold(candidate)
+    candidate.observer.nodes["n2"] = silent("n2")
+    assert candidate.round() == []
+    assert "not fenced: global maintenance" in capsys.readouterr().err
+
+
+def test_a_candidate_does_not_fence_while_the_cluster_is_disarmed(candidate):
+    candidate.storage.state = ClusterState(EPOCH, "n2", disarm=DISARMED, disarm_mode=FREEZE)
+    candidate.storage.wanted = replace(candidate.storage.wanted, disarm=FREEZE)
+    candidate.observer.nodes["n2"] = silent("n2")
+    assert candidate.round() == []
+    candidate.storage.wanted = candidate.storage.wanted.with_disarm("")
+    assert kinds(candidate.round()) == ["intent", "fence"]
 
 
 def test_a_candidate_that_was_held_up_does_not_fence_by_what_it_saw_before(candidate):

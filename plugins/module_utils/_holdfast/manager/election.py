@@ -11,8 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from .held import DISARMED
+from .hold import in_force
+from .maintenance import told
 from .seen import NodeSeen, Timing
+from .state import ClusterState
 from .verdict import Verdict, judge
+from .wanted import Wanted
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,24 @@ def consider(
     if judge(seen, storage_trouble, later).verdict is not Verdict.FENCE:
         return Candidacy(False, f"{reason}; nodes with a lower host id go first")
     return Candidacy(True, reason)
+
+
+def kept_from_fencing(
+    last: ClusterState | None, wanted: Wanted, wall: float, *, wall_even: bool
+) -> str:
+    """Return why a candidate may not fence the silent manager's node, empty if it may.
+
+    It may have gone silent before it could write a maintenance that was declared on the
+    whiteboard, and whether the cluster is disarmed stands in its record (*last*) alone.
+    What is taken back in the configuration does not count, nor a maintenance that is over.
+    """
+    state = last or ClusterState()
+    hold = in_force(wanted, state.ended).global_maintenance
+    if hold is not None and not (wall_even and hold.expired(wall)):
+        return f"global maintenance ({told(hold)})"
+    if state.disarm == DISARMED and wanted.disarm == state.disarm_mode:
+        return f"the cluster is disarmed ({state.disarm_mode})"
+    return ""
 
 
 def _rank(

@@ -238,6 +238,10 @@ class ClusterDaemon:
         now = self._clock()
         if not candidacy.fence or now < self._fence_not_before or self._is_fencing(holder):
             return
+        kept = self._maintenance.kept_from_fencing()
+        if kept:
+            self._repeating.log(f"{candidacy.reason}; not fenced: {kept}", node=holder)
+            return
         if self._is_late(begun):
             return
         self._fence_not_before = now + self._configuration.timing.fence_retry

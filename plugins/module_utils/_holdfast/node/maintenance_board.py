@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from ..manager import election
 from ..storage.whiteboard import GlobalBlock
 from .cluster_storage import ClusterStorage
 from .log import log
@@ -71,3 +72,12 @@ class MaintenanceBoard:
         wanted, _slot = self._storage.read_wanted()
         asked = wanted.global_maintenance
         return "" if asked is None or asked.expired(self._wall()) else observation.held
+
+    def kept_from_fencing(self) -> str:
+        """Return why a candidate may not fence by what stands in the records, empty if it may.
+
+        They are read only by one that would fence.  Raises ``StorageError`` where they cannot be.
+        """
+        even = self.look_at_clock()
+        last, (wanted, _slot) = self._storage.read_manager(), self._storage.read_wanted()
+        return election.kept_from_fencing(last, wanted, self._wall(), wall_even=even)

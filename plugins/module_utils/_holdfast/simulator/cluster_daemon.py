@@ -163,7 +163,7 @@ class ClusterDaemon(Daemon):
         mono = self.clock.mono(now)
         if not candidacy.fence or mono < self._not_before or holder in self._under_way():
             return False
-        if self._is_late():
+        if self._kept_from_fencing(now) or self._is_late():
             return False
         self._not_before = mono + self.world.settings.timing.fence_retry
         wall = self.clock.wall(now)
@@ -175,6 +175,17 @@ class ClusterDaemon(Daemon):
             lambda ok: self._intended(holder, epoch, ok),
         )
         return True
+
+    def _kept_from_fencing(self, now: float) -> str:
+        """Return why this candidate may not fence, by what stands in the records."""
+        jumped = abs(self.clock.offset - self._offset) > JUMP
+        even_for = self.clock.mono(now) - self._even_since
+        return election.kept_from_fencing(
+            self.storage.manager_record(),
+            self.storage.wanted,
+            self.clock.wall(now),
+            wall_even=not jumped and even_for >= self.world.settings.even_for,
+        )
 
     def _keep_own_proofs(self) -> None:
         """Of a candidate's own fences keep a proof; it counts once the lease is had."""

@@ -138,6 +138,7 @@ class Fleet:
         version = storage.wanted.version + 1
         self.world.before_change(None)
         storage.wanted = replace(wanted, version=version)
+        storage.wanted_at = self.world.now
         self.world.after_change(None)
 
     def set_board(self, held: str) -> None:

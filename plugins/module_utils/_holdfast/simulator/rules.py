@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..manager.held import DISARMED
+from ..manager.hold import in_force
 from ..manager.jobs import Job, JobKind
 from ..manager.report import Mode
 from ..manager.state import ClusterState, Event, NodeState, ServiceState
@@ -42,6 +43,7 @@ class Rules:
         self._begun: set[str] = set()
         self._given: dict[str, int] = {}
         self._writers: dict[int, str] = {}
+        self._disarmed_at = 0.0
         self.asked_for: set[str] = set()
 
     def activated(self, service_id: str) -> None:
@@ -123,6 +125,7 @@ class Rules:
             if before.disarm == state.disarm == DISARMED:
                 self.broken("S10", f"{name} gives a command while the cluster is disarmed")
         if before.disarm != state.disarm == DISARMED:
+            self._disarmed_at = self._world.now
             self._all_are_disarmed(name, before, state, begun)
         if before.nodes is not state.nodes:
             for node, status in state.nodes.items():
@@ -161,6 +164,8 @@ class Rules:
             self.broken("S10", f"{by} fences {node} in global maintenance")
         if decided and state is not None and state.disarm == DISARMED:
             self.broken("S10", f"{by} fences {node} while the cluster is disarmed")
+        if not decided:
+            self._nothing_keeps_a_candidate(by, node, begun)
         own = world.machines[by]
         if own.lease_age(world.now) > world.settings.lease_fails / own.clock.rate + LEASE_SLACK:
             self.broken("S12", f"{by} fences {node} while its own storage fails")
@@ -226,6 +231,21 @@ class Rules:
         """
         storage = self._world.storage
         return bool(storage.held) and storage.held_since <= begun
+
+    def _nothing_keeps_a_candidate(self, by: str, node: str, begun: float) -> None:
+        """S10: what was declared before its round keeps a candidate from fencing, too.
+
+        A maintenance with an expiry may be over by the candidate's clock.
+        """
+        storage = self._world.storage
+        state, wanted = storage.manager_record(), storage.wanted
+        if state is None or max(storage.wanted_at, self._disarmed_at) > begun:
+            return
+        if state.disarm == DISARMED and wanted.disarm == state.disarm_mode:
+            self.broken("S10", f"{by} fences {node} while the cluster is disarmed")
+        hold = in_force(wanted, state.ended).global_maintenance
+        if hold is not None and not hold.until:
+            self.broken("S10", f"{by} fences {node} in a global maintenance that was declared")
 
     def _placed_by_the_rules(self, machine: Machine, job: Job) -> None:
         """S11: strict node rules and services to be kept apart hold for each start.

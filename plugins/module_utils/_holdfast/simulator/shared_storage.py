@@ -42,7 +42,10 @@ class Slot(Generic[T]):
 
 @dataclass
 class SharedStorage:
-    """What is on the storage; *held* is what the whiteboard's global block says."""
+    """What is on the storage; *held* is what the whiteboard's global block says.
+
+    *held_since* and *wanted_at* are when that, and when the configuration, was last written.
+    """
 
     reports: dict[str, Slot[Report]] = field(default_factory=dict)
     states: dict[str, Slot[ClusterState]] = field(default_factory=dict)
@@ -50,6 +53,7 @@ class SharedStorage:
     wanted: Wanted = field(default_factory=Wanted)
     held: str = ""
     held_since: float = 0.0
+    wanted_at: float = 0.0
     board_readable: bool = True
     epoch: int = 0
     holder: str = ""
