@@ -43,7 +43,7 @@ specification.loader.exec_module(source)
 
 
 def metrics(status, margin=15.0, rehearsed=None):
-    values = {("lease_good_at", ()): margin - 16.0, ("lease_fail_seconds", ()): 16.0}
+    values = {("lease_renewed_at", ()): margin - 16.0, ("lease_fail_seconds", ()): 16.0}
     reports = {
         node: NodeReport((Rehearsal(at, "asked", "works", ()),))
         for node, at in (rehearsed or {}).items()

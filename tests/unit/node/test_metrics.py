@@ -49,7 +49,7 @@ parser = pytest.importorskip(
 
 LRM = Measured(
     99.0,
-    {("lease_good_at", ()): 98.0, ("lease_fail_seconds", ()): 16.0, ("workers_busy", ()): 2.0},
+    {("lease_renewed_at", ()): 98.0, ("lease_fail_seconds", ()): 16.0, ("workers_busy", ()): 2.0},
     {
         ("heartbeat_write", ()): Span(10, 0.5, 0.04),
         ("job", (("kind", "start"), ("outcome", "ok"))): Span(3, 6.0, 2.0),
@@ -115,10 +115,16 @@ def test_a_healthy_cluster_tells_that_it_is():
     assert told[("failovers_under_way",)] == 0
 
 
-def test_the_lease_is_as_old_as_it_is_now_not_as_when_it_was_measured():
-    told = read(known(healthy(), now=105.0))
-    assert told[("lease_age_seconds",)] == 7.0
-    assert told[("lease_margin_seconds",)] == 9.0
+def test_a_lease_that_was_measured_a_moment_ago_is_as_old_as_it_was_then():
+    told = read(known(healthy(), now=103.0))
+    assert told[("lease_age_seconds",)] == 1.0
+    assert told[("lease_margin_seconds",)] == 15.0
+
+
+def test_the_lease_of_an_lrm_that_hangs_is_as_old_as_it_is_now():
+    told = read(known(healthy(), now=106.5))
+    assert told[("lease_age_seconds",)] == 8.5
+    assert told[("lease_margin_seconds",)] == 7.5
 
 
 def test_a_daemon_that_hangs_is_down_and_its_lease_grows_old():

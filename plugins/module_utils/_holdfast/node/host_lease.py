@@ -32,9 +32,9 @@ class HostLease:
     """One node's host lease as its LRM works under it; not for several threads.
 
     ``generation`` is that of the lease which this LRM works under, 0 while there is
-    none.  ``good_at`` is when, by *clock*, the lease was last seen to be good,
-    ``renewed_at`` when what was seen then had been renewed, and ``fail_seconds`` how long
-    after that this node has to stop: the others count from there, too.  ``owns_slot`` says
+    none.  ``renewed_at`` is when, by *clock*, it was renewed as last seen, and
+    ``fail_seconds`` how long after that this node has to stop: the others count from there,
+    too.  ``owns_slot`` says
     whether this node's slots on the storage are ours to write: one that never had the host
     lease may have another's host id by mistake, one that lost it still has to say that its
     services have stopped.
@@ -54,7 +54,7 @@ class HostLease:
         self._join = join
         self._begun = clock()
         self.generation = 0
-        self.good_at = self.renewed_at = self._begun
+        self.renewed_at = self._begun
         self.fail_seconds = float(LeaseTiming(configuration.sanlock.io_timeout).fail_seconds)
         self._trouble: str | None = None
         self._repeating = Repeating(clock)
@@ -124,7 +124,7 @@ class HostLease:
         else:
             self.generation = generation
             self.fail_seconds = self._storage.leases.fail_seconds
-            self.good_at = self.renewed_at = now
+            self.renewed_at = now
             self._trouble, self._refused = "", ""
             self._repeating.forget()
             self._doubt, self._unrenewed = None, ""
@@ -159,7 +159,7 @@ class HostLease:
             return f"is lost: {error}"
         trouble = self._trouble_seen(view)
         if not trouble:
-            self.good_at, self.renewed_at = now, now - view.unchanged_for
+            self.renewed_at = now - view.unchanged_for
         return trouble
 
     def _trouble_seen(self, view: HostLeaseView) -> str:

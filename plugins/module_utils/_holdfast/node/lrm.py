@@ -38,8 +38,8 @@ from .telemetry import (
     HEARTBEAT_WRITE,
     JOB,
     LEASE_FAIL_SECONDS,
-    LEASE_GOOD_AT,
     LEASE_LOOK,
+    LEASE_RENEWED_AT,
     WORKERS_BUSY,
     Telemetry,
     telemetry_path,
@@ -201,7 +201,7 @@ class LocalDaemon:
     def _measure_lease(self, took: float) -> None:
         """Note how the host lease is, as the decisions of this node see it."""
         self._telemetry.timed(LEASE_LOOK, took)
-        self._telemetry.set(LEASE_GOOD_AT, self._lease.good_at)
+        self._telemetry.set(LEASE_RENEWED_AT, self._lease.renewed_at)
         self._telemetry.set(LEASE_FAIL_SECONDS, self._lease.fail_seconds)
 
     def _take_ended(self) -> None:

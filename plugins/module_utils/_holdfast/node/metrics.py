@@ -37,6 +37,9 @@ DEFAULT_REPORT = Path("/var/lib/holdfast/fence-rehearsal.json")
 
 DAEMONS = ("lrm", "crm")
 MACHINE = "machine"
+HELD_UP = 1.0
+"""Seconds by which an LRM's measurements may come late without anything being wrong."""
+
 LATE = 4 * EVERY
 """A daemon that left no measurements for so many seconds hangs, or is gone."""
 
@@ -193,13 +196,17 @@ def _daemon_samples(known: Known) -> Iterator[Sample]:
 
 
 def _lease_samples(measured: Measured | None, now: float) -> Iterator[Sample]:
-    """Return age and margin of the lease at this moment, also when the LRM hangs since."""
+    """Return age and margin of the lease, as they were when the LRM left them a moment ago.
+
+    One that has left nothing since hangs, and they go on: up to one ``EVERY`` nobody can tell.
+    """
     values = measured.values if measured is not None else {}
-    good_at = values.get((telemetry.LEASE_GOOD_AT, ()))
+    renewed_at = values.get((telemetry.LEASE_RENEWED_AT, ()))
     fail_seconds = values.get((telemetry.LEASE_FAIL_SECONDS, ()))
-    if good_at is None or fail_seconds is None:
+    if measured is None or renewed_at is None or fail_seconds is None:
         return
-    age = max(0.0, now - good_at)
+    hangs = now - measured.kept_at > EVERY + HELD_UP
+    age = max(0.0, (now if hangs else measured.kept_at) - renewed_at)
     yield Sample(catalogue.LEASE_AGE, age)
     yield Sample(catalogue.LEASE_MARGIN, fail_seconds - age)
 

@@ -34,7 +34,7 @@ IS_MANAGER = _gauge("is_manager", "Whether this node holds the manager lease.")
 MANAGER_HELD = _gauge("manager_lease_held", "Whether any node holds the manager lease.")
 DAEMON_UP = _gauge("daemon_up", "Whether a daemon of this node left measurements lately.")
 LEASE_AGE = _gauge(
-    "lease_age_seconds", "Since when this node's LRM did not see its host lease to be good."
+    "lease_age_seconds", "How long ago this node's host lease was renewed, as its LRM sees it."
 )
 LEASE_MARGIN = _gauge(
     "lease_margin_seconds", "What is left until this node has to stop its services; below 0: over."

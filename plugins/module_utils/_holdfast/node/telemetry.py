@@ -21,7 +21,7 @@ from typing import Any
 EVERY = 5.0
 """Seconds between two writes: often enough for metrics, which are taken four times a minute."""
 
-LEASE_GOOD_AT = "lease_good_at"
+LEASE_RENEWED_AT = "lease_renewed_at"
 LEASE_FAIL_SECONDS = "lease_fail_seconds"
 LEASE_LOOK = "lease_look"
 LEASE_RENEWAL = "lease_renewal"
