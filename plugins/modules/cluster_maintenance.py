@@ -19,8 +19,8 @@ description:
   - It ends with O(state=absent), when its expiry has come, and when somebody ends it on the
     whiteboard. What was changed last counts.
   - A fence that is under way when it begins cannot be called back.
-  - With another O(mode) the cluster is disarmed. What is under way is ended first; then the nodes
-    let go of their watchdogs too, so that none is reset while storage or network are worked on.
+  - With another O(mode) the cluster is disarmed. What is under way is ended first; then nobody is
+    fenced, nor is the manager's own node when it falls silent.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node
@@ -39,8 +39,10 @@ options:
     description:
       - What begins with O(state=present). With O(state=absent) all of it ends, whatever it is.
       - V(hold) is global maintenance. Watchdogs go on guarding the nodes.
-      - V(freeze) disarms the cluster. The services stay as they are.
-      - V(ignore) disarms the cluster, and the services may be started, stopped and moved by hand.
+      - V(freeze) disarms the cluster for work on the network, with the services as they are. A node
+        that loses its storage stops them all the same, and is reset if it cannot.
+      - V(ignore) disarms the cluster, for work on the storage as well. The nodes let go of their
+        watchdogs, and the services may be started, stopped and moved by hand.
         Once the cluster is armed again they are looked for on all nodes.
       - Only V(hold) can have an expiry. None of them begins while another is in force, but for
         V(hold) in a disarmed cluster.
@@ -74,9 +76,9 @@ EXAMPLES = r"""
     owner: ada
     duration: 7200
 
-- name: Disarm the cluster while its storage is moved, with the services as they are
+- name: Disarm the cluster while its storage is worked on, and leave the services to their operator
   holdfast.ha.cluster_maintenance:
-    mode: freeze
+    mode: ignore
     reason: new storage
 
 - name: Let it go again

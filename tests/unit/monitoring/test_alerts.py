@@ -134,6 +134,13 @@ FIRING = {
         **told("1x40", "manager_lease_held", "n2"),
         **told("0x40", "metrics_written_timestamp_seconds", "n2"),
     },
+    "HoldfastManagerUnknown": {
+        **told("1x40", "status_readable", "n2"),
+        # What the dead manager's node wrote last does not count.
+        **told("1x40", "manager_lease_held", "n1"),
+        **told("0x40", "metrics_written_timestamp_seconds", "n1"),
+        **told(NOW, "metrics_written_timestamp_seconds", "n2"),
+    },
     "HoldfastSilent": told("1x4 stale", "build_info", "n1", "n2", version="1"),
     "HoldfastStorageUnreadable": {'holdfast_status_readable{cluster="c"}': "0x40"},
     "HoldfastLeaseMarginSmall": {
@@ -185,6 +192,11 @@ QUIET = {
         **told("1x40", "manager_lease_held", "n1"),
         **told(NOW, "metrics_written_timestamp_seconds", "n1", "n2"),
         **told("0x40", "manager_lease_held", "n2"),
+    },
+    "HoldfastManagerUnknown": {
+        **told("1x40", "status_readable", "n1", "n2"),
+        **told("1x40", "manager_lease_held", "n1"),
+        **told(NOW, "metrics_written_timestamp_seconds", "n1", "n2"),
     },
     "HoldfastSilent": {
         **told("1x4 stale", "build_info", "n1", version="1"),

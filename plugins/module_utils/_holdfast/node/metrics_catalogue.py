@@ -31,7 +31,10 @@ BUILD = _gauge("build_info", "1; the labels say which version this is.")
 READABLE = _gauge("status_readable", "Whether this node can read the cluster's storage.")
 WRITTEN = _gauge("metrics_written_timestamp_seconds", "When these metrics were made.")
 IS_MANAGER = _gauge("is_manager", "Whether this node holds the manager lease.")
-MANAGER_HELD = _gauge("manager_lease_held", "Whether any node holds the manager lease.")
+MANAGER_HELD = _gauge(
+    "manager_lease_held",
+    "Whether any node holds the manager lease; missing while that cannot be told.",
+)
 DAEMON_UP = _gauge("daemon_up", "Whether a daemon of this node left measurements lately.")
 LEASE_AGE = _gauge(
     "lease_age_seconds", "How long ago this node's host lease was renewed, as its LRM sees it."
