@@ -1,0 +1,134 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plays of deploy and remove for the files on the storage, on nodes with a folder each.
+
+The other plays of theirs need machines of their own; the testbed plays them whole.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cluster import CHECKOUT
+from playing import Play, Played, player_of
+
+NODES = ("n1", "n2", "n3")
+FILES = ["c1.leases", "c1.lockspace", "c1.metadata", "c1.state"]
+
+
+class Machines:
+    """Nodes whose way to the storage is a link each: taken away, it is not mounted there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.storage = folder / "storage"
+        self.storage.mkdir()
+        self.inventory = folder / "hosts.yml"
+        for node in NODES:
+            (folder / node / "ha").mkdir(parents=True)
+            self.mount(node)
+        hosts = {
+            node: {
+                "holdfast_host_id": number,
+                "holdfast_storage": str(folder / node / "ha"),
+                "node_config": str(folder / node / "node.json"),
+            }
+            for number, node in enumerate(NODES, 1)
+        }
+        variables = {
+            "ansible_connection": "local",
+            "ansible_become": False,
+            "ansible_python_interpreter": sys.executable,
+            "holdfast_cluster": "c1",
+            "holdfast_storage_group": "",
+        }
+        document = {"holdfast": {"hosts": hosts, "vars": variables}}
+        self.inventory.write_text(yaml.safe_dump(document))
+        self.play: Play = player_of(self.inventory, folder)
+
+    def mount(self, *nodes: str) -> None:
+        for node in nodes:
+            place = self.folder / node / "ha"
+            if not place.is_symlink():
+                place.rmdir()
+            place.symlink_to(self.storage)
+
+    def unmount(self, *nodes: str) -> None:
+        """Leave an empty folder where the storage was."""
+        for node in nodes:
+            (self.folder / node / "ha").unlink()
+            (self.folder / node / "ha").mkdir()
+
+    def configure(self, *nodes: str) -> None:
+        for node in nodes:
+            (self.folder / node / "node.json").write_text("{}")
+
+    def names(self, node: str) -> list[str]:
+        """Return what a node sees where the storage is mounted."""
+        return sorted(path.name for path in (self.folder / node / "ha").iterdir())
+
+    def run(self, playbook: str, name: str, *words: str, **more: Any) -> Played:
+        """Run the one play called *name* of a playbook."""
+        plays = yaml.safe_load((CHECKOUT / "playbooks" / f"{playbook}.yml").read_text())
+        book = self.folder / "one.yml"
+        book.write_text(yaml.safe_dump([play for play in plays if play["name"] == name]))
+        return self.play(str(book), *words, **more)
+
+    def deploy(self, *words: str, **more: Any) -> Played:
+        return self.run("deploy", "Create the files on the shared storage", *words, **more)
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Machines:
+    return Machines(tmp_path)
+
+
+def test_a_new_cluster_is_made_once_and_check_mode_says_so_before(machines: Machines) -> None:
+    said = machines.deploy("--check")
+    assert machines.names("n1") == []
+    done = machines.deploy()
+    assert said.changed == done.changed > 0
+    assert machines.names("n3") == FILES
+    machines.configure(*NODES)
+    assert machines.deploy().changed == 0
+    assert machines.deploy("--limit", "n3").changed == 0
+
+
+def test_no_second_cluster_is_made_on_a_node_without_the_storage(machines: Machines) -> None:
+    (machines.storage / "c1.lockspace").touch()
+    machines.configure(*NODES)
+    machines.unmount("n1")
+    for words in ([], ["--check"]):
+        said = machines.deploy(*words, fails=True, holdfast_create_storage=True).text
+        assert "on n2, n3, and not on n1: mount the same storage there" in said
+    said = machines.deploy("--limit", "n1", fails=True).text
+    assert "there may be some elsewhere: deployed before were n1." in said
+    (machines.folder / "n1" / "node.json").unlink()
+    said = machines.deploy("--limit", "n1", fails=True).text
+    assert "there may be some elsewhere: not asked were n2, n3." in said
+    assert machines.names("n1") == []
+
+
+def test_the_files_of_a_cluster_that_lost_them_are_made_anew_when_it_is_said_so(
+    machines: Machines,
+) -> None:
+    machines.configure("n2")
+    assert "deployed before were n2." in machines.deploy(fails=True).text
+    assert machines.names("n1") == []
+    machines.deploy(holdfast_create_storage=True)
+    assert machines.names("n2") == FILES
+
+
+def test_a_folder_that_the_nodes_do_not_share_is_found_before_a_daemon_runs(
+    machines: Machines,
+) -> None:
+    machines.unmount("n2", "n3")
+    assert machines.deploy("--check").changed > 0
+    said = machines.deploy(fails=True).text
+    assert "on n1 and are not there on n2, n3: the storage is not mounted" in said
+    machines.mount("n2", "n3")
+    assert machines.deploy().changed == 0
