@@ -132,3 +132,21 @@ def test_a_folder_that_the_nodes_do_not_share_is_found_before_a_daemon_runs(
     assert "on n1 and are not there on n2, n3: the storage is not mounted" in said
     machines.mount("n2", "n3")
     assert machines.deploy().changed == 0
+
+
+def test_fence_devices_that_nobody_names_any_more_do_not_stay_in_force_unseen(
+    machines: Machines,
+) -> None:
+    file = machines.folder / "fence.json"
+    book = machines.folder / "fencing.yml"
+    role = {"role": "holdfast.ha.fencing", "fencing_configuration": str(file)}
+    book.write_text(yaml.safe_dump([{"hosts": "n1", "gather_facts": False, "roles": [role]}]))
+    device = {"agent": "fence_ipmilan", "parameters": {"ip": "192.0.2.1"}}
+    machines.play(str(book), fencing_devices={"board": device})
+    before = file.read_bytes()
+    for words in (["--check"], []):
+        said = machines.play(str(book), *words, fails=True).text
+        assert f"No fence device is named, and {file} is there" in said
+        assert file.read_bytes() == before
+    file.unlink()
+    assert machines.play(str(book)).changed == 0
