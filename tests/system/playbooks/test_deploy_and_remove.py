@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedded import (
+    EmbeddedLeases,
+)
 from cluster import CHECKOUT
 from playing import Play, Played, player_of
 
@@ -71,15 +74,31 @@ class Machines:
         """Return what a node sees where the storage is mounted."""
         return sorted(path.name for path in (self.folder / node / "ha").iterdir())
 
-    def run(self, playbook: str, name: str, *words: str, **more: Any) -> Played:
-        """Run the one play called *name* of a playbook."""
-        plays = yaml.safe_load((CHECKOUT / "playbooks" / f"{playbook}.yml").read_text())
-        book = self.folder / "one.yml"
-        book.write_text(yaml.safe_dump([play for play in plays if play["name"] == name]))
-        return self.play(str(book), *words, **more)
-
     def deploy(self, *words: str, **more: Any) -> Played:
-        return self.run("deploy", "Create the files on the shared storage", *words, **more)
+        """Run the play of deploy that creates the files."""
+        creating = play_of("deploy", "Create the files on the shared storage")
+        return self.play(self.book(creating), *words, **more)
+
+    def remove(self, *words: str, **more: Any) -> Played:
+        """Run the play of remove for the files, after one that says what the role node says."""
+        says = {"name": "Say", "ansible.builtin.debug": None, "changed_when": True}
+        leaving = {
+            **{"hosts": "holdfast", "gather_facts": False},
+            "tasks": [{**says, "register": "__node_removed"}],
+        }
+        removing = play_of("remove", "Remove the files on the shared storage")
+        return self.play(self.book(leaving, removing), *words, holdfast_remove_storage=True, **more)
+
+    def book(self, *plays: Any) -> str:
+        book = self.folder / "book.yml"
+        book.write_text(yaml.safe_dump(list(plays)))
+        return str(book)
+
+
+def play_of(playbook: str, name: str) -> Any:
+    plays = yaml.safe_load((CHECKOUT / "playbooks" / f"{playbook}.yml").read_text())
+    (found,) = (play for play in plays if play["name"] == name)
+    return found
 
 
 @pytest.fixture
@@ -138,15 +157,34 @@ def test_fence_devices_that_nobody_names_any_more_do_not_stay_in_force_unseen(
     machines: Machines,
 ) -> None:
     file = machines.folder / "fence.json"
-    book = machines.folder / "fencing.yml"
     role = {"role": "holdfast.ha.fencing", "fencing_configuration": str(file)}
-    book.write_text(yaml.safe_dump([{"hosts": "n1", "gather_facts": False, "roles": [role]}]))
+    book = machines.book({"hosts": "n1", "gather_facts": False, "roles": [role]})
     device = {"agent": "fence_ipmilan", "parameters": {"ip": "192.0.2.1"}}
-    machines.play(str(book), fencing_devices={"board": device})
+    machines.play(book, fencing_devices={"board": device})
     before = file.read_bytes()
     for words in (["--check"], []):
-        said = machines.play(str(book), *words, fails=True).text
+        said = machines.play(book, *words, fails=True).text
         assert f"No fence device is named, and {file} is there" in said
         assert file.read_bytes() == before
     file.unlink()
-    assert machines.play(str(book)).changed == 0
+    assert machines.play(book).changed == 0
+
+
+def test_check_mode_of_a_removal_looks_beyond_the_leases_that_will_have_been_given_back(
+    machines: Machines,
+) -> None:
+    machines.deploy()
+    node = EmbeddedLeases(
+        str(machines.storage / "c1.lockspace"), str(machines.storage / "c1.leases"), 1
+    )
+    node.join("n1")
+    assert "is in use and nothing is removed" in machines.remove(fails=True).text
+    limited = machines.remove("--check", "--limit", "n1,n2", fails=True).text
+    assert "is in use and nothing is removed" in limited, "n3 would still be in the cluster"
+    said = machines.remove("--check")
+    assert machines.names("n1") == FILES
+    node.leave()
+    node.close()
+    done = machines.remove()
+    assert said.changed == done.changed > len(NODES)
+    assert machines.names("n1") == []
