@@ -107,6 +107,8 @@ def machines(tmp_path: Path) -> Machines:
 
 
 def test_a_new_cluster_is_made_once_and_check_mode_says_so_before(machines: Machines) -> None:
+    few = machines.deploy("--check", fails=True, storage_max_hosts=2).text
+    assert "has the host id 3, and the files on the storage have room for 1 to 2" in few
     said = machines.deploy("--check")
     assert machines.names("n1") == []
     done = machines.deploy()
