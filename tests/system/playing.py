@@ -67,6 +67,11 @@ def player(cluster: EmbeddedCluster, tmp_path: Path) -> Play:
     """Return how a playbook is run on the cluster, by its name or as a file, with further words."""
     inventory = tmp_path / "hosts.yml"
     write_inventory(cluster, inventory)
+    return player_of(inventory, tmp_path)
+
+
+def player_of(inventory: Path, tmp_path: Path) -> Play:
+    """Return how a playbook is run on the hosts of an inventory."""
 
     def run(name: str, *words: str, fails: bool = False, **variables: Any) -> Played:
         book = name if name.endswith(".yml") else f"holdfast.ha.{name}"

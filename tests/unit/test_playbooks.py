@@ -106,6 +106,12 @@ def test_the_files_on_the_storage_are_looked_after_by_one_node_of_any_limit(name
     assert ("holdfast.ha.storage", False) not in roles
 
 
+def test_deploy_takes_a_host_id_for_too_high_only_where_the_files_have_no_room_for_it():
+    role = ROOT / "roles" / "storage" / "defaults" / "main.yml"
+    default = yaml.safe_load(role.read_text(encoding="utf-8"))["storage_max_hosts"]
+    assert re.findall(r"storage_max_hosts \| default\((\d+)\)", text_of("deploy")) == [str(default)]
+
+
 @pytest.mark.parametrize("name", OPERATORS)
 def test_each_playbook_begins_with_the_checks_and_is_tested(name):
     play = yaml.safe_load(text_of(name))[0]

@@ -118,6 +118,9 @@ def test_awx_is_set_up_once_and_check_mode_changes_nothing(server: Server, tmp_p
         assert template["ask_limit_on_launch"] and template["ask_job_type_on_launch"]
         assert template["inventory"] == awx.named("inventories", "holdfast")["id"]
         assert len(awx.linked("job_templates", template["id"], "credentials")) == 1
+    for name in plain:
+        template = awx.named("job_templates", f"holdfast {name}")
+        assert template["ask_limit_on_launch"] and template["ask_job_type_on_launch"]
     source = awx.named("inventory_sources", "holdfast")
     assert source["source_project"] == awx.named("projects", "holdfast inventory")["id"]
     types = awx.objects["credential_types"].values()
@@ -158,6 +161,26 @@ def steps_of_the_workflow(awx: StandIn) -> list[tuple[str, object]]:
         if not after[at]:
             return steps
         (at,) = after[at]
+
+
+def credentials(awx: StandIn, playbook: str) -> set[str]:
+    """Return the names of the credentials that a job template has."""
+    template = awx.named("job_templates", f"holdfast {playbook}")["id"]
+    linked = awx.linked("job_templates", template, "credentials")
+    return {awx.objects["credentials"][one]["name"] for one in linked}
+
+
+def test_deploy_keeps_the_credentials_of_fence_devices_when_awx_is_set_up_again(
+    server: Server, tmp_path: Path
+) -> None:
+    awx = server.awx
+    awx.create("credentials", {"name": "boards", "organization": 1})
+    set_up(server, tmp_path, awx_deploy_credentials=["boards"])
+    assert credentials(awx, "deploy") == {"ssh", "boards"}
+    assert credentials(awx, "remove") == credentials(awx, "status") == {"ssh"}
+    set_up(server, tmp_path, awx_credentials=[])
+    assert credentials(awx, "deploy") == {"ssh", "boards"}, "nothing was said of them"
+    assert credentials(awx, "status") == {"ssh"}
 
 
 def test_a_run_that_failed_half_way_is_taken_up(server: Server, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_removal_is_refused_while_services_run_and_leaves_nothing_when_they_do_n
     cluster.module("rule", {"name": "sides", "state": "absent"})
     for service in SERVICES:
         cluster.remove(service)
-    said = cluster.play("remove", "--check")
+    said = cluster.play("remove", "--check", "-e", "holdfast_remove_storage=true")
     assert said.status == 0, said.said[-3000:]
     assert all(traces(node) for node in nodes)
     # On one node the unit does not leave at its end.

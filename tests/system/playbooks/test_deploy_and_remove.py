@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plays of deploy and remove for the files on the storage, on nodes with a folder each.
+
+The other plays of theirs need machines of their own; the testbed plays them whole.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedded import (
+    EmbeddedLeases,
+)
+from cluster import CHECKOUT
+from playing import Play, Played, player_of
+
+NODES = ("n1", "n2", "n3")
+FILES = ["c1.leases", "c1.lockspace", "c1.metadata", "c1.state"]
+
+
+class Machines:
+    """Nodes whose way to the storage is a link each: taken away, it is not mounted there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.storage = folder / "storage"
+        self.storage.mkdir()
+        self.inventory = folder / "hosts.yml"
+        for node in NODES:
+            (folder / node / "ha").mkdir(parents=True)
+            self.mount(node)
+        hosts = {
+            node: {
+                "holdfast_host_id": number,
+                "holdfast_storage": str(folder / node / "ha"),
+                "node_config": str(folder / node / "node.json"),
+            }
+            for number, node in enumerate(NODES, 1)
+        }
+        variables = {
+            "ansible_connection": "local",
+            "ansible_become": False,
+            "ansible_python_interpreter": sys.executable,
+            "holdfast_cluster": "c1",
+            "holdfast_storage_group": "",
+        }
+        document = {"holdfast": {"hosts": hosts, "vars": variables}}
+        self.inventory.write_text(yaml.safe_dump(document))
+        self.play: Play = player_of(self.inventory, folder)
+
+    def mount(self, *nodes: str) -> None:
+        for node in nodes:
+            place = self.folder / node / "ha"
+            if not place.is_symlink():
+                place.rmdir()
+            place.symlink_to(self.storage)
+
+    def unmount(self, *nodes: str) -> None:
+        """Leave an empty folder where the storage was."""
+        for node in nodes:
+            (self.folder / node / "ha").unlink()
+            (self.folder / node / "ha").mkdir()
+
+    def configure(self, *nodes: str) -> None:
+        for node in nodes:
+            (self.folder / node / "node.json").write_text("{}")
+
+    def names(self, node: str) -> list[str]:
+        """Return what a node sees where the storage is mounted."""
+        return sorted(path.name for path in (self.folder / node / "ha").iterdir())
+
+    def deploy(self, *words: str, **more: Any) -> Played:
+        """Run the play of deploy that creates the files."""
+        creating = play_of("deploy", "Create the files on the shared storage")
+        return self.play(self.book(creating), *words, **more)
+
+    def remove(self, *words: str, **more: Any) -> Played:
+        """Run the play of remove for the files, after one that says what the role node says."""
+        says = {"name": "Say", "ansible.builtin.debug": None, "changed_when": True}
+        leaving = {
+            **{"hosts": "holdfast", "gather_facts": False},
+            "tasks": [{**says, "register": "__node_removed"}],
+        }
+        removing = play_of("remove", "Remove the files on the shared storage")
+        return self.play(self.book(leaving, removing), *words, holdfast_remove_storage=True, **more)
+
+    def book(self, *plays: Any) -> str:
+        book = self.folder / "book.yml"
+        book.write_text(yaml.safe_dump(list(plays)))
+        return str(book)
+
+
+def play_of(playbook: str, name: str) -> Any:
+    plays = yaml.safe_load((CHECKOUT / "playbooks" / f"{playbook}.yml").read_text())
+    (found,) = (play for play in plays if play["name"] == name)
+    return found
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Machines:
+    return Machines(tmp_path)
+
+
+def test_a_new_cluster_is_made_once_and_check_mode_says_so_before(machines: Machines) -> None:
+    few = machines.deploy("--check", fails=True, storage_max_hosts=2).text
+    assert "has the host id 3, and the files on the storage have room for 1 to 2" in few
+    said = machines.deploy("--check")
+    assert machines.names("n1") == []
+    done = machines.deploy()
+    assert said.changed == done.changed > 0
+    assert machines.names("n3") == FILES
+    machines.configure(*NODES)
+    assert machines.deploy().changed == 0
+    assert machines.deploy("--limit", "n3").changed == 0
+
+
+def test_no_second_cluster_is_made_on_a_node_without_the_storage(machines: Machines) -> None:
+    (machines.storage / "c1.lockspace").touch()
+    machines.configure(*NODES)
+    machines.unmount("n1")
+    for words in ([], ["--check"]):
+        said = machines.deploy(*words, fails=True, holdfast_create_storage=True).text
+        assert "on n2, n3, and not on n1: mount the same storage there" in said
+    said = machines.deploy("--limit", "n1", fails=True).text
+    assert "there may be some elsewhere: deployed before were n1." in said
+    (machines.folder / "n1" / "node.json").unlink()
+    said = machines.deploy("--limit", "n1", fails=True).text
+    assert "there may be some elsewhere: not asked were n2, n3." in said
+    assert machines.names("n1") == []
+
+
+def test_the_files_of_a_cluster_that_lost_them_are_made_anew_when_it_is_said_so(
+    machines: Machines,
+) -> None:
+    machines.configure("n2")
+    assert "deployed before were n2." in machines.deploy(fails=True).text
+    assert machines.names("n1") == []
+    machines.deploy(holdfast_create_storage=True)
+    assert machines.names("n2") == FILES
+
+
+def test_a_folder_that_the_nodes_do_not_share_is_found_before_a_daemon_runs(
+    machines: Machines,
+) -> None:
+    machines.unmount("n2", "n3")
+    assert machines.deploy("--check").changed > 0
+    said = machines.deploy(fails=True).text
+    assert "on n1 and are not there on n2, n3: the storage is not mounted" in said
+    machines.mount("n2", "n3")
+    assert machines.deploy().changed == 0
+
+
+def test_fence_devices_that_nobody_names_any_more_do_not_stay_in_force_unseen(
+    machines: Machines,
+) -> None:
+    file = machines.folder / "fence.json"
+    role = {"role": "holdfast.ha.fencing", "fencing_configuration": str(file)}
+    book = machines.book({"hosts": "n1", "gather_facts": False, "roles": [role]})
+    device = {"agent": "fence_ipmilan", "parameters": {"ip": "192.0.2.1"}}
+    machines.play(book, fencing_devices={"board": device})
+    before = file.read_bytes()
+    for words in (["--check"], []):
+        said = machines.play(book, *words, fails=True).text
+        assert f"No fence device is named, and {file} is there" in said
+        assert file.read_bytes() == before
+    file.unlink()
+    assert machines.play(book).changed == 0
+
+
+def test_check_mode_of_a_removal_looks_beyond_the_leases_that_will_have_been_given_back(
+    machines: Machines,
+) -> None:
+    machines.deploy()
+    node = EmbeddedLeases(
+        str(machines.storage / "c1.lockspace"), str(machines.storage / "c1.leases"), 1
+    )
+    node.join("n1")
+    assert "is in use and nothing is removed" in machines.remove(fails=True).text
+    limited = machines.remove("--check", "--limit", "n1,n2", fails=True).text
+    assert "is in use and nothing is removed" in limited, "n3 would still be in the cluster"
+    said = machines.remove("--check")
+    assert machines.names("n1") == FILES
+    node.leave()
+    node.close()
+    done = machines.remove()
+    assert said.changed == done.changed > len(NODES)
+    assert machines.names("n1") == []
