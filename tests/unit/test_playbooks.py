@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.holdfast.ha.plugins.filter import own as own_file
 from ansible_collections.holdfast.ha.plugins.module_utils._declarations import RULE, SERVICE
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
     NodeRule,
@@ -82,6 +83,16 @@ def test_each_variable_stands_in_the_documentation(name):
     assert section.replace("`", "").strip().startswith(about)
     rows = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", section, re.MULTILINE))
     assert rows == {key: spec["description"] for key, spec in variables(name).items()}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_no_variable_of_another_playbook_is_taken_for_a_misspelt_one(name):
+    own = own_file.FilterModule().filters()["own"]
+    others = [key for other in OPERATORS if other != name for key in variables(other)]
+    assert own(others, variables(name), name) == []
+    for variable in variables(name):
+        twisted = variable[:-2] + variable[-1] + variable[-2]
+        assert own([variable, twisted], variables(name), name) == [variable, twisted]
 
 
 def test_only_playbooks_that_read_may_go_by_a_node_that_is_not_online():
