@@ -171,3 +171,9 @@ def test_a_host_that_hangs_is_waited_for_no_longer_than_its_time_and_the_next_on
     [asking] = [task for task in tasks if "holdfast.ha.cluster_info" in task]
     assert "holdfast_ask_timeout" in asking["timeout"]
     assert (asking["ignore_errors"], asking["ignore_unreachable"]) == (True, True)
+
+
+def test_that_a_node_can_be_fenced_is_known_before_it_is_drained():
+    (play,) = yaml.safe_load(text_of("fence"))
+    order = [key for task in play["tasks"] for key in task if key.startswith("holdfast.ha.")]
+    assert order.index("holdfast.ha.fence_info") < order.index("holdfast.ha.node_maintenance")

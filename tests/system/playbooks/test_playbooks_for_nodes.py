@@ -91,7 +91,7 @@ def test_nodes_are_emptied_and_stay_in_use(cluster: EmbeddedCluster, play: Play)
 
 
 def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
-    cluster: EmbeddedCluster, play: Play
+    cluster: EmbeddedCluster, play: Play, tmp_path: Path
 ) -> None:
     cluster.give_a_service("n3")
     why = {"fence_reason": "smoke", "fence_owner": "ada"}
@@ -109,6 +109,14 @@ def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
     held = play("fence", "--limit", "n3", fails=True, fence_consent=True, **why)
     assert "Nothing was cut: the cluster is held or disarmed" in held.text
     cluster.maintain("absent")
+    levels = json.loads((cluster.folder / "fence.json").read_text())
+    del levels["nodes"]["n3"]
+    without = tmp_path / "fence.json"
+    without.write_text(json.dumps(levels))
+    without.chmod(0o600)
+    other = {"holdfast_fence_config": str(without), "fence_consent": True, **why}
+    assert "n3 has no fence levels" in play("fence", "--limit", "n3", fails=True, **other).text
+    assert cluster.status()["nodes"]["n3"]["maintenance"] is None
     assert cluster.status()["nodes"]["n3"]["state"] == "online"
     assert play("fence", "--limit", "n3", fence_consent=True, **why).changed >= 1
     status = cluster.status()
