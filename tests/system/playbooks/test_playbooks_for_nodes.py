@@ -72,6 +72,19 @@ def test_a_node_whose_services_have_nowhere_to_go_is_not_drained(
         assert "not everything can leave" in refused.text
         assert "rule 'home' does not allow it" in refused.text
         assert cluster.status()["nodes"][node]["maintenance"] is None
+        # The last of the limit is not where the others of it can go.
+        other = min(name for name in NODES if name != node)
+        first, last = sorted((node, other))
+        cluster.declare_rule("home", ["web"], nodes={node: 2, other: 1}, strict=True)
+        cluster.wait_settled()
+        both = {"node_maintenance_reason": "kernel"}
+        for check in (["--check"], []):
+            refused = play(
+                "node_maintenance", "--limit", f"{first},{last}", *check, fails=True, **both
+            )
+            assert "not everything can leave" in refused.text
+            nodes = cluster.status()["nodes"]
+            assert nodes[first]["maintenance"] is nodes[last]["maintenance"] is None
     finally:
         cluster.declare_rule("home", ["web"], state="absent")
 
