@@ -173,6 +173,17 @@ def test_a_host_that_hangs_is_waited_for_no_longer_than_its_time_and_the_next_on
     assert (asking["ignore_errors"], asking["ignore_unreachable"]) == (True, True)
 
 
+@pytest.mark.parametrize("name", ["node_maintenance", "rolling_update"])
+def test_nothing_is_drained_before_it_is_seen_that_the_cluster_is_not_held(name):
+    for play in yaml.safe_load(text_of(name)):
+        kinds = [
+            "look" if "tasks/not_while_held.yml" in task.values() else "drain"
+            for task in play["tasks"]
+            if "tasks/not_while_held.yml" in task.values() or "holdfast.ha.node_maintenance" in task
+        ]
+        assert kinds[0] == "look"
+
+
 def test_that_a_node_can_be_fenced_is_known_before_it_is_drained():
     (play,) = yaml.safe_load(text_of("fence"))
     order = [key for task in play["tasks"] for key in task if key.startswith("holdfast.ha.")]

@@ -31,6 +31,13 @@ def test_a_node_is_drained_by_limit_and_used_again(cluster: EmbeddedCluster, pla
     assert status["nodes"]["n2"]["services"] == []
     assert status["nodes"]["n2"]["maintenance"]["owner"] == "ada"
     assert play("node_maintenance", "--limit", "n2", **drain).changed == 0
+    cluster.maintain("present")
+    held = play("node_maintenance", "--limit", "n3", fails=True, **drain)
+    assert "No node is drained now: the cluster is held (test; test)" in held.text
+    assert cluster.status()["nodes"]["n3"]["maintenance"] is None
+    back = play("node_maintenance", "--limit", "n2", "--check", node_maintenance_state="active")
+    assert back.changed == 1
+    cluster.maintain("absent")
     back = play("node_maintenance", "--limit", "n2", node_maintenance_state="active")
     assert back.changed == 1
     node = cluster.status()["nodes"]["n2"]
@@ -226,6 +233,10 @@ def test_nodes_are_updated_in_turn_and_a_run_that_failed_is_taken_up(
     assert sorted(turns) == sorted(NODES)
     assert turns[-1] == cluster.status()["manager"]["node"]
     assert all(one["maintenance"] is None for one in cluster.status()["nodes"].values())
+    cluster.maintain("present")
+    held = play("rolling_update", "--check", fails=True, **bare)
+    assert "No node is drained now: the cluster is held (test; test)" in held.text
+    cluster.maintain("absent")
 
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / turns[1]).touch()
