@@ -173,6 +173,44 @@ def test_a_host_that_hangs_is_waited_for_no_longer_than_its_time_and_the_next_on
     assert (asking["ignore_errors"], asking["ignore_unreachable"]) == (True, True)
 
 
+def every_task(tasks):
+    """Return the tasks with those in their blocks."""
+    found = []
+    for task in tasks:
+        inner = [one for key in ("block", "rescue", "always") for one in task.get(key, ())]
+        found += every_task(inner) if inner else [task]
+    return found
+
+
+def tasks_of_the_speaker(path):
+    """Return module, options and deadline of the tasks that are run on the speaker."""
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    plays = [row["tasks"] for row in document if "hosts" in row and "tasks" in row]
+    tasks = every_task([task for play in plays for task in play] or document)
+    for task in tasks:
+        if task.get("delegate_to") == "{{ __holdfast_speaker }}":
+            (module,) = [key for key in task if key.count(".") == 2]
+            yield module, task[module], task.get("timeout")
+
+
+def test_a_speaker_that_dies_is_not_waited_for_without_an_end():
+    # How long devices take for a fence is said by their configuration.
+    endless = {"holdfast.ha.fence", "holdfast.ha.fence_rehearsal"}
+    files = [PLAYBOOKS / f"{name}.yml" for name in OPERATORS]
+    files += [PLAYBOOKS / "tasks" / f"{name}.yml" for name in ("wait_for_node", "not_while_held")]
+    files += [PLAYBOOKS / "tasks" / "rebalance_step.yml"]
+    asked = [(path.name, *task) for path in files for task in tasks_of_the_speaker(path)]
+    assert len(asked) > 40
+    for name, module, options, deadline in asked:
+        if module in endless:
+            assert deadline is None, name
+        elif "timeout" in options:
+            own = options["timeout"].removesuffix(" }}")
+            assert deadline == f"{own} | int + 60 }}}}", (name, module)
+        else:
+            assert isinstance(deadline, int), (name, module)
+
+
 @pytest.mark.parametrize("name", ["node_maintenance", "rolling_update"])
 def test_nothing_is_drained_before_it_is_seen_that_the_cluster_is_not_held(name):
     for play in yaml.safe_load(text_of(name)):
