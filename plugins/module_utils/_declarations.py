@@ -7,7 +7,9 @@ PRIVATE to the collection.  The modules ``service`` and ``rule`` document them.
 
 from __future__ import annotations
 
-from ._module import Options
+from ansible.module_utils.basic import AnsibleModule
+
+from ._module import Options, check_rows, hide_agent_secrets
 
 RESOURCE = {
     "name": {"type": "str", "required": True},
@@ -60,3 +62,15 @@ RULE = Options(
     mutually_exclusive=[("nodes", "affinity")],
 )
 """What can be declared of a rule."""
+
+
+def check_declarations(module: AnsibleModule) -> None:
+    """Take the rows of the options ``services`` and ``rules`` as these modules take theirs.
+
+    Passwords in them become secrets of the task.
+    """
+    check_rows(module, "services", SERVICE)
+    check_rows(module, "rules", RULE)
+    for service in module.params["services"] or ():
+        for row in service["resources"] or ():
+            hide_agent_secrets(module, row["parameters"])

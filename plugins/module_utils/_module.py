@@ -108,15 +108,18 @@ class _Module(AnsibleModule):
 def check_rows(module: AnsibleModule, name: str, options: Options) -> None:
     """Take each entry of a list as a module with *options* would; fail naming one that is wrong.
 
-    *name* is the module's option with the list.  An option that is null was not given.
+    *name* is the module's option with the list, which stays null where it was not given.  An
+    option of an entry that is null was not given.
     """
+    if module.params[name] is None:
+        return
     validator = ArgumentSpecValidator(
         {key: dict(spec) for key, spec in options.argument_spec.items()},
         mutually_exclusive=[list(row) for row in options.mutually_exclusive],
         required_if=[list(row) for row in options.required_if],
     )
     checked = []
-    for number, row in enumerate(module.params[name] or (), start=1):
+    for number, row in enumerate(module.params[name], start=1):
         given = {key: value for key, value in row.items() if value is not None}
         result = validator.validate(given)
         told = f"{name}[{given.get('name', number)}]"

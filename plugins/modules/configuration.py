@@ -80,17 +80,9 @@ differences:
     - {kind: service, name: mail, how: declared nowhere in the cluster}
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._declarations import RULE, SERVICE
+from ..module_utils._declarations import check_declarations
 from ..module_utils._holdfast.node.declare_configuration import declare_configuration
-from ..module_utils._module import (
-    NODE_OPTIONS,
-    Options,
-    check_rows,
-    hide_agent_secrets,
-    run,
-)
+from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(
     Options(
@@ -102,17 +94,9 @@ OPTIONS = NODE_OPTIONS.merge(
 )
 
 
-def _prepare(module: AnsibleModule) -> None:
-    check_rows(module, "services", SERVICE)
-    check_rows(module, "rules", RULE)
-    for service in module.params["services"] or ():
-        for row in service["resources"] or ():
-            hide_agent_secrets(module, row["parameters"])
-
-
 def main() -> None:
     """Run the module."""
-    run(OPTIONS, declare_configuration, prepare=_prepare)
+    run(OPTIONS, declare_configuration, prepare=check_declarations)
 
 
 if __name__ == "__main__":

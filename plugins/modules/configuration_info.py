@@ -17,7 +17,8 @@ description:
     M(holdfast.ha.rule) that declare it again. Values of secrets are hidden; declared again so,
     they stay as they are.
   - With O(services) or O(rules) it also says where the cluster differs from them, and shows that as
-    the difference of the task.
+    the difference of the task. That is what M(holdfast.ha.configuration) would change, and what is
+    in the cluster alone.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.node
@@ -28,8 +29,9 @@ attributes:
 options:
   services:
     description:
-      - The services that there are to be, as options of M(holdfast.ha.service). Only options that
-        are given are compared. A hidden secret counts as equal.
+      - The services that there are to be, as options of M(holdfast.ha.service). What is left out
+        is as it is declared; O(holdfast.ha.service#module:state) is V(started) then. A hidden
+        secret counts as equal.
     type: list
     elements: dict
   rules:
@@ -94,10 +96,9 @@ drift:
     - {kind: service, name: web, how: "max_restart: 3 instead of 1"}
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._holdfast.node.export_configuration import configuration_info
-from ..module_utils._module import NODE_OPTIONS, Options, hide_agent_secrets, run
+from ..module_utils._declarations import check_declarations
+from ..module_utils._holdfast.node.drift import configuration_info
+from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(
     Options(
@@ -109,16 +110,9 @@ OPTIONS = NODE_OPTIONS.merge(
 )
 
 
-def _hide(module: AnsibleModule) -> None:
-    for service in module.params["services"] or ():
-        for row in service.get("resources") or ():
-            if isinstance(row, dict):
-                hide_agent_secrets(module, row.get("parameters"))
-
-
 def main() -> None:
     """Run the module."""
-    run(OPTIONS, configuration_info, prepare=_hide)
+    run(OPTIONS, configuration_info, prepare=check_declarations)
 
 
 if __name__ == "__main__":

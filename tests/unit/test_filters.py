@@ -7,12 +7,14 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.holdfast.ha.plugins.filter import given as given_file
+from ansible_collections.holdfast.ha.plugins.filter import own as own_file
 from ansible_collections.holdfast.ha.plugins.filter import speaker as speaker_file
 from ansible_collections.holdfast.ha.plugins.filter import survey as survey_file
 
 speaker = speaker_file.FilterModule().filters()["speaker"]
 survey = survey_file.FilterModule().filters()["survey"]
 given = given_file.FilterModule().filters()["given"]
+own = own_file.FilterModule().filters()["own"]
 
 HOSTS = ["n1", "n2", "n3"]
 NOBODY = "None of no host can speak for the cluster: none is left."
@@ -126,3 +128,20 @@ def test_a_list_that_came_as_text_is_read_and_nothing_else():
     assert given(values, spec) == {"a": [1, {"x": "y"}], "b": "[1]", "c": {"x": 1}, "d": "[1]"}
     with pytest.raises(AnsibleFilterError, match="a: not accepted; expected YAML"):
         given({"a": "[1"}, spec)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("backup_dest", True),
+        ("backup_dst", True),
+        ("backup_hots", True),
+        ("backup_dir", False),
+        ("backup_path", False),
+        ("backup_retention", False),
+        ("backup_schedule", False),
+        ("restore_dest", False),
+    ],
+)
+def test_a_variable_that_only_begins_like_those_of_a_playbook_is_not_meant_for_it(name, meant):
+    assert own([name], {"backup_dest": {}, "backup_host": {}}, "backup") == [name] * meant

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.holdfast.ha.plugins.filter import own as own_file
 from ansible_collections.holdfast.ha.plugins.module_utils._declarations import RULE, SERVICE
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
     NodeRule,
@@ -82,6 +83,16 @@ def test_each_variable_stands_in_the_documentation(name):
     assert section.replace("`", "").strip().startswith(about)
     rows = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", section, re.MULTILINE))
     assert rows == {key: spec["description"] for key, spec in variables(name).items()}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_no_variable_of_another_playbook_is_taken_for_a_misspelt_one(name):
+    own = own_file.FilterModule().filters()["own"]
+    others = [key for other in OPERATORS if other != name for key in variables(other)]
+    assert own(others, variables(name), name) == []
+    for variable in variables(name):
+        twisted = variable[:-2] + variable[-1] + variable[-2]
+        assert own([variable, twisted], variables(name), name) == [variable, twisted]
 
 
 def test_only_playbooks_that_read_may_go_by_a_node_that_is_not_online():
@@ -166,3 +177,58 @@ def test_a_host_that_hangs_is_waited_for_no_longer_than_its_time_and_the_next_on
     [asking] = [task for task in tasks if "holdfast.ha.cluster_info" in task]
     assert "holdfast_ask_timeout" in asking["timeout"]
     assert (asking["ignore_errors"], asking["ignore_unreachable"]) == (True, True)
+
+
+def every_task(tasks):
+    """Return the tasks with those in their blocks."""
+    found = []
+    for task in tasks:
+        inner = [one for key in ("block", "rescue", "always") for one in task.get(key, ())]
+        found += every_task(inner) if inner else [task]
+    return found
+
+
+def tasks_of_the_speaker(path):
+    """Return module, options and deadline of the tasks that are run on the speaker."""
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    plays = [row["tasks"] for row in document if "hosts" in row and "tasks" in row]
+    tasks = every_task([task for play in plays for task in play] or document)
+    for task in tasks:
+        if task.get("delegate_to") == "{{ __holdfast_speaker }}":
+            (module,) = [key for key in task if key.count(".") == 2]
+            yield module, task[module], task.get("timeout")
+
+
+def test_a_speaker_that_dies_is_not_waited_for_without_an_end():
+    # How long devices take for a fence is said by their configuration.
+    endless = {"holdfast.ha.fence", "holdfast.ha.fence_rehearsal"}
+    files = [PLAYBOOKS / f"{name}.yml" for name in OPERATORS]
+    files += [PLAYBOOKS / "tasks" / f"{name}.yml" for name in ("wait_for_node", "not_while_held")]
+    files += [PLAYBOOKS / "tasks" / "rebalance_step.yml"]
+    asked = [(path.name, *task) for path in files for task in tasks_of_the_speaker(path)]
+    assert len(asked) > 40
+    for name, module, options, deadline in asked:
+        if module in endless:
+            assert deadline is None, name
+        elif "timeout" in options:
+            own = options["timeout"].removesuffix(" }}")
+            assert deadline == f"{own} | int + 60 }}}}", (name, module)
+        else:
+            assert isinstance(deadline, int), (name, module)
+
+
+@pytest.mark.parametrize("name", ["node_maintenance", "rolling_update"])
+def test_nothing_is_drained_before_it_is_seen_that_the_cluster_is_not_held(name):
+    for play in yaml.safe_load(text_of(name)):
+        kinds = [
+            "look" if "tasks/not_while_held.yml" in task.values() else "drain"
+            for task in play["tasks"]
+            if "tasks/not_while_held.yml" in task.values() or "holdfast.ha.node_maintenance" in task
+        ]
+        assert kinds[0] == "look"
+
+
+def test_that_a_node_can_be_fenced_is_known_before_it_is_drained():
+    (play,) = yaml.safe_load(text_of("fence"))
+    order = [key for task in play["tasks"] for key in task if key.startswith("holdfast.ha.")]
+    assert order.index("holdfast.ha.fence_info") < order.index("holdfast.ha.node_maintenance")

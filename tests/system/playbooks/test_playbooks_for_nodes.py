@@ -31,6 +31,13 @@ def test_a_node_is_drained_by_limit_and_used_again(cluster: EmbeddedCluster, pla
     assert status["nodes"]["n2"]["services"] == []
     assert status["nodes"]["n2"]["maintenance"]["owner"] == "ada"
     assert play("node_maintenance", "--limit", "n2", **drain).changed == 0
+    cluster.maintain("present")
+    held = play("node_maintenance", "--limit", "n3", fails=True, **drain)
+    assert "No node is drained now: the cluster is held (test; test)" in held.text
+    assert cluster.status()["nodes"]["n3"]["maintenance"] is None
+    back = play("node_maintenance", "--limit", "n2", "--check", node_maintenance_state="active")
+    assert back.changed == 1
+    cluster.maintain("absent")
     back = play("node_maintenance", "--limit", "n2", node_maintenance_state="active")
     assert back.changed == 1
     node = cluster.status()["nodes"]["n2"]
@@ -72,6 +79,19 @@ def test_a_node_whose_services_have_nowhere_to_go_is_not_drained(
         assert "not everything can leave" in refused.text
         assert "rule 'home' does not allow it" in refused.text
         assert cluster.status()["nodes"][node]["maintenance"] is None
+        # The last of the limit is not where the others of it can go.
+        other = min(name for name in NODES if name != node)
+        first, last = sorted((node, other))
+        cluster.declare_rule("home", ["web"], nodes={node: 2, other: 1}, strict=True)
+        cluster.wait_settled()
+        both = {"node_maintenance_reason": "kernel"}
+        for check in (["--check"], []):
+            refused = play(
+                "node_maintenance", "--limit", f"{first},{last}", *check, fails=True, **both
+            )
+            assert "not everything can leave" in refused.text
+            nodes = cluster.status()["nodes"]
+            assert nodes[first]["maintenance"] is nodes[last]["maintenance"] is None
     finally:
         cluster.declare_rule("home", ["web"], state="absent")
 
@@ -91,7 +111,7 @@ def test_nodes_are_emptied_and_stay_in_use(cluster: EmbeddedCluster, play: Play)
 
 
 def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
-    cluster: EmbeddedCluster, play: Play
+    cluster: EmbeddedCluster, play: Play, tmp_path: Path
 ) -> None:
     cluster.give_a_service("n3")
     why = {"fence_reason": "smoke", "fence_owner": "ada"}
@@ -109,6 +129,14 @@ def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
     held = play("fence", "--limit", "n3", fails=True, fence_consent=True, **why)
     assert "Nothing was cut: the cluster is held or disarmed" in held.text
     cluster.maintain("absent")
+    levels = json.loads((cluster.folder / "fence.json").read_text())
+    del levels["nodes"]["n3"]
+    without = tmp_path / "fence.json"
+    without.write_text(json.dumps(levels))
+    without.chmod(0o600)
+    other = {"holdfast_fence_config": str(without), "fence_consent": True, **why}
+    assert "n3 has no fence levels" in play("fence", "--limit", "n3", fails=True, **other).text
+    assert cluster.status()["nodes"]["n3"]["maintenance"] is None
     assert cluster.status()["nodes"]["n3"]["state"] == "online"
     assert play("fence", "--limit", "n3", fence_consent=True, **why).changed >= 1
     status = cluster.status()
@@ -205,6 +233,10 @@ def test_nodes_are_updated_in_turn_and_a_run_that_failed_is_taken_up(
     assert sorted(turns) == sorted(NODES)
     assert turns[-1] == cluster.status()["manager"]["node"]
     assert all(one["maintenance"] is None for one in cluster.status()["nodes"].values())
+    cluster.maintain("present")
+    held = play("rolling_update", "--check", fails=True, **bare)
+    assert "No node is drained now: the cluster is held (test; test)" in held.text
+    cluster.maintain("absent")
 
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / turns[1]).touch()

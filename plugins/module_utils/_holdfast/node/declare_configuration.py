@@ -36,8 +36,8 @@ def declare_configuration(options: Mapping[str, Any], check: bool) -> Result:
     What they do not name stays as it is.
     """
     configuration = load(Path(options["config"]))
-    services = _by_name("services", options["services"] or ())
-    rules = _by_name("rules", options["rules"] or ())
+    services = by_name("services", options["services"] or ())
+    rules = by_name("rules", options["rules"] or ())
     _check_all_agents(services, configuration)
 
     def plan(wanted: Wanted) -> Wanted:
@@ -66,7 +66,7 @@ def declared(
         result = result.without_rule(name)
     present = []
     for name, row in services.items():
-        with _told_of("services", name):
+        with told_of("services", name):
             if row["state"] != ABSENT:
                 present.append(service_from_options(merged_service(wanted, row)))
             elif name in wanted.services:
@@ -74,12 +74,12 @@ def declared(
     result = result.with_services(present)
     for name, row in rules.items():
         if row["state"] != ABSENT:
-            with _told_of("rules", name):
+            with told_of("rules", name):
                 result = result.with_rule(rule_from_options(row, configuration))
     return result
 
 
-def _by_name(kind: str, rows: Sequence[Mapping[str, Any]]) -> Rows:
+def by_name(kind: str, rows: Sequence[Mapping[str, Any]]) -> Rows:
     """Return the options of each service or rule by its name; refuse a name that is there twice."""
     found: dict[str, Mapping[str, Any]] = {}
     for row in rows:
@@ -96,13 +96,13 @@ def _check_all_agents(services: Rows, configuration: NodeConfiguration) -> None:
     known: dict[str, AgentMetadata] = {}
     for name, row in services.items():
         if row["state"] != ABSENT:
-            with _told_of("services", name):
+            with told_of("services", name):
                 service = service_from_options(merged_service(live, row))
                 check_agents(service, row.get("resources"), configuration, known)
 
 
 @contextmanager
-def _told_of(kind: str, name: str) -> Iterator[None]:
+def told_of(kind: str, name: str) -> Iterator[None]:
     """Have the option that is not acceptable named together with its service or rule."""
     try:
         yield

@@ -9,22 +9,26 @@ that declare it again, but for the values of secrets.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from ..errors import FormatError, InputError
+from ..errors import FormatError
 from ..manager.hold import in_force
 from ..manager.rules import rule_document
-from ..manager.service import Service, service_document, service_from_options
+from ..manager.service import Service, service_document
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
-from ..result import Result
 from ..secrets import HIDDEN, without_secrets
 from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration, load
+from .configuration import NodeConfiguration
 
 ABSENT = "absent"
+
+KINDS = {"services": "service", "rules": "rule"}
+"""What is declared, and what one of them is called."""
+
+NOWHERE = "declared nowhere in the cluster"
+ALONE = "only in the cluster"
 
 _DEFAULTS: dict[str, Any] = {
     **{
@@ -46,22 +50,6 @@ class Drift:
     how: str
 
 
-def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
-    """Export the live configuration, and compare it, as ``configuration_info`` was asked."""
-    configuration = load(Path(options["config"]))
-    wanted = read_configuration(configuration)
-    live = exported(wanted)
-    values: dict[str, Any] = {"version": wanted.version, **live, "drift": []}
-    before = after = None
-    if options["services"] is not None or options["rules"] is not None:
-        asked = {"services": options["services"], "rules": options["rules"]}
-        found = compared(asked, live)
-        values["drift"] = [asdict(one) for one in found]
-        before = _shown(asked)
-        after = {kind: live[kind] for kind in before}
-    return Result(values=values, before=before, after=after)
-
-
 def exported(wanted: Wanted) -> dict[str, list[dict[str, Any]]]:
     """Return services and rules as options of their modules, sorted by name, without secrets."""
     services = [service_document(one) for _key, one in sorted(wanted.services.items())]
@@ -69,42 +57,11 @@ def exported(wanted: Wanted) -> dict[str, list[dict[str, Any]]]:
     return {"services": _without_secrets(services), "rules": _without_secrets(rules)}
 
 
-def compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:
-    """Return where what is *live* differs from what is *asked* for; a kind not asked for is not.
-
-    Of an object only the options that are given count.  What a secret is cannot be compared
-    with what is hidden, so that counts as equal.
-    """
-    found: list[Drift] = []
-    for kind, word in (("services", "service"), ("rules", "rule")):
-        if asked.get(kind) is None:
-            continue
-        wanted = {_name(kind, row): _normal(word, row) for row in asked[kind]}
-        present = {row["name"]: row for row in live[kind]}
-        for name, row in wanted.items():
-            if row.get("state") == ABSENT:
-                if name in present:
-                    found.append(Drift(word, name, "in the cluster, but to be absent"))
-                continue
-            if name not in present:
-                found.append(Drift(word, name, "declared nowhere in the cluster"))
-                continue
-            for option, value in row.items():
-                is_now = present[name].get(option, _DEFAULTS.get(option))
-                if not _equal(value, is_now):
-                    (shown,) = _without_secrets([value])
-                    found.append(Drift(word, name, f"{option}: {is_now!r} instead of {shown!r}"))
-        found.extend(
-            Drift(word, name, "only in the cluster") for name in present if name not in wanted
-        )
-    return found
-
-
 def differences(before: Wanted, after: Wanted) -> list[Drift]:
     """Return where services and rules *before* a change differ from those *after* it.
 
-    That is everything, other than in what is asked for: options at their default, too, and
-    that a secret is another one, without saying which.
+    That is everything: options at their default, too, and that a secret is another one, without
+    saying which.
     """
     asked, live = exported(after), exported(before)
     for kind, rows in asked.items():
@@ -112,7 +69,7 @@ def differences(before: Wanted, after: Wanted) -> list[Drift]:
         for row in rows:
             for option in present.get(row["name"], {}):
                 row.setdefault(option, _DEFAULTS.get(option))
-    found = compared(asked, live)
+    found = _compared(asked, live)
     told = {one.name for one in found if one.kind == "service"}
     for name, service in sorted(after.services.items()):
         if name not in told and service != before.services[name]:
@@ -138,19 +95,25 @@ def read_configuration(configuration: NodeConfiguration) -> Wanted:
         storage.close()
 
 
-def _name(kind: str, row: Mapping[str, Any]) -> str:
-    if not row.get("name"):
-        raise InputError(kind, _without_secrets([dict(row)])[0], "a name in each of them")
-    return str(row["name"])
+def _compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:
+    """Return where the export *live* differs from the export *asked* for.
 
-
-def _normal(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are given, each as an export has it."""
-    given = {key: value for key, value in row.items() if value is not None}
-    if kind != "service" or "resources" not in given or given.get("state") == ABSENT:
-        return given
-    whole = service_document(service_from_options(given))
-    return {key: whole.get(key, value) for key, value in given.items()}
+    What a secret is cannot be compared with what is hidden, so that counts as equal.
+    """
+    found: list[Drift] = []
+    for kind, word in KINDS.items():
+        wanted = {row["name"]: row for row in asked[kind]}
+        present = {row["name"]: row for row in live[kind]}
+        for name, row in wanted.items():
+            if name not in present:
+                found.append(Drift(word, name, NOWHERE))
+                continue
+            for option, value in row.items():
+                is_now = present[name].get(option, _DEFAULTS.get(option))
+                if not _equal(value, is_now):
+                    found.append(Drift(word, name, f"{option}: {is_now!r} instead of {value!r}"))
+        found.extend(Drift(word, name, ALONE) for name in present if name not in wanted)
+    return found
 
 
 def _equal(asked: Any, live: Any) -> bool:
@@ -163,17 +126,6 @@ def _equal(asked: Any, live: Any) -> bool:
     if isinstance(asked, (list, tuple)) and isinstance(live, (list, tuple)):
         return len(asked) == len(live) and all(map(_equal, asked, live))
     return bool(asked == live)
-
-
-def _shown(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was asked for as it may be shown in a diff."""
-    return {
-        kind: _without_secrets(
-            sorted((_normal(kind[:-1], row) for row in rows), key=lambda row: str(row["name"]))
-        )
-        for kind, rows in asked.items()
-        if rows is not None
-    }
 
 
 def _without_secrets(rows: list[Any]) -> list[Any]:

@@ -1,0 +1,112 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the cluster differs from what an inventory declares, for the module ``configuration_info``.
+
+That is what declaring it would change, worked out by what declares it, and what the inventory
+does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from ..manager.rules import NodeRule, ServiceRule
+from ..manager.service import service_from_options
+from ..manager.wanted import Wanted
+from ..result import Result
+from ..secrets import without_secrets
+from .configuration import NodeConfiguration, load
+from .declare import rule_from_options
+from .declare_configuration import Rows, by_name, told_of
+from .declare_service import merged_service
+from .export_configuration import (
+    ABSENT,
+    ALONE,
+    KINDS,
+    NOWHERE,
+    Drift,
+    differences,
+    exported,
+    read_configuration,
+)
+
+Asked = Mapping[str, Rows]
+"""What is asked for of ``services`` and ``rules``; a kind that nobody asks for is not there."""
+
+
+def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
+    """Export the live configuration, and compare it, as ``configuration_info`` was asked."""
+    configuration = load(Path(options["config"]))
+    wanted = read_configuration(configuration)
+    live = exported(wanted)
+    asked = {kind: by_name(kind, options[kind]) for kind in KINDS if options[kind] is not None}
+    planned = redeclared(asked, wanted, configuration)
+    found = [asdict(one) for one in drift(asked, wanted, planned)]
+    values: dict[str, Any] = {"version": wanted.version, **live, "drift": found}
+    if not asked:
+        return Result(values=values)
+    before = {kind: _shown(rows, exported(planned)[kind]) for kind, rows in asked.items()}
+    return Result(values=values, before=before, after={kind: live[kind] for kind in asked})
+
+
+def redeclared(asked: Asked, wanted: Wanted, configuration: NodeConfiguration) -> Wanted:
+    """Return *wanted* with each service and rule that it has declared again as *asked* for.
+
+    None is added or removed, so that what stands in the way of that hides no difference.
+    Raises ``InputError`` where the options of one are not acceptable.
+    """
+    services = dict(wanted.services)
+    for name, row in _to_be(asked, "services"):
+        if name in services:
+            with told_of("services", name):
+                services[name] = service_from_options(merged_service(wanted, row))
+    rules: dict[str, NodeRule | ServiceRule] = {rule.name: rule for rule in wanted.rules()}
+    for name, row in _to_be(asked, "rules"):
+        if name in rules:
+            with told_of("rules", name):
+                rules[name] = rule_from_options(row, configuration)
+    return replace(
+        wanted,
+        services=services,
+        node_rules={name: rule for name, rule in rules.items() if isinstance(rule, NodeRule)},
+        service_rules={name: rule for name, rule in rules.items() if isinstance(rule, ServiceRule)},
+    )
+
+
+def drift(asked: Asked, wanted: Wanted, planned: Wanted) -> list[Drift]:
+    """Return where *wanted* differs from what is *asked* for; *planned* is as ``redeclared``."""
+    live = exported(wanted)
+    changed = differences(wanted, planned)
+    found: list[Drift] = []
+    for kind, rows in asked.items():
+        word = KINDS[kind]
+        present = [row["name"] for row in live[kind]]
+        for name, row in rows.items():
+            if name not in present:
+                if row["state"] != ABSENT:
+                    found.append(Drift(word, name, NOWHERE))
+            elif row["state"] == ABSENT:
+                found.append(Drift(word, name, "in the cluster, but to be absent"))
+            else:
+                found.extend(one for one in changed if (one.kind, one.name) == (word, name))
+        found.extend(Drift(word, name, ALONE) for name in present if name not in rows)
+    return found
+
+
+def _to_be(asked: Asked, kind: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the names and options of those that are not to be absent."""
+    return [(name, row) for name, row in asked.get(kind, {}).items() if row["state"] != ABSENT]
+
+
+def _shown(rows: Rows, planned: list[dict[str, Any]]) -> list[Any]:
+    """Return what is asked for as an export would have it, in its order."""
+    there = {row["name"]: row for row in planned}
+    found = []
+    for name, row in sorted(rows.items()):
+        given = {key: value for key, value in row.items() if value is not None}
+        if row["state"] != ABSENT or name not in there:
+            found.append(there.get(name) or without_secrets(given))
+    return found
