@@ -462,15 +462,23 @@ def test_what_was_left_to_its_operator_keeps_the_node_bound_to_its_watchdog() ->
     left = step(has(LocalState.RUNNING), NOTHING, look(wanted_=IGNORED))
     assert not left.report.services
     assert left.report.left == ("web",)
-    assert left.report.binds_watchdog()
-    assert not replace(left.report, mode=Mode.DISARM).binds_watchdog()
+    assert left.report.binds_watchdog(left.report)
     lost = step(left.report, left.memory, look(wanted_=IGNORED, lease_trouble="was not renewed"))
     assert not lost.jobs, "it is not stopped either"
 
 
 def test_what_did_not_run_here_when_it_was_left_to_its_operator_binds_nothing() -> None:
     left = step(has(LocalState.FAILED), NOTHING, look(wanted_=IGNORED))
-    assert not left.report.binds_watchdog()
+    assert not left.report.binds_watchdog(left.report)
+
+
+def test_a_disarm_frees_a_node_from_its_watchdog_only_once_the_storage_says_so() -> None:
+    left = step(has(LocalState.RUNNING), NOTHING, look(wanted_=IGNORED)).report
+    disarmed = replace(left, mode=Mode.DISARM)
+    assert disarmed.binds_watchdog(None)
+    assert disarmed.binds_watchdog(left)
+    assert not disarmed.binds_watchdog(disarmed)
+    assert left.binds_watchdog(disarmed), "it is armed again"
 
 
 @pytest.mark.parametrize(

@@ -332,15 +332,15 @@ def test_what_may_come_while_it_runs_binds_its_target_to_the_watchdog(status, ex
     idle = replace(lrm(), services={})
     taken = turn(idle, look(state({"web": status}))).report
     assert taken.coming == expected
-    assert taken.binds_watchdog() is bool(expected)
+    assert taken.binds_watchdog(taken) is bool(expected)
 
 
 def test_what_comes_is_expected_for_as_long_as_nothing_else_can_be_read() -> None:
     waits = replace(lrm(), services={}, coming=("web",))
     for seen in (look(None), look(None, lease_trouble="was not renewed")):
-        assert turn(waits, seen).report.binds_watchdog()
+        assert turn(waits, seen).report.binds_watchdog(waits)
     elsewhere = look(state({"web": started("n2")}), lease_trouble="was not renewed")
-    assert not turn(waits, elsewhere).report.binds_watchdog()
+    assert not turn(waits, elsewhere).report.binds_watchdog(waits)
 
 
 def migration(outcome):

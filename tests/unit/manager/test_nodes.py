@@ -595,3 +595,11 @@ def test_the_lease_of_a_node_that_was_disarmed_is_no_proof_once_it_ran_out() -> 
     dead = node_seen("n1", heartbeat_age=60.0, answer=Answer.NO, lease=LeaseSight.DEAD)
     taken = step(state({"web": started("n1")}, disarmed), seen(wanted(service()), {"n1": dead}))
     assert taken.state.nodes["n1"].state is NodeState.FENCE
+
+
+def test_that_no_manager_noted_its_disarm_makes_its_lease_no_proof_either() -> None:
+    said = Report("n1", boot="n1-boot1", mode=Mode.DISARM)
+    dead = node_seen("n1", heartbeat_age=60.0, answer=Answer.NO, lease=LeaseSight.DEAD, report=said)
+    known = {"n1": NodeStatus(NodeState.ONLINE, boot="n1-boot1")}
+    taken = step(state({"web": started("n1")}, known), seen(wanted(service()), {"n1": dead}))
+    assert taken.state.nodes["n1"].state is NodeState.FENCE

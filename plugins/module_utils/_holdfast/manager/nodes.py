@@ -82,12 +82,13 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
 def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgement) -> bool:
     """Return whether a host lease that ran out proves the node dead.
 
-    That of one which was disarmed when it was last heard does not: it has let go of its
-    watchdog.  Nor does it while a service that was left to its operator may run there.
+    That of one which was disarmed when it was last heard does not, whether a manager noted
+    it or it stands in its own record alone: it has let go of its watchdog.  Nor does it while
+    a service that was left to its operator may run there.
     """
-    if judgement.verdict is not Verdict.DEAD or round_.node(name).mode == Mode.DISARM.value:
-        return False
-    return not _unanswered(round_, seen)
+    said = seen.report.mode if seen.report is not None else Mode.ACTIVE
+    disarmed = said is Mode.DISARM or round_.node(name).mode == Mode.DISARM.value
+    return judgement.verdict is Verdict.DEAD and not disarmed and not _unanswered(round_, seen)
 
 
 def _unanswered(round_: Round, seen: NodeSeen) -> list[str]:

@@ -159,15 +159,18 @@ class Report:
         """Return what runs here, but for what cannot be stopped."""
         return [one for one in self.running() if self.services[one].state is not LocalState.BLOCKED]
 
-    def binds_watchdog(self) -> bool:
+    def binds_watchdog(self, written: Report | None) -> bool:
         """Return whether the node's watchdog is to act if its host lease is lost.
 
         It does so for what was left to its operator too, as nobody else can say that it ended,
-        and for what migrates here, as its source may bring it here at any moment.
+        and for what migrates here, as its source may bring it here at any moment.  The former
+        ends with a disarm that stands on the storage, in what was *written* last: of a node
+        that has not said so the host lease counts as a proof.
         """
         if self.running() or self.coming:
             return True
-        return bool(self.left) and self.mode is not Mode.DISARM
+        told = written is not None and written.mode is self.mode is Mode.DISARM
+        return bool(self.left) and not told
 
     def answers_for(self, service_id: str, probe: str) -> bool:
         """Return whether the node's host lease says something of a service that is looked for.

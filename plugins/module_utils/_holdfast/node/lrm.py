@@ -186,7 +186,7 @@ class LocalDaemon:
                 self._say(job, job.reason)
             self._workers.begin(job)
         self._stop = self._stop or (step.ends and not step.jobs)
-        if trouble and not self._report.binds_watchdog() and not self._workers.busy():
+        if trouble and not self._report.binds_watchdog(self._written) and not self._workers.busy():
             self._lease.come_back()
 
     def _note_end(self) -> None:

@@ -220,7 +220,7 @@ class LocalDaemon(Daemon):
         self.world.rules.goes_on(machine, self._runs_on())
         if machine.given_up or not self.world.settings.watchdogs:
             return
-        if machine.freed or self.report.binds_watchdog() or self.busy:
+        if machine.freed or self.report.binds_watchdog(self.written) or self.busy:
             return
         with self.world.changing(machine):
             machine.given_up = True
