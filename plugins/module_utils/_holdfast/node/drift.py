@@ -44,11 +44,12 @@ def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
     live = exported(wanted)
     asked = {kind: by_name(kind, options[kind]) for kind in KINDS if options[kind] is not None}
     planned = redeclared(asked, wanted, configuration)
-    found = [asdict(one) for one in drift(asked, wanted, planned)]
+    found = [asdict(one) for one in drift(asked, wanted, planned, live)]
     values: dict[str, Any] = {"version": wanted.version, **live, "drift": found}
     if not asked:
         return Result(values=values)
-    before = {kind: _shown(rows, exported(planned)[kind]) for kind, rows in asked.items()}
+    declared = exported(planned)
+    before = {kind: _shown(rows, declared[kind]) for kind, rows in asked.items()}
     return Result(values=values, before=before, after={kind: live[kind] for kind in asked})
 
 
@@ -76,9 +77,13 @@ def redeclared(asked: Asked, wanted: Wanted, configuration: NodeConfiguration) -
     )
 
 
-def drift(asked: Asked, wanted: Wanted, planned: Wanted) -> list[Drift]:
-    """Return where *wanted* differs from what is *asked* for; *planned* is as ``redeclared``."""
-    live = exported(wanted)
+def drift(
+    asked: Asked, wanted: Wanted, planned: Wanted, live: Mapping[str, list[dict[str, Any]]]
+) -> list[Drift]:
+    """Return where *wanted* differs from what is *asked* for.
+
+    *planned* is as ``redeclared`` has it, *live* as *wanted* is ``exported``.
+    """
     changed = differences(wanted, planned)
     found: list[Drift] = []
     for kind, rows in asked.items():

@@ -34,10 +34,9 @@ class HostLease:
     ``generation`` is that of the lease which this LRM works under, 0 while there is
     none.  ``renewed_at`` is when, by *clock*, it was renewed as last seen, and
     ``fail_seconds`` how long after that this node has to stop: the others count from there,
-    too.  ``owns_slot`` says
-    whether this node's slots on the storage are ours to write: one that never had the host
-    lease may have another's host id by mistake, one that lost it still has to say that its
-    services have stopped.
+    too.  ``owns_slot`` says whether this node's slots on the storage are ours to write: one
+    that never had the host lease may have another's host id by mistake, one that lost it
+    still has to say that its services have stopped.
     """
 
     def __init__(
