@@ -169,6 +169,23 @@ def test_a_report_is_spoken_of_on_the_whiteboard_before_the_manager_is_told_to_l
     assert len(daemon.network.hints) > hints
 
 
+@pytest.mark.parametrize(
+    ("backend", "seconds"),
+    [
+        ({}, 0),
+        ({"backend": SANLOCK, "sanlock": SanlockSettings(watchdog_timeout=10)}, 10),
+        ({"backend": SANLOCK, "sanlock": SanlockSettings(watchdog_timeout=0)}, 0),
+    ],
+    ids=["embedded", "sanlock", "sanlock without a watchdog"],
+)
+def test_the_first_report_of_an_lrm_says_after_how_long_its_watchdog_acts(
+    tmp_path, backend, seconds
+):
+    daemon = Daemon(tmp_path, last=Report("n1", watchdog_timeout=60), **backend)
+    (report,) = reports(daemon.round())
+    assert report.watchdog_timeout == seconds
+
+
 def reports(log):
     return [content for kind, content in log if kind == "report"]
 

@@ -84,7 +84,9 @@ def watching(tmp_path):
 )
 def test_without_a_watchdog_on_all_nodes_no_host_lease_proves_a_death(tmp_path, backend):
     watching = Watching(tmp_path, **backend)
-    watching.storage.leases.views[2] = lease_view(2, state=HostState.DEAD)
+    watching.storage.reports[2] = Report("n2", watchdog_timeout=60)
+    view = lease_view(2, state=HostState.DEAD, unchanged_for=999.0)
+    watching.storage.leases.views[2] = view
     watching.after(0.0)
     watching.after(1.0, 1, 2, 3)
     assert watching.after(2.0, 1, 3).nodes["n2"].lease is LeaseSight.FAILED
@@ -286,6 +288,31 @@ def test_the_host_lease_of_a_silent_node_is_seen_for_what_it_is(watching, view, 
     watching.storage.leases.views[2] = view
     watching.after(0.0)
     assert watching.after(1.0, 1, 2, 3).nodes["n2"].lease is LeaseSight.RENEWED
+    assert watching.after(2.0, 1, 3).nodes["n2"].lease is sight
+
+
+@pytest.mark.parametrize(
+    ("report", "unchanged_for", "sight"),
+    [
+        (Report("n2", watchdog_timeout=60), 26.0, LeaseSight.FAILED),
+        (Report("n2", watchdog_timeout=60), 75.9, LeaseSight.FAILED),
+        (Report("n2", watchdog_timeout=60), 76.0, LeaseSight.DEAD),
+        (Report("n2", watchdog_timeout=10), 26.0, LeaseSight.DEAD),
+        (Report("n2", watchdog_timeout=5), 26.0, LeaseSight.DEAD),
+        (Report("n2", watchdog_timeout=0), 999.0, LeaseSight.FAILED),
+        (Report("n2"), 26.0, LeaseSight.DEAD),
+        (FormatError("no copy is whole"), 75.9, LeaseSight.FAILED),
+        (FormatError("no copy is whole"), 76.0, LeaseSight.DEAD),
+    ],
+)
+def test_a_node_whose_watchdog_acts_later_than_ours_lives_so_much_longer(
+    tmp_path, report, unchanged_for, sight
+):
+    watching = Watching(tmp_path, backend=SANLOCK, sanlock=SanlockSettings(watchdog_timeout=10))
+    watching.storage.reports[2] = report
+    view = lease_view(2, state=HostState.DEAD, unchanged_for=unchanged_for)
+    watching.storage.leases.views[2] = view
+    watching.after(0.0)
     assert watching.after(2.0, 1, 3).nodes["n2"].lease is sight
 
 

@@ -73,10 +73,13 @@ class LocalStep:
     ends: bool = False
 
 
-def resume(last: Report | None, node: str, boot: str) -> tuple[Report, Memory]:
+def resume(
+    last: Report | None, node: str, boot: str, watchdog_timeout: int | None = None
+) -> tuple[Report, Memory]:
     """Return the report with which a daemon begins: what its predecessor left, in doubt.
 
-    Every service that may run is probed before anything else is done with it.
+    Every service that may run is probed before anything else is done with it.  The watchdog
+    may have other times than under the predecessor: *watchdog_timeout*, as in the report.
     """
     report = replace(
         last or Report(),
@@ -88,6 +91,7 @@ def resume(last: Report | None, node: str, boot: str) -> tuple[Report, Memory]:
         left=last.left if last is not None and last.boot == boot else (),
         coming=last.coming if last is not None and last.boot == boot else (),
         phase=Phase.WAIT,
+        watchdog_timeout=watchdog_timeout,
     )
     return report, Memory(doubtful=frozenset(report.running()))
 

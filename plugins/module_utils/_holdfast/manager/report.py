@@ -127,6 +127,8 @@ class Report:
     *coming* here while they run: they may be here before the LRM has to do with them.  *room* is
     what the node has of CPUs and MiB of memory, if it is known.  *goes_down* is ``reboot``
     or ``poweroff`` while the node goes down by the will of its operator, else empty.
+    *watchdog_timeout* is after how many seconds the node's own watchdog resets it, 0 without
+    one; None is of an LRM of a version that did not say so.
     """
 
     node: str = ""
@@ -145,6 +147,7 @@ class Report:
     coming: tuple[str, ...] = ()
     room: tuple[float, float] | None = None
     goes_down: str = ""
+    watchdog_timeout: int | None = None
 
     def with_service(self, service_id: str, service: LocalService) -> Report:
         """Return this report with one service changed."""
@@ -239,6 +242,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "coming": list(report.coming),
         "room": list(report.room) if report.room is not None else None,
         "goes_down": report.goes_down,
+        "watchdog_timeout": report.watchdog_timeout,
     }
 
 

@@ -97,6 +97,11 @@ class NodeConfiguration:
     timing: Timing = field(default_factory=Timing)
 
     @property
+    def watchdog_timeout(self) -> int:
+        """Return after how many seconds a node's watchdog resets it, 0 without one."""
+        return 0 if self.backend == EMBEDDED else self.sanlock.watchdog_timeout
+
+    @property
     def me(self) -> Member:
         """Return this node as a member."""
         return self.members[self.node]

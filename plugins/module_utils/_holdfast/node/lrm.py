@@ -113,7 +113,9 @@ class LocalDaemon:
         if leftovers:
             log(f"ended {leftovers} agents of the LRM before this one")
         last = self._storage.read_report(self._me.host_id)
-        self._report, self._memory = local.resume(last, configuration.node, configuration.boot())
+        self._report, self._memory = local.resume(
+            last, configuration.node, configuration.boot(), configuration.watchdog_timeout
+        )
         self._repeating = Repeating(clock)
         self._written: Report | None = None
         self._write_again = 0.0

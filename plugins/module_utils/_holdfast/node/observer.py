@@ -17,9 +17,10 @@ from ..errors import StorageError
 from ..lease.interface import HostState
 from ..manager.report import Report
 from ..manager.seen import Answer, LeaseSight, NodeSeen
+from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT
 from ..storage.whiteboard import Board
 from .cluster_storage import ClusterStorage
-from .configuration import EMBEDDED, NodeConfiguration
+from .configuration import NodeConfiguration
 from .heartbeat import report_number
 from .network import Network
 
@@ -125,15 +126,15 @@ class Observer:
 
     def _see(self, name: str, host_id: int, board: Board, now: float) -> NodeSeen:
         age = now - max(self._changed[name], self._watched_since)
-        answer, lease = Answer.UNKNOWN, LeaseSight.RENEWED
+        silent = age > self._configuration.timing.suspect_after / 2
         # A node that does not write its block may have written its record all the same.
-        number = 0
-        if age > self._configuration.timing.suspect_after / 2:
-            answer, lease = self._answer(name, now), self._lease(host_id)
+        number = 0 if silent else report_number(board.hosts.get(host_id))
+        report = self._report(host_id, number)
+        answer, lease = Answer.UNKNOWN, LeaseSight.RENEWED
+        if silent:
+            answer, lease = self._answer(name, now), self._lease(host_id, report)
         else:
             self._asked.pop(name, None)
-            number = report_number(board.hosts.get(host_id))
-        report = self._report(host_id, number)
         problem = board.problems.get(host_id, "")
         return NodeSeen(age, answer, lease, report, problem, name in self._beating)
 
@@ -154,7 +155,7 @@ class Observer:
         waiting_since = asked if answered is None else max(asked, answered)
         return Answer.NO if now - waiting_since >= ANSWER_WAIT else Answer.UNKNOWN
 
-    def _lease(self, host_id: int) -> LeaseSight:
+    def _lease(self, host_id: int, report: Report | None) -> LeaseSight:
         try:
             view = self._storage.leases.host(host_id)
         except StorageError:
@@ -162,16 +163,26 @@ class Observer:
         if view.state is HostState.FREE:
             return LeaseSight.FREE
         if view.state is HostState.DEAD:
-            return LeaseSight.DEAD if self._has_watchdog() else LeaseSight.FAILED
+            is_reset = self._watchdog_has_acted(report, view.unchanged_for)
+            return LeaseSight.DEAD if is_reset else LeaseSight.FAILED
         if view.state is HostState.FAIL:
             return LeaseSight.FAILED
         fresh = self._storage.leases.fail_seconds / 2
         return LeaseSight.RENEWED if view.unchanged_for < fresh else LeaseSight.STALE
 
-    def _has_watchdog(self) -> bool:
-        """Whether all nodes are configured to have one: who joins is refused without it."""
-        settings = self._configuration.sanlock
-        return self._configuration.backend != EMBEDDED and settings.watchdog_timeout > 0
+    def _watchdog_has_acted(self, report: Report | None, unchanged_for: float) -> bool:
+        """Whether a node has been reset whose lease is dead by this node's own times.
+
+        All nodes are to have the same times, and who joins without a watchdog is refused; but
+        a node that was given another one lives as long as it said itself.  Nobody knows what
+        a damaged record said: then it is the longest that there is.
+        """
+        ours = self._configuration.watchdog_timeout
+        said = FIXED_WATCHDOG_TIMEOUT if report is None else report.watchdog_timeout
+        theirs = ours if said is None else said
+        if not ours or not theirs:
+            return False
+        return theirs <= ours or unchanged_for >= self._storage.leases.fail_seconds + theirs
 
     def _own_trouble(self, took: float) -> str:
         """Return what is wrong with this node's own way to the storage, or nothing."""
