@@ -15,6 +15,8 @@ from pathlib import Path
 
 from testbed import lab, network
 from testbed.bases import LAYERS, SUITES, BaseError, base
+from testbed.long import add_options as add_long_options
+from testbed.long import run as run_long
 from testbed.node import Node
 from testbed.soak import add_options as add_soak_options
 from testbed.soak import run as run_soak
@@ -66,6 +68,10 @@ def _parser() -> argparse.ArgumentParser:
     soak = commands.add_parser("soak", help="random faults for long, judged from outside")
     add_soak_options(soak)
     soak.set_defaults(act=run_soak)
+
+    long = commands.add_parser("long", help="all that takes too long for every run of the tests")
+    add_long_options(long)
+    long.set_defaults(act=run_long)
 
     up = commands.add_parser("up", help="switch a testbed on")
     up.add_argument("--nodes", type=int, default=3)

@@ -1,0 +1,90 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All that takes too long for every run of the tests, one part after the other.
+
+Each part is a command of its own, which says what it found and ends with status 1 where a
+goal is missed; the others run all the same.  What they printed when we ran them last is in
+docs/testbed.md.  The whole takes about five hours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+
+
+@dataclass(frozen=True)
+class Part:
+    """One command, and what it shows."""
+
+    shows: str
+    command: Callable[[argparse.Namespace], Sequence[str]]
+
+
+def _failovers(*more: str) -> Callable[[argparse.Namespace], Sequence[str]]:
+    script = "tests/benchmark/testbed_failover.py"
+    return lambda options: (script, f"--cuts={options.cuts}", *more)
+
+
+PARTS = {
+    "tests": Part("all tests of the testbed", lambda _: ("-m", "testbed", "test")),
+    "device": Part("failovers with a fence device", _failovers("--proof=device")),
+    "manager": Part(
+        "failovers with a fence device, when the dead node was the manager",
+        _failovers("--proof=device", "--manager"),
+    ),
+    "lease": Part("failovers with no fence device", _failovers("--proof=lease")),
+    "board": Part("failovers when the fence device dies too", _failovers("--proof=board")),
+    "soak": Part(
+        "random faults, judged from outside",
+        lambda options: ("-m", "testbed", "soak", f"--minutes={options.minutes}"),
+    ),
+    "at-rest": Part(
+        "what the daemons cost while nothing happens",
+        lambda _: ("tests/benchmark/at_rest.py", "--leases=sanlock"),
+    ),
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Give *parser* the options of the long run."""
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        type=_part,
+        help=f"only these of {', '.join(PARTS)}",
+    )
+    parser.add_argument("--cuts", type=int, default=30, help="power cuts of each kind; 30")
+    parser.add_argument("--minutes", type=float, default=120.0, help="of the soak; 120")
+
+
+def _part(name: str) -> str:
+    """Return *name* if it is that of a part; argparse shows the error."""
+    if name not in PARTS:
+        raise argparse.ArgumentTypeError(f"'{name}' is none of {', '.join(PARTS)}")
+    return name
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the parts that are asked for; return 1 if one of them failed."""
+    ended = []
+    for name in options.parts or PARTS:
+        sys.stdout.write(f"\n=== {name}: {PARTS[name].shows}\n")
+        sys.stdout.flush()
+        begun = time.monotonic()
+        words = (sys.executable, *PARTS[name].command(options))
+        status = subprocess.run(words, cwd=CHECKOUT, check=False).returncode
+        ended.append((name, status, (time.monotonic() - begun) / 60.0))
+    sys.stdout.write("\n")
+    for name, status, minutes in ended:
+        word = "passed" if status == 0 else f"failed ({status})"
+        sys.stdout.write(f"{name:8} {word:12} {minutes:6.1f} min\n")
+    return int(any(status for _, status, _ in ended))
