@@ -14,101 +14,14 @@ import argparse
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import workplace
+from running import Run, Stage, StageFailed, StageSkipped, outcomes_of, summarise
 from workplace import ROOT
-
-COMMAND_DEADLINE = 3600.0
-"""Seconds after which a command counts as hung: several times what the slowest takes."""
-
-SKIPPED_LINE = re.compile(
-    r"^(?:SKIPPED \[\d+\] (?P<test>.*)"
-    r"|WARNING: (?P<tool>(?:Skipping|Excluding) .*)"
-    r"|(?P<all>All targets skipped\.))$"
-)
-"""How pytest (``-rs``) and ansible-test say that they left something out."""
-
-
-class StageFailed(Exception):
-    """A stage found something wrong; the text says what."""
-
-
-class StageSkipped(Exception):
-    """A stage cannot run here; the text says why."""
-
-
-@dataclass
-class Run:
-    """One run of the tests: where things lie, and what the current stage skipped."""
-
-    scratch: Path
-    environment: Mapping[str, str]
-    skipped: list[str] = field(default_factory=list)
-    unit_skipped: frozenset[str] | None = None
-    """What the stage ``unit`` skipped; None if it did not run to its end."""
-
-    @property
-    def collection(self) -> Path:
-        """The copy of the checkout, on which most tools run."""
-        return workplace.collection(self.scratch)
-
-    @property
-    def python_version(self) -> str:
-        """The version of the test tools' Python as ansible-test names it, such as 3.11."""
-        return f"{sys.version_info[0]}.{sys.version_info[1]}"
-
-    def command(
-        self, *words: str | Path, folder: Path | None = None, **environment: str | Path
-    ) -> None:
-        """Run a command, show what it says, note what it skipped; raise ``StageFailed``."""
-        arguments = [str(word) for word in words]
-        process = subprocess.Popen(
-            arguments,
-            cwd=folder or self.collection,
-            env={**self.environment, **{name: str(value) for name, value in environment.items()}},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        reader = threading.Thread(target=self._read, args=(process,), daemon=True)
-        reader.start()
-        try:
-            status = process.wait(COMMAND_DEADLINE)
-        except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)
-            if isinstance(error, subprocess.TimeoutExpired):
-                text = f"no end after {COMMAND_DEADLINE:.0f} s: {_shortened(arguments)}"
-                raise StageFailed(text) from None
-            raise
-        reader.join(5.0)
-        if status != 0:
-            raise StageFailed(f"exit status {status}: {_shortened(arguments)}")
-
-    def python(
-        self, *words: str | Path, folder: Path | None = None, **environment: str | Path
-    ) -> None:
-        """Run a command of the test tools' Python, such as ``-m pytest``."""
-        self.command("python", *words, folder=folder, **environment)
-
-    def _read(self, process: subprocess.Popen[str]) -> None:
-        for line in process.stdout or ():
-            sys.stdout.write(line)
-            sys.stdout.flush()
-            match = SKIPPED_LINE.match(line.rstrip())
-            if match:
-                self.skipped.append(match["test"] or match["tool"] or match["all"])
 
 
 def ruff(run: Run) -> None:
@@ -361,26 +274,18 @@ def testbed(run: Run) -> None:
     )
 
 
-STAGES: tuple[Callable[[Run], None], ...] = (
+STAGES: tuple[Stage, ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
-    *(unit, conformance, simulation, lint, docs, site, build),
-    *(importer, sanity, units, integration, leases, agents, system, playbooks),
+    *(unit, conformance, lint, docs, site, build, importer, sanity, units, integration),
+    *(simulation, leases, system, testbed, agents, playbooks),
 )
 """In the order in which they run: the quick ones first."""
 
-BY_NAME: tuple[Callable[[Run], None], ...] = (awx, cores, testbed)
+ASIDE = frozenset({simulation})
+"""Those that only compute, while the ones after them mostly wait."""
+
+BY_NAME: tuple[Stage, ...] = (awx, cores)
 """Those that run only where they are asked for: they take long, or need much of a machine."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How one stage ended: passed, skipped or failed, after so many seconds, and why."""
-
-    stage: str
-    word: str
-    seconds: float
-    why: str = ""
-    skipped: Sequence[str] = ()
 
 
 def main() -> int:
@@ -393,9 +298,13 @@ def main() -> int:
             print(f"{stage.__name__:12} {stage.__doc__} Only by its name.")
         return 0
     run = Run(options.scratch, workplace.prepare(options.scratch))
-    wanted = [stage for stage in (*STAGES, *BY_NAME) if stage.__name__ in options.stages]
-    wanted = wanted or list(STAGES)
-    return _summarise([_outcome(stage, run, options.no_skips) for stage in wanted])
+    names = options.stages or [stage.__name__ for stage in STAGES]
+    wanted = [
+        stage
+        for stage in (*STAGES, *BY_NAME)
+        if stage.__name__ in names and stage.__name__ not in options.without
+    ]
+    return summarise(outcomes_of(wanted, ASIDE, run, options.no_skips))
 
 
 def _options() -> argparse.Namespace:
@@ -405,58 +314,17 @@ def _options() -> argparse.Namespace:
         description="Run the tests of holdfast.ha; what they need is set up inside the checkout.",
     )
     parser.add_argument("stages", nargs="*", metavar="STAGE", help="run only these, see --list")
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="STAGE", help="leave this one out"
+    )
     parser.add_argument("--list", action="store_true", help="say what the stages are")
     parser.add_argument("--no-skips", action="store_true", help="a skipped test is a failure")
     parser.add_argument("--scratch", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    for name in options.stages:
+    for name in (*options.stages, *options.without):
         if name not in names:
             parser.error(f"'{name}' is not a stage; choose from {', '.join(names)}")
     return options
-
-
-def _outcome(stage: Callable[[Run], None], run: Run, no_skips: bool) -> Outcome:
-    """Run one stage and say how it ended."""
-    print(f"\n=== {stage.__name__}: {stage.__doc__}", flush=True)
-    run.skipped.clear()
-    word, why = "passed", ""
-    began = time.monotonic()
-    try:
-        stage(run)
-    except StageFailed as error:
-        word, why = "failed", str(error)
-    except StageSkipped as error:
-        word = "skipped"
-        run.skipped.append(str(error))
-    if no_skips and run.skipped and word != "failed":
-        word, why = "failed", "something was skipped, and in this run nothing may be"
-    if why:
-        print(f"=== {stage.__name__} failed: {why}", flush=True)
-    skipped = list(dict.fromkeys(run.skipped))
-    return Outcome(stage.__name__, word, time.monotonic() - began, why, skipped)
-
-
-def _summarise(outcomes: Sequence[Outcome]) -> int:
-    """Print a line for each stage, what was skipped and the totals; return the exit status."""
-    print("\n=== summary")
-    for outcome in outcomes:
-        print(
-            f"{outcome.stage:12} {outcome.word:8} {outcome.seconds:6.1f} s  {outcome.why}".rstrip()
-        )
-    skips = [f"{outcome.stage}: {skip}" for outcome in outcomes for skip in outcome.skipped]
-    print("\nSkipped:" if skips else "\nNothing was skipped.")
-    for skip in skips:
-        print(f"  {skip}")
-    words = [outcome.word for outcome in outcomes]
-    totals = [f"{words.count(word)} {word}" for word in ("passed", "failed", "skipped")]
-    print(", ".join(totals if "skipped" in words else totals[:2]))
-    return 1 if "failed" in words else 0
-
-
-def _shortened(arguments: Sequence[str]) -> str:
-    """Return a command as a summary line has room for."""
-    text = " ".join(arguments)
-    return text if len(text) <= 70 else f"{text[:70]} ..."
 
 
 def _is_shell_script(path: Path) -> bool:

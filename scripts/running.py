@@ -1,0 +1,233 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How stages of ``./run_tests`` are run: one after the other, or aside, and the summary."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TextIO
+
+import workplace
+
+COMMAND_DEADLINE = 3600.0
+"""Seconds after which a command counts as hung: several times what the slowest takes."""
+
+IDLE = ("nice", "-n", "19")
+"""Before a command that is to get out of the way of all others."""
+
+SKIPPED_LINE = re.compile(
+    r"^(?:SKIPPED \[\d+\] (?P<test>.*)"
+    r"|WARNING: (?P<tool>(?:Skipping|Excluding) .*)"
+    r"|(?P<all>All targets skipped\.))$"
+)
+"""How pytest (``-rs``) and ansible-test say that they left something out."""
+
+
+class StageFailed(Exception):
+    """A stage found something wrong; the text says what."""
+
+
+class StageSkipped(Exception):
+    """A stage cannot run here; the text says why."""
+
+
+@dataclass
+class Run:
+    """One run of the tests: where things lie, and what the current stage skipped."""
+
+    scratch: Path
+    environment: Mapping[str, str]
+    skipped: list[str] = field(default_factory=list)
+    unit_skipped: frozenset[str] | None = None
+    """What the stage ``unit`` skipped; None if it did not run to its end."""
+    out: TextIO = sys.stdout
+    idle: bool = False
+    """Whether its commands get only the CPU time that nobody else wants."""
+    process: subprocess.Popen[str] | None = None
+    ended: bool = False
+    """Whether it was told to end, so that nothing more may begin."""
+
+    @property
+    def collection(self) -> Path:
+        """The copy of the checkout, on which most tools run."""
+        return workplace.collection(self.scratch)
+
+    @property
+    def python_version(self) -> str:
+        """The version of the test tools' Python as ansible-test names it, such as 3.11."""
+        return f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+    def command(
+        self, *words: str | Path, folder: Path | None = None, **environment: str | Path
+    ) -> None:
+        """Run a command, show what it says, note what it skipped; raise ``StageFailed``."""
+        arguments = [str(word) for word in words]
+        if self.ended:
+            raise StageFailed(f"not begun any more: {_shortened(arguments)}")
+        process = self.process = subprocess.Popen(
+            [*(IDLE if self.idle else ()), *arguments],
+            cwd=folder or self.collection,
+            env={**self.environment, **{name: str(value) for name, value in environment.items()}},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        if self.ended:
+            # It was told so just now.
+            self.kill()
+        reader = threading.Thread(target=self._read, args=(process,), daemon=True)
+        reader.start()
+        try:
+            status = process.wait(COMMAND_DEADLINE)
+        except BaseException as error:
+            self.kill()
+            if isinstance(error, subprocess.TimeoutExpired):
+                text = f"no end after {COMMAND_DEADLINE:.0f} s: {_shortened(arguments)}"
+                raise StageFailed(text) from None
+            raise
+        reader.join(5.0)
+        if status != 0:
+            raise StageFailed(f"exit status {status}: {_shortened(arguments)}")
+
+    def python(
+        self, *words: str | Path, folder: Path | None = None, **environment: str | Path
+    ) -> None:
+        """Run a command of the test tools' Python, such as ``-m pytest``."""
+        self.command("python", *words, folder=folder, **environment)
+
+    def end(self) -> None:
+        """Let nothing more begin, and kill the command that runs."""
+        self.ended = True
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill the command that runs, with all that it has started."""
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        for line in process.stdout or ():
+            self.out.write(line)
+            self.out.flush()
+            match = SKIPPED_LINE.match(line.rstrip())
+            if match:
+                self.skipped.append(match["test"] or match["tool"] or match["all"])
+
+
+Stage = Callable[[Run], None]
+"""A function that runs commands; its name and first line are what is shown of it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one stage ended: passed, skipped or failed, after so many seconds, and why."""
+
+    stage: str
+    word: str
+    seconds: float
+    why: str = ""
+    skipped: Sequence[str] = ()
+
+
+class Aside:
+    """A stage that only computes, run aside while those after it wait for clusters.
+
+    It takes the CPU time that they leave; what it says is shown once it has ended.
+    """
+
+    def __init__(self, stage: Stage, run: Run, no_skips: bool) -> None:
+        """Let it begin."""
+        self._run = replace(run, skipped=[], out=io.StringIO(), idle=True, process=None)
+        self._outcomes: list[Outcome] = []
+        self._thread = threading.Thread(
+            target=lambda: self._outcomes.append(outcome_of(stage, self._run, no_skips)),
+            daemon=True,
+        )
+        self._thread.start()
+
+    def outcome(self) -> Outcome:
+        """Wait for its end, show what it said, and return how it ended."""
+        self._thread.join()
+        assert isinstance(self._run.out, io.StringIO)
+        sys.stdout.write(self._run.out.getvalue())
+        return self._outcomes[0]
+
+    def end(self) -> None:
+        """End it, if it runs still: the whole run is given up."""
+        self._run.end()
+
+
+def outcomes_of(
+    stages: Sequence[Stage], aside: Collection[Stage], run: Run, no_skips: bool
+) -> list[Outcome]:
+    """Run the stages in their order, those of *aside* beside what comes after them."""
+    begun: list[Aside] = []
+    outcomes = []
+    try:
+        for number, stage in enumerate(stages, 1):
+            if stage in aside and number < len(stages):
+                print(f"\n=== {stage.__name__} begins aside, and is shown at the end", flush=True)
+                begun.append(Aside(stage, run, no_skips))
+            else:
+                outcomes.append(outcome_of(stage, run, no_skips))
+        return [*outcomes, *(one.outcome() for one in begun)]
+    finally:
+        for one in begun:
+            one.end()
+
+
+def outcome_of(stage: Stage, run: Run, no_skips: bool) -> Outcome:
+    """Run one stage and say how it ended."""
+    print(f"\n=== {stage.__name__}: {stage.__doc__}", file=run.out, flush=True)
+    run.skipped.clear()
+    word, why = "passed", ""
+    began = time.monotonic()
+    try:
+        stage(run)
+    except StageFailed as error:
+        word, why = "failed", str(error)
+    except StageSkipped as error:
+        word = "skipped"
+        run.skipped.append(str(error))
+    if no_skips and run.skipped and word != "failed":
+        word, why = "failed", "something was skipped, and in this run nothing may be"
+    if why:
+        print(f"=== {stage.__name__} failed: {why}", file=run.out, flush=True)
+    skipped = list(dict.fromkeys(run.skipped))
+    return Outcome(stage.__name__, word, time.monotonic() - began, why, skipped)
+
+
+def summarise(outcomes: Sequence[Outcome]) -> int:
+    """Print a line for each stage, what was skipped and the totals; return the exit status."""
+    print("\n=== summary")
+    for outcome in outcomes:
+        print(
+            f"{outcome.stage:12} {outcome.word:8} {outcome.seconds:6.1f} s  {outcome.why}".rstrip()
+        )
+    skips = [f"{outcome.stage}: {skip}" for outcome in outcomes for skip in outcome.skipped]
+    print("\nSkipped:" if skips else "\nNothing was skipped.")
+    for skip in skips:
+        print(f"  {skip}")
+    words = [outcome.word for outcome in outcomes]
+    totals = [f"{words.count(word)} {word}" for word in ("passed", "failed", "skipped")]
+    print(", ".join(totals if "skipped" in words else totals[:2]))
+    return 1 if "failed" in words else 0
+
+
+def _shortened(arguments: Sequence[str]) -> str:
+    """Return a command as a summary line has room for."""
+    text = " ".join(arguments)
+    return text if len(text) <= 70 else f"{text[:70]} ..."
