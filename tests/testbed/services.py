@@ -20,6 +20,7 @@ from testbed import network
 from testbed.background import Background
 from testbed.deployment import FOLDER, Deployment
 from testbed.ledger import PORT
+from testbed.node import Node
 from testbed.whole import Testbed
 
 SERVICES = ("alpha", "beta")
@@ -49,6 +50,19 @@ def declare_services(deployment: Deployment) -> None:
         deployment.module("service", {"name": service, "resources": resources(service)})
     rule = {"name": "sides", "services": list(SERVICES), "affinity": "apart"}
     deployment.module("rule", rule)
+
+
+def busy_node(deployment: Deployment, *, managing: bool) -> Node:
+    """Return a node that has a service and is, or is not, the manager's."""
+    for _turn in range(6):
+        status = deployment.wait_whole()
+        manager = status["manager"]["node"]
+        for name, seen in status["nodes"].items():
+            if seen["services"] and (name == manager) == managing:
+                return deployment.testbed.nodes[name]
+        # The manager runs nothing: let another be it.
+        deployment.testbed.nodes[manager].run("systemctl", "restart", "holdfast-crm")
+    raise AssertionError("no such node has services")
 
 
 def resources(service: str) -> list[dict[str, Any]]:

@@ -12,23 +12,10 @@ import time
 
 import pytest
 from testbed.node import wait_until
-from testbed.services import Client, Observer, answers, owners_in_turn
+from testbed.services import Client, Observer, answers, busy_node, owners_in_turn
 
 WITHOUT_DEVICE = {"13": 35.0, "12": 90.0}
 """Seconds after which a node without fence device is to be recovered: host-dead and a start."""
-
-
-def busy_node(cluster, *, managing):
-    """Return a node that has a service and is, or is not, the manager's."""
-    for _turn in range(6):
-        status = cluster.wait_whole()
-        manager = status["manager"]["node"]
-        for name, seen in status["nodes"].items():
-            if seen["services"] and (name == manager) == managing:
-                return cluster.testbed.nodes[name]
-        # The manager runs nothing: let another be it.
-        cluster.testbed.nodes[manager].run("systemctl", "restart", "holdfast-crm")
-    pytest.fail("no such node has services")
 
 
 def wait_failover(cluster, node, since, timeout=60.0):

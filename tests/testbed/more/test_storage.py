@@ -9,7 +9,10 @@ import time
 import pytest
 from testbed.deployment import CLUSTER, FOLDER
 from testbed.node import hold_still, wait_until
-from testbed.services import SERVICES, Observer, answers, owners_in_turn
+from testbed.services import SERVICES, Observer, answers, busy_node, owners_in_turn
+
+MOMENT = 8.0
+"""Seconds without storage: far longer than a node may be silent, half of what a host lease is."""
 
 LOST = 120.0
 """Seconds for a node without storage to stop its services or be reset, and for their start."""
@@ -39,6 +42,24 @@ def test_services_of_a_node_without_storage_are_gone_there_before_they_run_elsew
     node.switch_on()
     cluster.wait_whole(180.0)
     assert owners_in_turn(cluster.testbed, "alpha")
+
+
+@pytest.mark.parametrize("managing", [False, True], ids=["another node", "the manager"])
+def test_a_node_whose_storage_hangs_for_a_moment_is_left_alone(cluster, managing):
+    node = busy_node(cluster, managing=managing)
+    since, boot = time.time(), node.boot_id()
+    (service,) = cluster.status()["nodes"][node.name]["services"]
+    with Observer(cluster.testbed) as observer:
+        processes = observer.where(service)
+        node.storage("hang")
+        hold_still(MOMENT)
+        node.storage("ok")
+        cluster.wait_whole()
+        assert observer.where(service) == processes
+    assert node.boot_id() == boot
+    events = [one for one in cluster.status()["events"] if one["at"] >= since]
+    assert [one for one in events if one["kind"] == "fence"] == []
+    assert not observer.twice
 
 
 @pytest.mark.parametrize("seconds", [8.0, 60.0], ids=["for a moment", "for long"])

@@ -322,6 +322,28 @@ def test_a_node_configuration_that_is_wrong_writes_nothing(tmp_path):
     assert not (tmp_path / "etc").exists()
 
 
+@pytest.mark.parametrize(
+    ("grace", "sanlock", "refused"),
+    [
+        (24.9, {"io_timeout": 2, "watchdog_timeout": 60}, True),
+        (25, {"io_timeout": 2, "watchdog_timeout": 60}, False),
+        (5, {"io_timeout": 2, "watchdog_timeout": 0}, False),
+    ],
+)
+def test_no_node_is_declared_whose_watchdog_would_reset_it_while_it_is_well(
+    tmp_path, grace, sanlock, refused
+):
+    options = node_options(
+        tmp_path, backend="sanlock", sanlock=sanlock, timing={"daemon_grace": grace}
+    )
+    if refused:
+        with pytest.raises(InputError, match=r"timing.daemon_grace: 24.9 .* 25 seconds or more"):
+            declare.declare_node(options, False)
+    else:
+        declare.declare_node(options, False)
+    assert (tmp_path / "etc").exists() != refused
+
+
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "etc").touch()
     with pytest.raises(StorageError, match=r"The folder .*etc cannot be made: "):

@@ -8,6 +8,7 @@ What it decides is tested with ``manager/``; here it is what the daemon does aro
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
@@ -112,7 +113,7 @@ class WorkersStandIn:
 class Daemon:
     """An LRM on n1, and a manager's record that it is to follow."""
 
-    def __init__(self, folder, last=None, host_lease=4, **changes):
+    def __init__(self, folder, last=None, host_lease=4, supervision=None, **changes):
         self.clock = Clock(1000.25)
         self.storage = StorageStandIn()
         self.storage.wanted = Wanted(3, {"web": WEB})
@@ -126,6 +127,7 @@ class Daemon:
             network=self.network,
             storage=self.storage,
             workers=self.workers,
+            supervision=supervision,
             clock=self.clock,
         )
 
@@ -184,6 +186,20 @@ def test_the_first_report_of_an_lrm_says_after_how_long_its_watchdog_acts(
     daemon = Daemon(tmp_path, last=Report("n1", watchdog_timeout=60), **backend)
     (report,) = reports(daemon.round())
     assert report.watchdog_timeout == seconds
+
+
+@pytest.mark.parametrize(("services", "coming", "bound"), [({}, (), False), ({}, ("web",), True)])
+def test_a_node_is_bound_to_its_lrm_while_a_service_comes_to_it_live(
+    tmp_path, services, coming, bound
+):
+    told = []
+    supervision = SimpleNamespace(ready=lambda: None, alive=told.append)
+    last = Report("n1", boot="n1-boot1", services=services, coming=coming)
+    daemon = Daemon(tmp_path, last=last, supervision=supervision)
+    daemon.network.listen = lambda seconds: daemon.daemon._on_term()
+    daemon.daemon._on_term()
+    daemon.daemon.run()
+    assert told == [bound]
 
 
 def reports(log):

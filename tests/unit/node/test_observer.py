@@ -316,6 +316,31 @@ def test_a_node_whose_watchdog_acts_later_than_ours_lives_so_much_longer(
     assert watching.after(2.0, 1, 3).nodes["n2"].lease is sight
 
 
+@pytest.mark.parametrize(
+    ("unchanged_for", "silent_for", "sight"),
+    [
+        (39.0, 32.9, LeaseSight.RENEWED),
+        (39.0, 33.0, LeaseSight.STALE),
+        (30.0, 33.0, LeaseSight.STALE),
+        (29.9, 33.0, LeaseSight.RENEWED),
+        (39.9, 60.0, LeaseSight.RENEWED),
+        (40.0, 60.0, LeaseSight.STALE),
+    ],
+)
+def test_an_lrm_counts_as_gone_for_good_only_if_the_lease_was_renewed_since_it_fell_silent(
+    watching, unchanged_for, silent_for, sight
+):
+    watching.storage.leases.fail_seconds = 80.0
+    watching.storage.leases.views[2] = lease_view(2, unchanged_for=unchanged_for)
+    watching.after(0.0)
+    watching.after(1.0, 1, 2, 3)
+    while silent_for > 2.0:
+        # Nobody else looks away: a pause of this node's own would count as nobody's silence.
+        watching.after(1.0, 1, 3)
+        silent_for -= 1.0
+    assert watching.after(silent_for, 1, 3).nodes["n2"].lease is sight
+
+
 @pytest.mark.parametrize("seconds", [1.0, 1.1])
 def test_a_slow_look_at_the_storage_is_this_nodes_own_trouble(watching, seconds):
     watching.storage.board.on_read = lambda: watching.clock.go(seconds)

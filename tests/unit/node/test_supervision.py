@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import Timing
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     SANLOCK,
     SanlockSettings,
@@ -78,3 +79,13 @@ def test_a_watchdog_daemon_that_fails_is_told_once_and_keeps_nothing_from_being_
 def test_only_a_real_node_under_systemd_with_a_watchdog_is_bound(real_node, change, address, bound):
     found = _bond_of(replace(real_node, **change), Notifier(address), Clock(0.0))
     assert (found is not None) == bound
+
+
+@pytest.mark.parametrize(("grace", "seconds"), [(5.0, 25.0), (25.0, 25.0), (30.0, 30.0)])
+def test_no_timing_of_a_cluster_has_the_watchdog_reset_a_node_that_is_well(
+    real_node, grace, seconds
+):
+    node = replace(real_node, timing=Timing(daemon_grace=grace))
+    bond = _bond_of(node, Notifier("@systemd"), Clock(0.0))
+    assert bond is not None
+    assert bond.seconds == seconds

@@ -70,7 +70,7 @@ class WatchdogBond:
 
         *clock* is CLOCK_MONOTONIC, as wdmd's.
         """
-        self._seconds = seconds
+        self.seconds = seconds
         self._connection = connection
         self._keep = keep
         self._clock = clock
@@ -87,7 +87,7 @@ class WatchdogBond:
         as long as it was told last.
         """
         now = int(self._clock())
-        self._tell(now, now + int(self._seconds))
+        self._tell(now, now + int(self.seconds))
         self.held = True
 
     def let_go(self) -> None:

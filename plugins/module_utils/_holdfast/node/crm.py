@@ -22,12 +22,13 @@ from ..manager.intent import Intent
 from ..manager.seen import FenceReport, PowerReport, Seen
 from ..manager.state import ClusterState
 from ..storage.host_timing import LeaseTiming
+from .answering import answering_network
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
 from .configuration import CRM, LRM, NodeConfiguration
 from .freed_leases import FreedLeases
 from .log import Repeating, log, name_daemon
 from .maintenance_board import MaintenanceBoard
-from .network import Network, own_network
+from .network import Network
 from .notify import Notifier
 from .observer import ANSWER_WAIT, Observation, Observer
 from .orders import FenceEnd, Orders
@@ -71,7 +72,7 @@ class ClusterDaemon:
         self._configuration = configuration
         self._me = configuration.me
         self._clock = clock
-        self._network = network or own_network(configuration, CRM)
+        self._network = network or answering_network(configuration, CRM)
         self._storage = storage or ClusterStorage(configuration, clock)
         self._observer = observer or Observer(configuration, self._storage, self._network, clock)
         self._orders = orders or Orders(configuration, self._wake)

@@ -27,7 +27,7 @@ from ..manager.service import Service
 from ..manager.wanted import Wanted
 from ..result import Result
 from ..storage.whole_file import write_text
-from .configuration import NodeConfiguration, from_document, load, to_document
+from .configuration import NodeConfiguration, check_declared, from_document, load, to_document
 from .wanted_change import change_wanted
 
 
@@ -59,6 +59,7 @@ def declare_node(options: Mapping[str, Any], check: bool) -> Result:
     """Write a node's configuration file as the module ``node_config`` was told to."""
     path = names.absolute_path(options["config"], "config")
     configuration = from_document(options)
+    check_declared(configuration)
     after = to_document(configuration)
     before = _read_document(path)
     if before != after and not check:

@@ -23,6 +23,7 @@ from ..manager.report import WRITTEN_AGAIN, LocalState, Report
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
 from .agent_work import AgentWork
+from .answering import answering_network
 from .cluster_storage import ClusterStorage
 from .configuration import CRM, LRM, NodeConfiguration, make_private
 from .ending import why_ending
@@ -30,7 +31,7 @@ from .heartbeat import heartbeat
 from .host_lease import HostLease
 from .leftovers import end_leftover_agents
 from .log import Repeating, log, name_daemon
-from .network import Network, own_network
+from .network import Network
 from .notify import Notifier
 from .room import node_room
 from .supervision import Supervision
@@ -104,7 +105,7 @@ class LocalDaemon:
         self._me = configuration.me
         self._clock = clock
         self._supervision = supervision or Supervision(configuration, Notifier(), clock)
-        self._network = network or own_network(configuration, LRM)
+        self._network = network or answering_network(configuration, LRM)
         self._storage = storage or ClusterStorage(configuration, clock)
         self._lease = host_lease or HostLease(configuration, self._storage, clock)
         if not configuration.is_machine:
@@ -228,8 +229,9 @@ class LocalDaemon:
         )
 
     def _runs_services(self) -> bool:
-        """Return whether somebody has to look after services here."""
-        return bool(self._report.running() or self._workers.busy())
+        """Return whether somebody has to look after services here, or after what comes live."""
+        expected = self._report.running() or self._report.coming
+        return bool(expected or self._workers.busy())
 
     def _heartbeat(self, now: float) -> None:
         """Write this node's block on the whiteboard, once a second."""

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Questions and hints between nodes, over UDP.
 
-Two messages only: "are you there?", which every process of a node answers, and
-"look at the storage now", which saves the receiver its wait for the next round.
+Two messages only: "are you there?", which every process of a node answers (a daemon by a
+thread, see ``answering``), and "look at the storage now", which saves the receiver its wait
+for the next round.
 Neither carries a decision: everything that is decided on stands on the storage,
 so a lost, late, forged or repeated datagram costs time at most.
 """
@@ -75,7 +76,7 @@ class Network:
         deadline = time.monotonic() + seconds
         left = seconds
         while not hinted:
-            ready, _writable, _failed = select.select([self._socket], [], [], max(left, 0.0))
+            ready, _writable, _failed = select.select([self], [], [], max(left, 0.0))
             if ready:
                 hinted, new_answers = self.drain()
                 answered |= new_answers

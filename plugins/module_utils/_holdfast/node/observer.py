@@ -132,7 +132,7 @@ class Observer:
         report = self._report(host_id, number)
         answer, lease = Answer.UNKNOWN, LeaseSight.RENEWED
         if silent:
-            answer, lease = self._answer(name, now), self._lease(host_id, report)
+            answer, lease = self._answer(name, now), self._lease(host_id, report, age)
         else:
             self._asked.pop(name, None)
         problem = board.problems.get(host_id, "")
@@ -155,7 +155,8 @@ class Observer:
         waiting_since = asked if answered is None else max(asked, answered)
         return Answer.NO if now - waiting_since >= ANSWER_WAIT else Answer.UNKNOWN
 
-    def _lease(self, host_id: int, report: Report | None) -> LeaseSight:
+    def _lease(self, host_id: int, report: Report | None, silent_for: float) -> LeaseSight:
+        """Return how the host lease looks of a node whose heartbeat is so old."""
         try:
             view = self._storage.leases.host(host_id)
         except StorageError:
@@ -168,6 +169,11 @@ class Observer:
         if view.state is HostState.FAIL:
             return LeaseSight.FAILED
         fresh = self._storage.leases.fail_seconds / 2
+        timing = self._configuration.timing
+        if silent_for >= timing.suspect_after + timing.daemon_grace:
+            # With a long I/O timeout what nobody renews any more still looks fresh when an LRM
+            # that is gone has had its time to come back: a renewal must have come since.
+            fresh = min(fresh, silent_for - timing.suspect_after)
         return LeaseSight.RENEWED if view.unchanged_for < fresh else LeaseSight.STALE
 
     def _watchdog_has_acted(self, report: Report | None, unchanged_for: float) -> bool:

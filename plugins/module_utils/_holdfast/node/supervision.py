@@ -5,8 +5,9 @@
 systemd hears in each round that the LRM goes round, kills one that does not, and starts
 another at once; the services notice nothing.  That does not help where the next one hangs,
 too, or none can be started.  So while services run, the node is bound to its LRM by wdmd
-(``lease/watchdog_bond.py``): without a round for ``daemon_grace`` seconds it is reset, as it
-would then be fenced where there is a fence device.  The bond outlives a daemon's end.
+(``lease/watchdog_bond.py``): without a round for ``daemon_grace`` seconds its watchdog is petted
+no more, and resets it after its own time: at about when it is fenced where there is a fence
+device, with a watchdog of 60 s up to a minute later.  The bond outlives a daemon's end.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable
 
 from ..errors import LeaseError
 from ..lease.watchdog_bond import WatchdogBond
-from .configuration import NodeConfiguration
+from .configuration import SHORTEST_BOND, NodeConfiguration
 from .log import Repeating
 from .notify import Notifier, kept
 
@@ -72,7 +73,7 @@ def _bond_of(
         # The end of this process alone would then have the node reset.
         return None
     return WatchdogBond(
-        configuration.timing.daemon_grace,
+        max(configuration.timing.daemon_grace, SHORTEST_BOND),
         connection=kept(NAME),
         keep=lambda connection: notifier.keep(NAME, connection),
         clock=clock,
