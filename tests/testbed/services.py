@@ -103,8 +103,8 @@ def answers(service: str, timeout: float = 0.5, entry: str | None = None) -> boo
 class Client(Background):
     """Writes numbers into a service's ledger, one after the other.
 
-    ``acknowledged`` are those whose writing was confirmed; ``longest`` is the longest time
-    without a confirmation.
+    ``acknowledged`` are those whose writing was confirmed, the last one at ``last`` by the lab's
+    monotonic clock; ``longest`` is the longest time without a confirmation, in seconds.
     """
 
     pause = POLL
@@ -114,7 +114,7 @@ class Client(Background):
         self._service = service
         self._name = uuid.uuid4().hex[:8]
         self._number = 0
-        self._last = time.monotonic()
+        self.last = time.monotonic()
         self.longest = 0.0
         self.acknowledged: list[str] = []
 
@@ -129,10 +129,10 @@ class Client(Background):
         entry = f"{self._name}-{self._number}"
         confirmed = answers(self._service, 2.0, entry)
         now = time.monotonic()
-        self.longest = max(self.longest, now - self._last)
+        self.longest = max(self.longest, now - self.last)
         if confirmed:
             self.acknowledged.append(entry)
-            self._last = now
+            self.last = now
 
 
 @dataclass

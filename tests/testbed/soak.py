@@ -6,8 +6,9 @@ Called with ``--seed`` and ``--minutes``; a seed gives the same faults in the sa
 they come and go, observers look at the processes and mounts of all nodes and a client writes
 into each service: two ledgers, and a database with a file system of its own.  What must never
 be so ends the run with status 1: a service on two nodes at once, a ledger with two owners at a
-time, a lost entry that was acknowledged, a damaged file system, a fence of a node to which
-nothing was done, or a service that does not run again in time.
+time, a lost entry that was acknowledged, a damaged file system, a fence or a reset of a node to
+which nothing was done that can be a reason for it, or a service without an answer for longer
+than the fault explains.
 
 Run it by ``testbed soak``.
 """
@@ -32,7 +33,12 @@ from testbed.whole import Testbed
 from testbed.workloads import database
 
 BOUND = 180.0
-"""Seconds after the end of a fault for everything to be as wanted again, on a busy machine."""
+"""Seconds after the end of a fault for everything to be as wanted again, on a busy machine: all
+nodes are back, too, and each service is where it is to be."""
+
+DATABASE_MORE = 20.0
+"""Seconds that the database may take longer than a ledger: it checks and mounts its file system,
+and takes up what its log has."""
 
 REST = (2.0, 10.0)
 """Seconds between two faults: from one that hits a cluster still at work to one at rest."""
@@ -50,13 +56,19 @@ WRITING = 0.2
 
 @dataclass(frozen=True)
 class Fault:
-    """Something done to one node, or to all, for some seconds, and how it is ended."""
+    """Something done to one node, or to all, for some seconds, and how it is ended.
+
+    *bound* is for how many seconds a service may be without an answer for it, on a busy machine;
+    where the fault itself *cuts_clients_off* that counts from its end.
+    """
 
     name: str
+    bound: float
     longest: float
     begin: Callable[[Deployment, Node], None]
     end: Callable[[Deployment, Node], None] = lambda deployment, node: None
     of_all: bool = False
+    cuts_clients_off: bool = False
 
 
 def _storage(word: str) -> Callable[[Deployment, Node], None]:
@@ -96,33 +108,49 @@ def _all_storage(word: str) -> Callable[[Deployment, Node], None]:
     return lambda deployment, node: deployment.testbed.storage_of_all(word)
 
 
+def _for_all(word: str, bound: float) -> Fault:
+    name = {"fail": "storage of all fails"}.get(word, "storage of all slow")
+    begin, end = _all_storage(word), _all_storage("ok")
+    return Fault(name, bound, 40.0, begin, end, of_all=True, cuts_clients_off=True)
+
+
+def _cut_off(name: str, way: str) -> Fault:
+    return Fault(name, 20.0, 40.0, _cut(way), _heal, cuts_clients_off=True)
+
+
 FAULTS = (
-    Fault("power cut", 0.0, lambda deployment, node: node.cut_power()),
-    Fault("reset", 0.0, lambda deployment, node: node.reset()),
-    Fault("power cut with its board", 40.0, _with_board, _with_board_back),
-    Fault("hang", 40.0, lambda deployment, node: node.freeze(), _thaw),
-    Fault("network cut", 40.0, _cut(network.BOTH), _heal),
-    Fault("network cut from it", 40.0, _cut(network.FROM_NODE), _heal),
-    Fault("network cut to it", 40.0, _cut(network.TO_NODE), _heal),
-    Fault("storage fails", 40.0, _storage("fail"), _storage("ok")),
-    Fault("storage hangs", 40.0, _storage("hang"), _storage("ok")),
-    Fault("storage slow", 40.0, _storage("slow:0.3"), _storage("ok")),
-    Fault("storage of all fails", 40.0, _all_storage("fail"), _all_storage("ok"), True),
-    Fault("storage of all slow", 40.0, _all_storage("slow:0.3"), _all_storage("ok"), True),
-    Fault("LRM killed", 0.0, _kill("holdfast-lrm")),
-    Fault("CRM killed", 0.0, _kill("holdfast-crm")),
-    Fault("sanlock killed", 0.0, _kill("sanlock")),
-    Fault("wdmd killed", 0.0, _kill("wdmd")),
+    Fault("power cut", 20.0, 0.0, lambda deployment, node: node.cut_power()),
+    Fault("reset", 20.0, 0.0, lambda deployment, node: node.reset()),
+    Fault("power cut with its board", 50.0, 40.0, _with_board, _with_board_back),
+    Fault("hang", 20.0, 40.0, lambda deployment, node: node.freeze(), _thaw),
+    _cut_off("network cut", network.BOTH),
+    _cut_off("network cut from it", network.FROM_NODE),
+    _cut_off("network cut to it", network.TO_NODE),
+    Fault("storage fails", 45.0, 40.0, _storage("fail"), _storage("ok")),
+    Fault("storage hangs", 45.0, 40.0, _storage("hang"), _storage("ok")),
+    Fault("storage slow", 20.0, 40.0, _storage("slow:0.3"), _storage("ok")),
+    _for_all("fail", 90.0),
+    _for_all("slow:0.3", 20.0),
+    Fault("LRM killed", 10.0, 0.0, _kill("holdfast-lrm")),
+    Fault("CRM killed", 10.0, 0.0, _kill("holdfast-crm")),
+    Fault("sanlock killed", 60.0, 0.0, _kill("sanlock")),
+    Fault("wdmd killed", 60.0, 0.0, _kill("wdmd")),
     Fault(
         "disk full",
+        10.0,
         20.0,
         lambda deployment, node: node.fill_disk(),
         lambda deployment, node: node.free_disk(),
     ),
 )
 
-HARMLESS = frozenset({"LRM killed", "CRM killed", "storage slow", "storage of all slow"})
-"""Faults after which no node may have been fenced."""
+HARMLESS = frozenset(
+    {
+        *("LRM killed", "CRM killed", "storage slow", "storage of all slow", "disk full"),
+        *("network cut", "network cut from it", "network cut to it"),
+    }
+)
+"""Faults after which no node may have been fenced, or reset by its watchdog."""
 
 
 class Wrong(Exception):
@@ -141,6 +169,8 @@ class Soak:
         self.count = 0
         self.counts: dict[str, int] = {}
         self.longest: dict[str, float] = {}
+        self.without_answer: dict[str, float] = {}
+        self._clients: dict[str, Client | database.Writer] = {}
 
     def run(self, seconds: float) -> None:
         """Bring fault after fault; raises ``Wrong`` at the first thing that must not be."""
@@ -150,6 +180,7 @@ class Soak:
             stack.enter_context(self._watch)
             clients = [stack.enter_context(Client(service)) for service in SERVICES]
             writer = stack.enter_context(database.Writer(0, pause=WRITING))
+            self._clients = {**dict(zip(SERVICES, clients)), database.NAME: writer}
             while time.monotonic() < until:
                 self._one()
         self._judge_sightings("at the end")
@@ -182,6 +213,9 @@ class Soak:
         where = "all" if fault.of_all else node.name
         told = f"{self.count:4d}  {fault.name} ({where}, {lasts:.0f} s)"
         since, begun = time.time(), time.monotonic()
+        boots = self._boots()
+        for client in self._clients.values():
+            client.longest = 0.0
         fault.begin(self._deployment, node)
         hold_still(lasts)
         fault.end(self._deployment, node)
@@ -195,6 +229,8 @@ class Soak:
         sys.stdout.write(f"{told}: well {took:.1f} s later, {ended - begun + took:.0f} s in all\n")
         sys.stdout.flush()
         self._judge_fences(fault, node, since, told)
+        self._judge_resets(fault, boots, since, told)
+        self._judge_answers(fault, lasts, told)
         self._judge_sightings(told)
         hold_still(rest)
 
@@ -207,6 +243,9 @@ class Soak:
         self._deployment.wait_whole(BOUND)
         wait_until(lambda: all(map(answers, SERVICES)), BOUND, "an answer of each service")
         wait_until(database.answers, BOUND, "an answer of the database")
+        now = time.monotonic()
+        served = "a confirmation for each client"
+        wait_until(lambda: all(one.last > now for one in self._clients.values()), BOUND, served)
 
     def _is_off_for_good(self, node: Node) -> bool:
         """Return whether nobody will switch a node on: it ran nothing, or its lease ran out."""
@@ -224,6 +263,29 @@ class Soak:
         allowed = {name for name, at in self._hit.items() if at >= since - AFTERMATH}
         if fenced - allowed:
             raise Wrong(f"{told}: fenced {sorted(fenced - allowed)}, to which nothing was done")
+
+    def _boots(self) -> dict[str, int]:
+        """Return what is another number once a node was started anew, by node."""
+        return {node.name: node.boot_id() for node in self._deployment.testbed.nodes.values()}
+
+    def _judge_resets(self, fault: Fault, before: dict[str, int], since: float, told: str) -> None:
+        """No watchdog may act on a node that is well: no node was started anew without a reason."""
+        anew = {name for name, boot in self._boots().items() if boot != before[name]}
+        if fault.of_all and fault.name not in HARMLESS:
+            return
+        allowed = {name for name, at in self._hit.items() if at >= since - AFTERMATH}
+        if anew - allowed:
+            raise Wrong(f"{told}: started anew {sorted(anew - allowed)}, which were well")
+
+    def _judge_answers(self, fault: Fault, lasts: float, told: str) -> None:
+        """No service may have been without an answer for longer than the fault explains."""
+        allowed = fault.bound + (lasts if fault.cuts_clients_off else 0.0)
+        for name, client in self._clients.items():
+            longest = self.without_answer.get(fault.name, 0.0)
+            self.without_answer[fault.name] = max(longest, client.longest)
+            more = DATABASE_MORE if name == database.NAME else 0.0
+            if client.longest > allowed + more:
+                raise Wrong(f"{told}: {name} did not answer for {client.longest:.1f} s")
 
     def _judge_sightings(self, told: str) -> None:
         twice = [*self._observer.twice, *self._watch.twice]
@@ -278,6 +340,8 @@ def _state(deployment: Deployment) -> str:
 
 
 def _summarise(soak: Soak, seed: int) -> None:
-    sys.stdout.write(f"\nseed {seed}: {soak.count} faults, nothing wrong; until all was well:\n")
+    sys.stdout.write(f"\nseed {seed}: {soak.count} faults, nothing wrong; at most, in seconds,\n")
+    sys.stdout.write(f"{'':31s}{'no answer':>10s}{'until all was well':>20s}\n")
     for name, count in sorted(soak.counts.items()):
-        sys.stdout.write(f"{count:5d}  {name}: at most {soak.longest[name]:.1f} s\n")
+        silent, well = soak.without_answer[name], soak.longest[name]
+        sys.stdout.write(f"{count:5d}  {name:24s}{silent:10.1f}{well:20.1f}\n")

@@ -172,15 +172,15 @@ class Watch(Background):
 class Writer(Background):
     """Writes rows, one committed transaction after the other, and remembers which.
 
-    ``committed`` are those that the database said were; ``longest`` is the longest time in
-    seconds without one.
+    ``committed`` are those that the database said were, the last one at ``last`` by the lab's
+    monotonic clock; ``longest`` is the longest time in seconds without one.
     """
 
     def __init__(self, first: int, pause: float = 0.0) -> None:
         super().__init__()
         self.pause = pause
         self._next = first
-        self._last = time.monotonic()
+        self.last = time.monotonic()
         self.committed: list[int] = []
         self.longest = 0.0
 
@@ -193,6 +193,6 @@ class Writer(Background):
             time.sleep(0.1)
             return
         now = time.monotonic()
-        self.longest = max(self.longest, now - self._last)
-        self._last = now
+        self.longest = max(self.longest, now - self.last)
+        self.last = now
         self.committed.append(self._next)
