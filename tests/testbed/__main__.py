@@ -99,7 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     fault = commands.add_parser("fault", help="do something to a node, or end it")
     fault.add_argument("node")
     fault.add_argument("what", choices=sorted(FAULTS), metavar="|".join(sorted(FAULTS)))
-    fault.add_argument("more", nargs="*", help="which way; how the storage is; which unit")
+    fault.add_argument(
+        "more", nargs="*", help="which way; how the storage is; how wrong; which unit"
+    )
     fault.set_defaults(act=_in_lab(_fault))
     return parser
 
@@ -116,6 +118,8 @@ FAULTS = {
     "storage": Node.storage,
     "fill-disk": Node.fill_disk,
     "free-disk": Node.free_disk,
+    "clock": Node.skew_clock,
+    "clock-ok": Node.right_clock,
     "kill": Node.kill,
     "board-off": lambda node: network.unplug_board(node.number),
     "board-on": lambda node: network.plug_board(node.number),

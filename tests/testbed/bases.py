@@ -31,6 +31,7 @@ SUITES = {"13": "trixie", "12": "bookworm"}
 SYSTEM = (
     *("systemd", "systemd-sysv", "dbus", "openssh-server", "iproute2", "iputils-ping"),
     *("procps", "psmisc", "kmod", "sudo", "python3", "python3-apt", "tzdata"),
+    "libfaketime",
 )
 CLUSTER = ("sanlock", "python3-sanlock", "resource-agents", "ipmitool")
 """What the roles install; on a node of the testbed they find it installed."""

@@ -33,6 +33,10 @@ BOOT = 60.0
 NO_UNLIMITED_MEMLOCK = "[Service]\nEnvironment=SANLOCK_PRIVILEGED=0\n"
 """A machine that may not raise its own limits cannot let sanlock do so (setrlimit(2))."""
 
+DAEMONS = ("holdfast-lrm.service", "holdfast-crm.service")
+CLOCKS = tuple(f"/run/systemd/system/{unit}.d" for unit in DAEMONS)
+"""Where it stands that a node's daemons read a wrong clock, until its next start."""
+
 LOOP_DEVICES = "c /dev/loop-control 0660 root disk - 10:237\n" + "".join(
     f"b /dev/loop{number} 0660 root disk - 7:{number}\n" for number in range(64)
 )
@@ -140,6 +144,28 @@ class Node:
     def free_disk(self) -> None:
         """Undo ``fill_disk``."""
         self.run("rm", "-f", "/var/tmp/filler")
+
+    def skew_clock(self, by: str) -> None:
+        """Let the clock of the wall be wrong for the node's daemons, by as much as +1d or -2h.
+
+        All nodes have the kernel's clock; what these daemons read of it is bent.
+        """
+        fake = self.run("sh", "-c", "echo /usr/lib/*/faketime/libfaketime.so.1").stdout.strip()
+        wrong = f"LD_PRELOAD={fake} FAKETIME={by} FAKETIME_DONT_FAKE_MONOTONIC=1"
+        for folder in CLOCKS:
+            self.run("mkdir", "-p", folder)
+            text = f"[Service]\nEnvironment={wrong}\n"
+            self.run("sh", "-c", f"cat >{folder}/clock.conf", text=text)
+        self._restart_daemons()
+
+    def right_clock(self) -> None:
+        """Undo ``skew_clock``."""
+        self.run("rm", "-f", *(f"{folder}/clock.conf" for folder in CLOCKS))
+        self._restart_daemons()
+
+    def _restart_daemons(self) -> None:
+        self.run("systemctl", "daemon-reload")
+        self.run("systemctl", "restart", *DAEMONS)
 
     def kill(self, unit: str, number: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal to the main process of a unit and to nothing else."""
