@@ -183,6 +183,11 @@ FIRING = {
     "HoldfastMetricsStale": {'holdfast_metrics_written_timestamp_seconds{cluster="c"}': "0x40"},
 }
 """What makes an alert fire within ten minutes; the values are of every 15 seconds."""
+    "HoldfastAllMetricsStale": {
+        **told("0x40", "metrics_written_timestamp_seconds", "n1", "n2"),
+        # What they wrote last says that all is well.
+        **told("1x40", "status_readable", "n1", "n2"),
+    },
 
 AFTER = {"HoldfastMaintenanceForgotten": "5h", "HoldfastDisarmForgotten": "5h"}
 """When it is looked, where ten minutes are not enough."""
@@ -239,6 +244,10 @@ QUIET = {
 
 
 def fired(tmp_path, alert, values, after=None):
+    "HoldfastAllMetricsStale": {
+        **told("0x40", "metrics_written_timestamp_seconds", "n1"),
+        **told(NOW, "metrics_written_timestamp_seconds", "n2"),
+    },
     """Return whether promtool finds the alert firing *after* or ``AFTER`` of these values."""
     rows = [{"series": name, "values": one} for name, one in values.items()]
     test = {

@@ -105,7 +105,7 @@ def _go_on_looking(
 ) -> None:
     """Look, tell, and wait, until that was done often enough."""
     from ..storage.whole_file import write_text
-    from .status import read_status
+    from .status_in_time import read_status_in_time
     from .status_page import render_page
     from .status_words import clean
     from .watch import changes
@@ -115,7 +115,7 @@ def _go_on_looking(
     while True:
         status: dict[str, Any] | None = None
         try:
-            status = read_status(configuration)
+            status = read_status_in_time(configuration)
             if options.html:
                 write_text(Path(options.html), render_page(status, refresh=options.every))
             error_text = ""
@@ -173,10 +173,10 @@ def _history(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from .health import unknown
-    from .status import read_status
+    from .status_in_time import read_status_in_time
 
     try:
-        status = read_status(load(Path(options.config)))
+        status = read_status_in_time(load(Path(options.config)))
     except HoldfastError as error:
         health = unknown(str(error))
     else:
@@ -186,7 +186,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
-    """Return the health of the cluster; a report that cannot be read hides none of it."""
+    """Return the health of the cluster; a report that is missing or cannot be read hides none."""
     from .health import judge_health
     from .metrics import DEFAULT_REPORT
 
@@ -209,9 +209,9 @@ def _list(options: argparse.Namespace) -> int:
         # Known without any storage.
         names = sorted(configuration.members)
     else:
-        from .status import read_status
+        from .status_in_time import read_status_in_time
 
-        status = read_status(configuration)
+        status = read_status_in_time(configuration)
         groups = {"online": ONLINE, "manager": MANAGER}
         names = (
             sorted(status["services"])
