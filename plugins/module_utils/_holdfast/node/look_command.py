@@ -26,6 +26,11 @@ WELL = 0
 EVERY = 2.0
 LEAST_EVERY = 0.2
 
+NO_REPORT = (
+    "No rehearsal of fencing is known on this node: there was none, or the report {} is on another"
+    " node, which carried them out; ask that one, or name a copy with --rehearsals."
+)
+
 _ENTER = "\x1b[?1049h\x1b[?25l"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 _AGAIN = "\x1b[H"
@@ -194,10 +199,14 @@ def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
         return judge_health(status)
     from ..fence.rehearsal_report import load_report
 
+    path = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
     try:
-        known = load_report(Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT)
+        known = load_report(path)
     except HoldfastError as error:
         return judge_health(status, warnings=(str(error),))
+    if not known:
+        # Each node for itself would say more than is known.
+        return judge_health(status, warnings=(NO_REPORT.format(path),))
     return judge_health(status, known, options.rehearsal_age)
 
 
