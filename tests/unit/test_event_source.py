@@ -11,9 +11,11 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import yaml
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal_report import (
     NodeReport,
     Rehearsal,
@@ -42,13 +44,13 @@ source = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(source)
 
 
-def metrics(status, margin=15.0, rehearsed=None):
+def metrics(status, margin=15.0, rehearsed=None, node="n1"):
     values = {("lease_renewed_at", ()): margin - 16.0, ("lease_fail_seconds", ()): 16.0}
     reports = {
         node: NodeReport((Rehearsal(at, "asked", "works", ()),))
         for node, at in (rehearsed or {}).items()
     }
-    found = Known("n1", status, {"lrm": Measured(0.0, values, {})}, reports, 0.0, AT)
+    found = Known(node, status, {"lrm": Measured(0.0, values, {})}, reports, 0.0, AT)
     return render_metrics(
         catalogue.PREFIX, catalogue.CATALOGUE, samples(found), {"cluster": "demo"}
     )
@@ -59,50 +61,50 @@ def kinds(events):
 
 
 def test_a_healthy_cluster_tells_nothing():
-    cluster = source.Cluster({})
-    assert cluster.look(healthy(), metrics(healthy()), {}) == []
+    cluster = source.Cluster()
+    assert cluster.look(healthy()) == []
 
 
 def test_a_fenced_node_is_told_once_and_its_return_too():
-    cluster = source.Cluster({})
-    cluster.look(healthy(), metrics(healthy()), {})
+    cluster = source.Cluster()
+    cluster.look(healthy())
     dead = after_failover()
-    assert kinds(cluster.look(dead, metrics(dead), {})) == [
+    assert kinds(cluster.look(dead)) == [
         ("node_fenced", "n2"),
         ("problem", ""),
         ("failover_finished", "n2"),
     ]
-    assert cluster.look(dead, metrics(dead), {}) == []
+    assert cluster.look(dead) == []
     back = {**healthy(), "failovers": dead["failovers"]}
-    assert kinds(cluster.look(back, metrics(back), {})) == [
+    assert kinds(cluster.look(back)) == [
         ("node_back", "n2"),
         ("problem_gone", ""),
     ]
 
 
 def test_a_node_that_was_fenced_and_is_back_before_the_next_look_is_told():
-    cluster = source.Cluster({})
-    cluster.look(healthy(), metrics(healthy()), {})
+    cluster = source.Cluster()
+    cluster.look(healthy())
     back = {**healthy(), "failovers": after_failover()["failovers"]}
-    assert kinds(cluster.look(back, metrics(back), {})) == [
+    assert kinds(cluster.look(back)) == [
         ("node_fenced", "n2"),
         ("node_back", "n2"),
         ("failover_finished", "n2"),
     ]
-    assert cluster.look(back, metrics(back), {}) == []
+    assert cluster.look(back) == []
 
 
 def test_a_node_is_not_told_to_be_fenced_before_there_is_proof():
-    cluster = source.Cluster({})
-    cluster.look(healthy(), metrics(healthy()), {})
+    cluster = source.Cluster()
+    cluster.look(healthy())
     failover = after_failover()["failovers"][0]
     seconds = {key: failover["seconds"][key] for key in ("suspected", "recorded", "fence_sent")}
     fencing = {**healthy(), "failovers": [{**failover, "seconds": seconds, "finished": 0.0}]}
-    assert cluster.look(fencing, metrics(fencing), {}) == []
+    assert cluster.look(fencing) == []
 
 
 def test_a_problem_of_which_only_numbers_change_is_told_once_and_once_when_it_is_gone():
-    cluster = source.Cluster({})
+    cluster = source.Cluster()
     told = []
     failing = "Node n2 is to be fenced: attempt {} failed; next in {} s."
     other = "Node n3 is to be fenced: attempt {} failed; next in {} s."
@@ -115,7 +117,7 @@ def test_a_problem_of_which_only_numbers_change_is_told_once_and_once_when_it_is
     )
     for problems in looks:
         status = {**healthy(), "problems": problems}
-        events = cluster.look(status, metrics(status), {})
+        events = cluster.look(status)
         told.append([(event["kind"], event["text"]) for event in events])
     assert told == [
         [("problem", failing.format(3, 20))],
@@ -127,12 +129,12 @@ def test_a_problem_of_which_only_numbers_change_is_told_once_and_once_when_it_is
 
 
 def test_problems_that_differ_in_numbers_alone_are_each_told():
-    cluster = source.Cluster({})
+    cluster = source.Cluster()
     two = ["Service web is error: exit 1.", "Service web is error: exit 2."]
     told = []
     for problems in (two, two[1:], two):
         status = {**healthy(), "problems": problems}
-        events = cluster.look(status, metrics(status), {})
+        events = cluster.look(status)
         told.append([(event["kind"], event["text"]) for event in events])
     assert told == [
         [("problem", two[0]), ("problem", two[1])],
@@ -142,52 +144,123 @@ def test_problems_that_differ_in_numbers_alone_are_each_told():
 
 
 def test_a_failover_from_before_the_first_look_is_no_news():
-    cluster = source.Cluster({})
+    cluster = source.Cluster()
     old = {**healthy(), "failovers": after_failover()["failovers"]}
-    assert cluster.look(old, metrics(old), {}) == []
+    assert cluster.look(old) == []
 
 
 def test_a_cluster_without_a_manager_is_told_and_one_of_which_nobody_can_tell_is_not():
     status = healthy()
     status["manager"]["active"] = False
-    assert kinds(source.Cluster({}).look(status, metrics(status), {})) == [("no_manager", "")]
+    assert kinds(source.Cluster().look(status)) == [("no_manager", "")]
     status["manager"]["active"] = None
-    assert source.Cluster({}).look(status, metrics(status), {}) == []
+    assert source.Cluster().look(status) == []
 
 
-@pytest.mark.parametrize(("margin", "told"), [(8.1, []), (7.9, [("lease_margin_small", "")])])
+@pytest.mark.parametrize(("margin", "told"), [(8.1, []), (7.9, [("lease_margin_small", "n1")])])
 def test_a_lease_is_told_when_half_of_its_time_is_gone(margin, told):
-    found = source.Cluster({}).look(healthy(), metrics(healthy(), margin), {})
-    assert kinds(found) == told
+    assert kinds(source.Measures({}).look({"n1": metrics(healthy(), margin)})) == told
+
+
+def test_a_lease_is_told_of_whichever_node_it_is_and_once():
+    measures = source.Measures({})
+    small = metrics(None, 3.0, node="n2")
+    both = {"n1": metrics(healthy()), "n2": small}
+    (event,) = measures.look(both)
+    assert (event["kind"], event["node"], event["cluster"]) == ("lease_margin_small", "n2", "demo")
+    assert event["text"] == "3.0 s are left until n2 has to stop its services."
+    assert measures.look(both) == []
+    # It does not answer for a moment; that is no end of it.
+    assert measures.look({"n1": metrics(healthy())}) == []
+    assert measures.look(both) == []
+    assert measures.look({"n2": metrics(None, node="n2")}) == []
+    assert kinds(measures.look(both)) == [("lease_margin_small", "n2")]
 
 
 def test_nodes_whose_fencing_was_not_rehearsed_are_told_one_by_one():
-    cluster = source.Cluster({"rehearsal_days": 30}, wall=lambda: AT)
+    measures = source.Measures({"rehearsal_days": 30}, wall=lambda: AT)
     text = metrics(healthy(), rehearsed={"n1": AT - 86400, "n2": AT - 31 * 86400})
-    assert kinds(cluster.look(healthy(), text, {})) == [
+    assert kinds(measures.look({"n1": text})) == [
         ("rehearsal_overdue", "n2"),
         ("rehearsal_overdue", "n3"),
     ]
 
 
-def test_what_is_declared_otherwise_than_expected_is_told():
-    expected = {
-        "holdfast_services": [{"name": "db"}, {"name": "web", "state": "absent"}, {"name": "new"}],
-    }
-    found = source.Cluster({}).look(healthy(), metrics(healthy()), expected)
+def test_a_rehearsal_counts_on_whichever_node_its_report_is_and_while_that_is_down():
+    measures = source.Measures({"rehearsal_days": 30}, wall=lambda: AT)
+    rehearsed = dict.fromkeys(("n1", "n2", "n3"), AT - 86400)
+    reporter = metrics(healthy(), rehearsed=rehearsed, node="n3")
+    assert measures.look({"n1": metrics(healthy()), "n3": reporter}) == []
+    assert measures.look({"n1": metrics(healthy())}) == []
+    assert measures.look({}) == []
+
+
+EXPECTED = """
+holdfast_services:
+- name: db
+- {name: web, state: absent}
+- name: new
+"""
+
+
+@pytest.mark.parametrize("written", [EXPECTED, json.dumps(yaml.safe_load(EXPECTED))])
+def test_what_is_declared_otherwise_than_expected_is_told(tmp_path, written):
+    path = tmp_path / "expected.yml"
+    path.write_text(written)
+    cluster = source.Cluster()
+    found = cluster.look(healthy(), source.drift(healthy(), str(path)))
     assert [(event["kind"], event["text"]) for event in found] == [
         ("drift", "new of holdfast_services is declared nowhere in the cluster."),
         ("drift", "vm:100 of holdfast_services is only in the cluster."),
         ("drift", "web of holdfast_services is only in the cluster."),
     ]
+    assert cluster.look(healthy(), source.drift(healthy(), str(path))) == []
+
+
+def test_without_a_file_nothing_is_expected():
+    assert source.drift(healthy(), "") == []
+    assert source.drift(healthy(), None) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        (None, "cannot be read: No such file or directory."),
+        ("holdfast_services: [", "is no YAML: while parsing a flow node"),
+        ("- web", "is not accepted; expected are the variables holdfast_services and"),
+        ("holdfast_services: {web: {}}", "is not accepted; "),
+        ("holdfast_rules: [apart]", "is not accepted; "),
+        ("", "is not accepted; "),
+        ("services: [{name: web}]", "is not accepted; "),
+    ],
+)
+def test_an_expectation_that_cannot_be_read_is_one_event_of_one_sentence(tmp_path, written, why):
+    path = tmp_path / "expected.yml"
+    if written is not None:
+        path.write_text(written)
+    cluster = source.Cluster()
+    (event,) = cluster.look(healthy(), source.drift(healthy(), str(path)))
+    assert (event["kind"], event["cluster"]) == ("expected_unreadable", "demo")
+    assert event["text"].startswith(f"The file {path} of expected {why}")
+    assert "\n" not in event["text"]
+    assert cluster.look(healthy(), source.drift(healthy(), str(path))) == []
 
 
 def test_silence_is_told_once_and_so_is_its_end():
-    cluster = source.Cluster({})
-    cluster.look(healthy(), metrics(healthy()), {})
-    assert kinds(cluster.silent("n1: no answer in time")) == [("unreachable", "")]
+    cluster = source.Cluster()
+    cluster.look(healthy())
+    (silent,) = cluster.silent("n1: no answer in time")
+    assert (silent["kind"], silent["cluster"]) == ("unreachable", "demo")
     assert cluster.silent("n1: no answer in time") == []
-    assert kinds(cluster.look(healthy(), metrics(healthy()), {})) == [("reachable", "")]
+    (back,) = cluster.look(healthy())
+    assert (back["kind"], back["cluster"]) == ("reachable", "demo")
+
+
+def test_the_end_of_a_silence_from_the_first_look_on_names_the_cluster():
+    cluster = source.Cluster()
+    assert cluster.silent("n1: no answer in time")[0]["cluster"] == ""
+    (back,) = cluster.look(healthy())
+    assert (back["kind"], back["cluster"]) == ("reachable", "demo")
 
 
 HOLDFAST = """
@@ -203,7 +276,11 @@ if node.read_text().startswith("hands"):
     child = subprocess.Popen(sleeps, start_new_session=away)
     pathlib.Path(f"{node}.pid").write_text(str(child.pid))
     time.sleep(600)
-print(node.read_text() if word == "status" else "")
+told = pathlib.Path(f"{node}.metrics")
+if word == "status":
+    print(node.read_text())
+elif told.exists():
+    print(told.read_text(), *sys.argv[3:])
 sys.exit(1)
 """
 
@@ -218,9 +295,20 @@ def arguments(tmp_path):
 def test_a_node_that_is_down_or_hangs_is_passed_over(arguments, tmp_path):
     (tmp_path / "n2").write_text("hangs")
     (tmp_path / "n3").write_text(json.dumps(healthy()))
-    status, text = asyncio.run(source.ask({**arguments, "timeout": 4.0}))
+    status = asyncio.run(source.ask({**arguments, "timeout": 4.0}))
     assert status["cluster"] == "demo"
-    assert text == "\n"
+
+
+def test_each_node_is_asked_for_its_metrics_and_none_waits_for_one_that_hangs(arguments, tmp_path):
+    (tmp_path / "n1").write_text("hangs")
+    for node in ("n2", "n3"):
+        (tmp_path / node).write_text("{}")
+        (tmp_path / f"{node}.metrics").write_text(f"of {node}")
+    began = time.monotonic()
+    found = asyncio.run(source.ask_metrics({**arguments, "nodes": ["n2", "n1", "n3", "n4", "n2"]}))
+    # The first tells of the whole cluster too, in case that the manager's node is not asked.
+    assert found == {"n2": "of n2 --whole-cluster\n", "n3": "of n3\n"}
+    assert time.monotonic() - began < 20.0
 
 
 @pytest.mark.parametrize("hands", ["hands its output on", "hands its output away"])
@@ -232,7 +320,7 @@ def test_a_node_whose_answer_hangs_below_the_command_is_passed_over_too(argument
         return await asyncio.wait_for(source.ask({**arguments, "timeout": 4.0}), 60)
 
     try:
-        status, _text = asyncio.run(ask())
+        status = asyncio.run(ask())
     finally:
         child = tmp_path / "n1.pid"
         if child.exists():
@@ -253,8 +341,9 @@ def test_when_nobody_answers_each_node_is_named(arguments):
 
 
 def test_a_node_that_would_be_an_option_is_refused(arguments):
-    with pytest.raises(ValueError, match="is no name of a node"):
-        asyncio.run(source.ask({**arguments, "nodes": ["-oProxyCommand=reboot"]}))
+    for ask in (source.ask, source.ask_metrics):
+        with pytest.raises(ValueError, match="is no name of a node"):
+            asyncio.run(ask({**arguments, "nodes": ["-oProxyCommand=reboot"]}))
 
 
 def test_the_source_puts_what_is_new_into_the_queue(arguments, tmp_path):
@@ -268,3 +357,22 @@ def test_the_source_puts_what_is_new_into_the_queue(arguments, tmp_path):
         return found
 
     assert asyncio.run(first())["holdfast"]["kind"] == "node_fenced"
+
+
+def test_a_fence_is_told_while_metrics_are_waited_for(arguments, tmp_path):
+    (tmp_path / "n1").write_text(json.dumps(after_failover()))
+    (tmp_path / "n2").write_text("hangs")
+    (tmp_path / "n1.metrics").write_text(metrics(healthy(), 3.0))
+
+    async def told():
+        queue = asyncio.Queue()
+        task = asyncio.create_task(source.main(queue, arguments))
+        found = []
+        while not found or found[-1]["kind"] != "lease_margin_small":
+            found.append((await asyncio.wait_for(queue.get(), 60))["holdfast"])
+        task.cancel()
+        return found
+
+    found = kinds(asyncio.run(told()))
+    assert found[0] == ("node_fenced", "n2")
+    assert found[-1] == ("lease_margin_small", "n1")

@@ -45,7 +45,9 @@ def test_the_rulebook_tells_of_a_fence_and_of_the_recovery(
         "holdfast_nodes": list(NODES),
         "holdfast_command": [str(tmp_path / "holdfast"), "{node}"],
         "holdfast_delay": 0.5,
+        "holdfast_expected": str(tmp_path / "expected.yml"),
     }
+    (tmp_path / "expected.yml").write_text("holdfast_services:\n- name: expected\n")
     (tmp_path / "settings.yml").write_text(json.dumps(settings))
     said = tmp_path / "said"
     programs = [str(Path(sys.executable).parent), str(Path(rulebook).parent), os.environ["PATH"]]
@@ -64,6 +66,7 @@ def test_the_rulebook_tells_of_a_fence_and_of_the_recovery(
         )
     try:
         wait_for(said, "rehearsal_overdue", running)
+        wait_for(said, "expected of holdfast_services is declared nowhere in the cluster", running)
         node = next(one for one in NODES if one != cluster.status()["manager"]["node"])
         cluster.give_a_service(node)
         cluster.cut(node)

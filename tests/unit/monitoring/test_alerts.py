@@ -167,11 +167,13 @@ FIRING = {
         **told("-9000x40", "failover_last_timestamp_seconds", "n1", node="n2"),
     },
     "HoldfastRehearsalOverdue": {
+        **told("100x40", "node_score", "n3", node="n2"),
         **told(LONG_AGO, "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"),
         **told(LONG_AGO, "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="switched"),
         **told(LONG_AGO, "fence_rehearsal_timestamp_seconds", "n3", node="n2", manner="asked"),
     },
     "HoldfastRehearsalFails": {
+        **told("100x40", "node_score", "n3", node="n2"),
         **told("0x40", "fence_rehearsal_works", "n1", node="n2"),
         **told("-600x40", "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"),
         **told("1x40", "fence_rehearsal_works", "n3", node="n2"),
@@ -181,6 +183,11 @@ FIRING = {
     "HoldfastDisarmForgotten": {'holdfast_disarmed{cluster="c"}': "1x1300"},
     "HoldfastNodeRecordDamaged": {'holdfast_node_record_damaged{cluster="c",node="n2"}': "1x40"},
     "HoldfastMetricsStale": {'holdfast_metrics_written_timestamp_seconds{cluster="c"}': "0x40"},
+    "HoldfastAllMetricsStale": {
+        **told("0x40", "metrics_written_timestamp_seconds", "n1", "n2"),
+        # What they wrote last says that all is well.
+        **told("1x40", "status_readable", "n1", "n2"),
+    },
 }
 """What makes an alert fire within ten minutes; the values are of every 15 seconds."""
 
@@ -207,10 +214,12 @@ QUIET = {
         **told("-4000x40", "failover_last_timestamp_seconds", "n1", node="n2"),
     },
     "HoldfastRehearsalOverdue": {
+        **told("100x40", "node_score", "n3", node="n2"),
         **told(LONG_AGO, "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"),
         **told("-600x40", "fence_rehearsal_timestamp_seconds", "n3", node="n2", manner="asked"),
     },
     "HoldfastRehearsalFails": {
+        **told("100x40", "node_score", "n3", node="n2"),
         **told("0x40", "fence_rehearsal_works", "n1", node="n2"),
         **told("-700x40", "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"),
         **told("1x40", "fence_rehearsal_works", "n3", node="n2"),
@@ -235,6 +244,10 @@ QUIET = {
     "HoldfastDisarmForgotten": {'holdfast_disarmed{cluster="c"}': "1x600 0x700"},
     "HoldfastNodeFenced": {'holdfast_node_state{cluster="c",node="n2",state="off"}': "0x40"},
     "HoldfastMetricsStale": {'holdfast_metrics_written_timestamp_seconds{cluster="c"}': "0+15x40"},
+    "HoldfastAllMetricsStale": {
+        **told("0x40", "metrics_written_timestamp_seconds", "n1"),
+        **told(NOW, "metrics_written_timestamp_seconds", "n2"),
+    },
 }
 
 
@@ -271,6 +284,32 @@ def test_the_first_failed_fence_fires_also_where_nothing_was_told_before(tmp_pat
     assert fired(tmp_path, "HoldfastFenceFailed", first)
     long_ago = told("_x8 1x120", "fence_attempts_total", "n1", **labels)
     assert not fired(tmp_path, "HoldfastFenceFailed", long_ago, "20m")
+
+
+def test_a_rehearsal_counts_on_while_the_node_with_its_report_is_down(tmp_path):
+    there = {
+        **told("100x1000", "node_score", "n3", node="n2"),
+        # The new manager has no report; what it tells is as long ago here as 0 is in life.
+        **told("-3000000x1000", "fence_rehearsal_timestamp_seconds", "n3", node="n2"),
+    }
+    rehearsed = told(
+        "-600x4 stale", "fence_rehearsal_timestamp_seconds", "n1", node="n2", manner="asked"
+    )
+    fails = told("0x4 stale", "fence_rehearsal_works", "n1", node="n2")
+    # Two hours later nothing is left of what the node told but in the past.
+    assert not fired(tmp_path, "HoldfastRehearsalOverdue", {**there, **rehearsed}, "2h")
+    assert fired(tmp_path, "HoldfastRehearsalFails", {**there, **rehearsed, **fails}, "2h")
+
+
+@pytest.mark.parametrize("alert", ["HoldfastRehearsalOverdue", "HoldfastRehearsalFails"])
+def test_a_node_that_left_the_cluster_needs_no_rehearsal(tmp_path, alert):
+    left = {**FIRING[alert], **told("100x4 stale", "node_score", "n3", node="n2")}
+    assert not fired(tmp_path, alert, left)
+
+
+def test_where_the_report_of_a_rehearsal_lies_is_said():
+    (rule,) = [one for one in rules() if one["alert"] == "HoldfastRehearsalFails"]
+    assert "{{ $labels.instance }}" in rule["annotations"]["description"]
 
 
 @pytest.mark.parametrize(

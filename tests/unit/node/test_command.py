@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import time
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
@@ -25,6 +27,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
     machine,
     metrics_command,
     power,
+    status_in_time,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     MANAGER_LEASE,
@@ -36,6 +39,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command
     NOT_AS_WANTED,
     WELL,
     main,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.telemetry import (
+    telemetry_path,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
     change_wanted,
@@ -272,6 +278,39 @@ def test_metrics_that_nobody_would_read_are_refused(config, words, capsys):
     assert capsys.readouterr().err.startswith("holdfast: ")
 
 
+@pytest.fixture
+def hanging_storage(monkeypatch):
+    """A storage of which no read ever returns, and little patience with it."""
+    monkeypatch.setattr(status_in_time, "read_status", lambda _node: signal.pause())
+    monkeypatch.setattr(status_in_time, "LONGEST", 0.3)
+
+
+def test_metrics_are_told_while_the_storage_hangs(config, tmp_path, capsys, hanging_storage):
+    measured = telemetry_path(configuration(tmp_path).run_directory, "lrm")
+    measured.parent.mkdir(parents=True)
+    now = float(int(time.monotonic()))
+    values = [["lease_renewed_at", {}, now - 2.0], ["lease_fail_seconds", {}, 16.0]]
+    measured.write_text(json.dumps({"kept_at": now, "values": values, "spans": []}))
+    assert main(["metrics", "--config", str(config)]) == WELL
+    told = capsys.readouterr().out.splitlines()
+    assert 'holdfast_status_readable{cluster="c1"} 0' in told
+    assert 'holdfast_lease_age_seconds{cluster="c1"} 2' in told
+    assert 'holdfast_lease_margin_seconds{cluster="c1"} 14' in told
+
+
+def test_who_looks_while_the_storage_hangs_is_told_so_in_time(config, capsys, hanging_storage):
+    sentence = "does not answer within 0.3 s; see to its mount or its paths."
+    assert main(["check", "--config", str(config)]) == 3
+    told = capsys.readouterr().out
+    assert told.startswith("HOLDFAST UNKNOWN - The storage ") and sentence in told
+    assert main(["watch", "--config", str(config), "--times", "1"]) == WELL
+    told = capsys.readouterr().out
+    assert told.startswith("holdfast: The storage ") and sentence in told
+    for words in (["status"], ["list", "services"]):
+        assert main([*words, "--config", str(config)]) == NO_ANSWER
+        assert sentence in capsys.readouterr().err
+
+
 def test_the_history_is_told_with_its_reasons(config, cluster, capsys):
     state = cluster.read_manager()
     for event in (
@@ -299,7 +338,9 @@ def test_a_check_has_the_exit_statuses_of_monitoring_plugins(config, cluster, tm
     assert capsys.readouterr().out.startswith("HOLDFAST OK - Cluster c1: 3 nodes, 3 online")
     report = ["--rehearsal-age", "30", "--rehearsals", str(tmp_path / "none.json")]
     assert main([*words, *report]) == 1
-    assert "was not rehearsed for 30 days" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert told.startswith("HOLDFAST WARNING - No rehearsal of fencing is known on this node")
+    assert "rehearsed for 30 days" not in told, "another node may have the report"
     state = cluster.read_manager()
     cluster.write_manager(state.with_node("n2", NodeStatus(NodeState.OFF)))
     assert main(words) == 2

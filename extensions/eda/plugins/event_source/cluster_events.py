@@ -4,10 +4,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What happens in a cluster, as events for event-driven Ansible.
 
-An event source cannot import from its collection, so this file needs nothing but Python: it
-runs ``holdfast status --json`` and ``holdfast metrics`` on one node after the other, by a
-command that it is given, and compares what they say.  It is told late, and may miss what came
-and went between two looks; nothing that keeps a cluster safe may wait for it.
+An event source cannot import from its collection, so this file needs nothing but Python and the
+YAML that ansible-core needs too.  By a command that it is given it runs ``holdfast status --json``
+on one node after the other until one answers, and ``holdfast metrics`` on each, side by side, and
+compares what they say.  It is told late, and may miss what came and went between two looks;
+nothing that keeps a cluster safe may wait for it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ import os
 import re
 import signal
 import time
+from collections.abc import Iterable
 from typing import Any
+
+import yaml
 
 DOCUMENTATION = r"""
 ---
@@ -28,13 +32,15 @@ description:
   - Looks at a cluster again and again and tells what changed. An event has C(kind), C(cluster) and
     C(text); most have C(node) or C(service).
   - The kinds are V(node_fenced), V(node_back), V(no_manager), V(problem), V(problem_gone),
-    V(failover_finished), V(lease_margin_small), V(rehearsal_overdue), V(drift), V(unreachable) and
-    V(reachable). What lasts is told once, and again after it was gone. A problem of which only
-      numbers change is the same one.
+    V(failover_finished), V(lease_margin_small), V(rehearsal_overdue), V(drift),
+    V(expected_unreadable), V(unreachable) and V(reachable).
+  - What lasts is told once, and again after it was gone. A problem of which only numbers change is
+    the same one.
 options:
   nodes:
     description:
-      - The nodes to ask, in this order. Without any, O(command) is run once as it is.
+      - The nodes to ask. The first that answers says how the cluster is; each is asked for its
+        metrics. Without any, O(command) is run as it is.
     type: list
     elements: str
   command:
@@ -50,23 +56,27 @@ options:
     default: 10
   timeout:
     description:
-      - Seconds that a node gets to answer before the next is asked.
+      - Seconds that a node gets to answer. Then the next is asked how the cluster is, and its
+        metrics are not known.
     type: float
     default: 15
   margin:
     description:
-      - A host lease is told when less than this share of its time is left on a node that is asked.
+      - A host lease is told when less than this share of its time is left on a node that answers.
     type: float
     default: 0.5
   rehearsal_days:
     description:
-      - The fencing of a node is told when it was not rehearsed for so many days; V(0) is never.
+      - The fencing of a node is told when it was not rehearsed for so many days, by the reports on
+        all nodes that answer and what they said since the source runs; V(0) is never.
     type: float
     default: 0
   expected:
     description:
-      - A file with the variables C(holdfast_services) and C(holdfast_rules) as JSON. It is told
-        when the names that are declared differ from it.
+      - A file with the variables C(holdfast_services) and C(holdfast_rules), as YAML or JSON, such
+        as the playbook C(export) writes. It is told when the names that are
+        declared differ from it; the playbook C(drift) compares the rest too. The file is read anew
+        with each look.
     type: str
 """
 
@@ -81,30 +91,35 @@ PLACE = "{node}"
 END_WAIT = 2.0
 """Seconds that a killed command gets to be gone."""
 
+AT_ONCE = 32
+"""So many nodes are asked for their metrics side by side."""
+
+DECLARED = ("holdfast_services", "holdfast_rules")
+
 _DAY = 86400.0
 _SAMPLE = re.compile(r"^holdfast_(\w+)\{(.*)\} (\S+)$")
 _NUMBER = re.compile(r"(?<!\w)(?<!\w[.:-])\d+(?:\.\d+)?(?!\w|[.:-]\w)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 Event = dict[str, Any]
+Number = tuple[str, dict[str, str], float]
 
 
 class Cluster:
     """What is known of a cluster from the last look; each look returns what is new."""
 
-    def __init__(self, arguments: dict[str, Any], wall: Any = time.time) -> None:
-        """Take the arguments of the source; nothing is known yet."""
-        self._arguments = arguments
-        self._wall = wall
+    def __init__(self) -> None:
+        """Nothing is known yet."""
+        self._name = ""
         self._lasting: dict[str, Event] = {}
         self._problems_told = 0
         self._fenced: set[tuple[str, float]] = set()
         self._finished: set[tuple[str, float]] = set()
         self._first = True
 
-    def look(self, status: dict[str, Any], metrics: str, expected: dict[str, Any]) -> list[Event]:
-        """Return what is new in *status* and the text *metrics* of the node that answered."""
-        name = status["cluster"]
+    def look(self, status: dict[str, Any], drift: Iterable[Event] = ()) -> list[Event]:
+        """Return what is new in *status*, and in the events on its *drift*, which last."""
+        name = self._name = status["cluster"]
         now: dict[str, Event] = {}
         for node, one in status["nodes"].items():
             if one["state"] == "off":
@@ -112,13 +127,11 @@ class Cluster:
         if not status["manager"]["active"] and status["manager"]["active"] is not None:
             now["manager"] = _event("no_manager", name, "No node holds the manager lease.")
         now.update(self._problems(name, status["problems"]))
-        for event in (*self._measured(name, metrics), *_drift(name, status, expected)):
-            about = event.get("node", event.get("name", ""))
-            now[f"{event['kind']} {about}"] = event
+        now.update((f"{one['kind']} {one['text']}", one) for one in drift)
         new = [event for key, event in now.items() if key not in self._lasting]
         gone = [event for key, event in self._lasting.items() if key not in now]
         new += self._fenced_and_back(name, status, now)
-        new += [_over(event) for event in gone if event["kind"] in _ENDS]
+        new += [_over(event, name) for event in gone if event["kind"] in _ENDS]
         new += self._failovers(name, status)
         self._lasting, self._first = now, False
         return new
@@ -126,7 +139,7 @@ class Cluster:
     def silent(self, why: str) -> list[Event]:
         """Return that nobody answers, once; what lasted until then is told anew afterwards."""
         known = self._lasting.get("silent")
-        self._lasting["silent"] = event = _event("unreachable", "", why)
+        self._lasting["silent"] = event = _event("unreachable", self._name, why)
         return [] if known else [event]
 
     def _problems(self, name: str, texts: list[str]) -> dict[str, Event]:
@@ -142,33 +155,6 @@ class Cluster:
             key = same[0] if same else f"problem {self._problems_told}"
             known.pop(key, None)
             found[key] = _event("problem", name, text)
-        return found
-
-    def _measured(self, name: str, metrics: str) -> list[Event]:
-        found = []
-        values: dict[str, float] = {}
-        rehearsed: dict[str, float] = {}
-        for metric, labels, value in samples(metrics):
-            values.setdefault(metric, value)
-            if metric == "fence_rehearsal_timestamp_seconds":
-                rehearsed[labels["node"]] = max(rehearsed.get(labels["node"], 0.0), value)
-        margin, age = values.get("lease_margin_seconds"), values.get("lease_age_seconds")
-        share = float(self._arguments.get("margin", 0.5))
-        if margin is not None and age is not None and margin < share * (margin + age):
-            text = f"{margin:.1f} s are left until the node has to stop its services."
-            found.append(_event("lease_margin_small", name, text, margin=margin))
-        days = float(self._arguments.get("rehearsal_days", 0))
-        if days:
-            for node in sorted(
-                {
-                    labels["node"]
-                    for metric, labels, _value in samples(metrics)
-                    if metric == "node_score"
-                }
-            ):
-                if rehearsed.get(node, 0.0) < self._wall() - days * _DAY:
-                    text = f"The fencing of {node} was not rehearsed for {days:g} days."
-                    found.append(_event("rehearsal_overdue", name, text, node=node))
         return found
 
     def _fenced_and_back(
@@ -187,7 +173,7 @@ class Cluster:
             off = f"off {node}"
             if not self._first and off not in now and off not in self._lasting:
                 event = _event("node_fenced", name, one["proof"], node=node)
-                found += [event, _over(event)]
+                found += [event, _over(event, name)]
         return found
 
     def _failovers(self, name: str, status: dict[str, Any]) -> list[Event]:
@@ -206,6 +192,71 @@ class Cluster:
         return found
 
 
+class Measures:
+    """What the nodes' metrics said; each look returns what is new."""
+
+    def __init__(self, arguments: dict[str, Any], wall: Any = time.time) -> None:
+        """Take the arguments of the source; nothing is known yet."""
+        self._margin = float(arguments.get("margin", 0.5))
+        self._days = float(arguments.get("rehearsal_days", 0))
+        self._wall = wall
+        self._name = ""
+        self._nodes: set[str] = set()
+        self._rehearsed: dict[str, float] = {}
+        self._lasting: dict[str, Event] = {}
+
+    def look(self, metrics: dict[str, str]) -> list[Event]:
+        """Return what is new in the text *metrics* of each node that answered.
+
+        What was told of the lease of a node that does not answer lasts until it does.
+        """
+        now = {
+            key: event
+            for key, event in self._lasting.items()
+            if event["kind"] == "lease_margin_small" and event["node"] not in metrics
+        }
+        told: set[str] = set()
+        for node, text in metrics.items():
+            numbers = samples(text)
+            names = (labels["cluster"] for _name, labels, _value in numbers)
+            self._name = next(names, self._name)
+            told.update(labels["node"] for name, labels, _value in numbers if name == "node_score")
+            self._take_rehearsals(numbers)
+            now.update(self._small_margin(node, numbers))
+        self._nodes = told or self._nodes
+        now.update(self._overdue())
+        new = [event for key, event in now.items() if key not in self._lasting]
+        self._lasting = now
+        return new
+
+    def _small_margin(self, node: str, numbers: list[Number]) -> dict[str, Event]:
+        values = {name: value for name, _labels, value in numbers}
+        margin, age = values.get("lease_margin_seconds"), values.get("lease_age_seconds")
+        if margin is None or age is None or margin >= self._margin * (margin + age):
+            return {}
+        who = node or "the node"
+        text = f"{margin:.1f} s are left until {who} has to stop its services."
+        event = _event("lease_margin_small", self._name, text, node=node, margin=margin)
+        return {f"margin {node}": event}
+
+    def _take_rehearsals(self, numbers: list[Number]) -> None:
+        """Keep the newest rehearsal of each node: the one with the report may be down later."""
+        for name, labels, at in numbers:
+            if name == "fence_rehearsal_timestamp_seconds":
+                self._rehearsed[labels["node"]] = max(self._rehearsed.get(labels["node"], 0.0), at)
+
+    def _overdue(self) -> dict[str, Event]:
+        if not self._days:
+            return {}
+        since = self._wall() - self._days * _DAY
+        found = {}
+        for node in sorted(self._nodes):
+            if self._rehearsed.get(node, 0.0) < since:
+                text = f"The fencing of {node} was not rehearsed for {self._days:g} days."
+                found[f"overdue {node}"] = _event("rehearsal_overdue", self._name, text, node=node)
+        return found
+
+
 _ENDS = {"node_fenced": "node_back", "problem": "problem_gone", "unreachable": "reachable"}
 
 
@@ -218,7 +269,7 @@ def _form(text: str) -> tuple[str, ...]:
     return (*words[:2], *(_NUMBER.sub("#", one) for one in words[2:]))
 
 
-def samples(text: str) -> list[tuple[str, dict[str, str], float]]:
+def samples(text: str) -> list[Number]:
     """Return the numbers in the text of metrics by name, without the prefix, and labels."""
     found = []
     for line in text.splitlines():
@@ -230,37 +281,76 @@ def samples(text: str) -> list[tuple[str, dict[str, str], float]]:
 
 
 async def main(queue: Any, args: dict[str, Any]) -> None:
-    """Look again and again, and put what is new into *queue*."""
-    cluster = Cluster(args)
-    expected = _expected(args.get("expected"))
+    """Look again and again, and put what is new into *queue*.
+
+    The metrics have a pace of their own: a node that is down must not delay what the others say.
+    """
+    await asyncio.gather(_follow_cluster(queue, args), _follow_measures(queue, args))
+
+
+async def _follow_cluster(queue: Any, args: dict[str, Any]) -> None:
+    cluster = Cluster()
     while True:
         try:
-            status, metrics = await ask(args)
-            events = cluster.look(status, metrics, expected)
+            status = await ask(args)
+            events = cluster.look(status, drift(status, args.get("expected")))
         except OSError as error:
             events = cluster.silent(str(error))
-        for event in events:
-            await queue.put({"holdfast": event})
-        await asyncio.sleep(float(args.get("delay", 10)))
+        await _put(queue, args, events)
 
 
-async def ask(args: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return status and metrics of the first node that answers; OSError when none does."""
-    nodes = args.get("nodes") or [""]
+async def _follow_measures(queue: Any, args: dict[str, Any]) -> None:
+    measures = Measures(args)
+    while True:
+        await _put(queue, args, measures.look(await ask_metrics(args)))
+
+
+async def _put(queue: Any, args: dict[str, Any], events: list[Event]) -> None:
+    """Put *events* into *queue*, and wait until the next look."""
+    for event in events:
+        await queue.put({"holdfast": event})
+    await asyncio.sleep(float(args.get("delay", 10)))
+
+
+async def ask(args: dict[str, Any]) -> dict[str, Any]:
+    """Return the status of the first node that answers; OSError when none does."""
     whys = []
-    for node in nodes:
-        # What begins so would be an option of ssh.
-        if str(node).startswith("-"):
-            raise ValueError(f"nodes: {node!r} is no name of a node")
+    for node in _nodes(args):
         try:
-            text = await _run(args, str(node), "status", "--json")
-            status = json.loads(text)
+            status = json.loads(await _run(args, node, "status", "--json"))
             if not isinstance(status, dict) or "nodes" not in status:
                 raise ValueError("no status")
-            return status, await _run(args, str(node), "metrics", "--whole-cluster")
+            return status
         except (OSError, ValueError, asyncio.TimeoutError) as error:
             whys.append(f"{node}: {str(error) or 'no answer in time'}".lstrip(": "))
     raise OSError("; ".join(whys))
+
+
+async def ask_metrics(args: dict[str, Any]) -> dict[str, str]:
+    """Return the metrics of each node that answers in time; all are asked side by side."""
+    nodes = _nodes(args)
+    room = asyncio.Semaphore(AT_ONCE)
+    found: dict[str, str] = {}
+
+    async def ask_one(node: str) -> None:
+        # One is enough to tell of the whole cluster, beside the manager's node.
+        more = ("--whole-cluster",) if node == nodes[0] else ()
+        with contextlib.suppress(OSError, ValueError, asyncio.TimeoutError):
+            async with room:
+                found[node] = await _run(args, node, "metrics", *more)
+
+    await asyncio.gather(*map(ask_one, nodes))
+    return found
+
+
+def _nodes(args: dict[str, Any]) -> list[str]:
+    """Return the nodes to ask, each once; one without a name where there are none."""
+    nodes = list(dict.fromkeys(str(node) for node in args.get("nodes") or [""]))
+    for node in nodes:
+        # What begins so would be an option of ssh.
+        if node.startswith("-"):
+            raise ValueError(f"nodes: {node!r} is no name of a node")
+    return nodes
 
 
 async def _run(args: dict[str, Any], node: str, *words: str) -> str:
@@ -278,7 +368,7 @@ async def _run(args: dict[str, Any], node: str, *words: str) -> str:
     except BaseException:
         await _end(process)
         raise
-    if process.returncode not in (0, 1) or not (out.strip() or words[0] != "status"):
+    if process.returncode not in (0, 1) or not out.strip():
         said = error.decode("utf-8", "replace").strip().splitlines()
         raise OSError(said[-1] if said else f"exit status {process.returncode}")
     return out.decode("utf-8", "replace")
@@ -300,33 +390,62 @@ def _event(kind: str, cluster: str, text: str, **more: Any) -> Event:
     return {"kind": kind, "cluster": cluster, "text": text, **more}
 
 
-def _over(event: Event) -> Event:
-    return {**event, "kind": _ENDS[event["kind"]]}
+def _over(event: Event, cluster: str) -> Event:
+    """Return that *event* of *cluster*, which may be known only now, is over."""
+    return {**event, "kind": _ENDS[event["kind"]], "cluster": cluster}
 
 
-def _expected(path: str | None) -> dict[str, Any]:
+def drift(status: dict[str, Any], path: str | None) -> list[Event]:
+    """Return that other services or rules are declared than the file *path* has, if there is one.
+
+    Only names are compared.  That it cannot be used is an event as well.
+    """
     if not path:
-        return {}
-    with open(path, encoding="utf-8") as file:  # noqa: PTH123 - it needs nothing else of pathlib
-        found: dict[str, Any] = json.load(file)
-    return found
-
-
-def _drift(name: str, status: dict[str, Any], expected: dict[str, Any]) -> list[Event]:
-    """Return that other services or rules are declared than there are to be."""
-    found = []
+        return []
+    name = status["cluster"]
+    try:
+        expected = read_expected(path)
+    except ValueError as error:
+        return [_event("expected_unreadable", name, str(error))]
     live = {
         "holdfast_services": set(status["services"]),
         "holdfast_rules": {rule["name"] for rule in status["rules"]},
     }
-    for variable, names in live.items():
-        if variable not in expected:
-            continue
-        asked = {
-            row["name"] for row in expected[variable] if row.get("state", "present") != "absent"
-        }
-        for one in sorted(names ^ asked):
-            where = "only in the cluster" if one in names else "declared nowhere in the cluster"
+    found = []
+    for variable, asked in expected.items():
+        for one in sorted(live[variable] ^ asked):
+            where = (
+                "only in the cluster"
+                if one in live[variable]
+                else "declared nowhere in the cluster"
+            )
             text = f"{one} of {variable} is {where}."
             found.append(_event("drift", name, text, name=one))
     return found
+
+
+def read_expected(path: str) -> dict[str, set[str]]:
+    """Return the names that there are to be by variable; ValueError says why it cannot."""
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - it needs nothing else of pathlib
+            found = yaml.safe_load(file)
+    except OSError as error:
+        raise ValueError(f"The file {path} of expected cannot be read: {error.strerror}.") from None
+    except (UnicodeError, yaml.YAMLError) as error:
+        first = " ".join(str(error).split())
+        raise ValueError(f"The file {path} of expected is no YAML: {first}.") from None
+    try:
+        names = {one: _names(rows) for one, rows in found.items() if one in DECLARED}
+    except (AttributeError, KeyError, TypeError):
+        names = {}
+    if not names:
+        raise ValueError(
+            f"The file {path} of expected is not accepted; expected are the variables"
+            f" {' and '.join(DECLARED)}, lists of what has a name each."
+        )
+    return names
+
+
+def _names(rows: Any) -> set[str]:
+    """Return the names of those *rows* of a variable that are to be there."""
+    return {str(row["name"]) for row in rows or () if row.get("state", "present") != "absent"}

@@ -175,9 +175,9 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from .status import read_status
+    from .status_in_time import read_status_in_time
 
-    status = read_status(load(Path(options.config)))
+    status = read_status_in_time(load(Path(options.config)))
     if options.html:
         from ..storage.whole_file import write_text
         from .status_page import render_page

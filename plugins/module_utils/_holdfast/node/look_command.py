@@ -26,6 +26,11 @@ WELL = 0
 EVERY = 2.0
 LEAST_EVERY = 0.2
 
+NO_REPORT = (
+    "No rehearsal of fencing is known on this node: there was none, or the report {} is on another"
+    " node, which carried them out; ask that one, or name a copy with --rehearsals."
+)
+
 _ENTER = "\x1b[?1049h\x1b[?25l"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 _AGAIN = "\x1b[H"
@@ -105,7 +110,7 @@ def _go_on_looking(
 ) -> None:
     """Look, tell, and wait, until that was done often enough."""
     from ..storage.whole_file import write_text
-    from .status import read_status
+    from .status_in_time import read_status_in_time
     from .status_page import render_page
     from .status_words import clean
     from .watch import changes
@@ -115,7 +120,7 @@ def _go_on_looking(
     while True:
         status: dict[str, Any] | None = None
         try:
-            status = read_status(configuration)
+            status = read_status_in_time(configuration)
             if options.html:
                 write_text(Path(options.html), render_page(status, refresh=options.every))
             error_text = ""
@@ -173,10 +178,10 @@ def _history(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from .health import unknown
-    from .status import read_status
+    from .status_in_time import read_status_in_time
 
     try:
-        status = read_status(load(Path(options.config)))
+        status = read_status_in_time(load(Path(options.config)))
     except HoldfastError as error:
         health = unknown(str(error))
     else:
@@ -186,7 +191,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
-    """Return the health of the cluster; a report that cannot be read hides none of it."""
+    """Return the health of the cluster; a report that is missing or cannot be read hides none."""
     from .health import judge_health
     from .metrics import DEFAULT_REPORT
 
@@ -194,10 +199,14 @@ def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
         return judge_health(status)
     from ..fence.rehearsal_report import load_report
 
+    path = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
     try:
-        known = load_report(Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT)
+        known = load_report(path)
     except HoldfastError as error:
         return judge_health(status, warnings=(str(error),))
+    if not known:
+        # Each node for itself would say more than is known.
+        return judge_health(status, warnings=(NO_REPORT.format(path),))
     return judge_health(status, known, options.rehearsal_age)
 
 
@@ -209,9 +218,9 @@ def _list(options: argparse.Namespace) -> int:
         # Known without any storage.
         names = sorted(configuration.members)
     else:
-        from .status import read_status
+        from .status_in_time import read_status_in_time
 
-        status = read_status(configuration)
+        status = read_status_in_time(configuration)
         groups = {"online": ONLINE, "manager": MANAGER}
         names = (
             sorted(status["services"])

@@ -4,7 +4,7 @@
 
 It is made of the cluster's status, of what this node's daemons measured, and of the report of
 the last fence rehearsals.  While the storage cannot be read, what is known without it is told
-all the same, and that it cannot be read.
+all the same, and that it cannot be read; so it is while a read of it hangs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from . import telemetry
 from .configuration import EMBEDDED, NodeConfiguration
 from .failover_timeline import phases
 from .metrics_format import Metric, Sample, render_metrics
-from .status import UNHELD, read_status
+from .status import UNHELD
+from .status_in_time import read_status_in_time
 from .telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def node_metrics(
     A *report* that cannot be read counts as none.
     """
     try:
-        status: dict[str, Any] | None = read_status(configuration)
+        status: dict[str, Any] | None = read_status_in_time(configuration)
     except HoldfastError:
         status = None
     rehearsals = _rehearsals(report)
