@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options by which a service and a rule are declared: each alone, or all together.
+"""The options by which services, rules and the policy are declared: each alone, or all together.
 
-PRIVATE to the collection.  The modules ``service`` and ``rule`` document them.
+PRIVATE to the collection.  The modules ``service``, ``rule`` and ``cluster_policy`` document them.
 """
 
 from __future__ import annotations
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ._module import Options, check_rows, hide_agent_secrets
+from ._module import Options, check_dict, check_rows, hide_agent_secrets
 
 RESOURCE = {
     "name": {"type": "str", "required": True},
@@ -63,14 +63,42 @@ RULE = Options(
 )
 """What can be declared of a rule."""
 
+POLICY = Options(
+    argument_spec={
+        "shutdown": {
+            "type": "str",
+            "choices": ["conditional", "freeze", "failover", "migrate"],
+        },
+        "shutdown_timeout": {"type": "float"},
+        "placement": {"type": "str", "choices": ["count", "load", "score"]},
+        "rebalance_on_start": {"type": "bool"},
+        "rebalance": {"type": "bool"},
+        "rebalance_threshold": {"type": "float"},
+        "rebalance_hold": {"type": "int"},
+        "rebalance_margin": {"type": "float"},
+        "max_workers": {"type": "int"},
+    }
+)
+"""What can be declared of the policy of a cluster."""
+
+CONFIGURATION = Options(
+    argument_spec={
+        "services": {"type": "list", "elements": "dict"},
+        "rules": {"type": "list", "elements": "dict"},
+        "policy": {"type": "dict"},
+    }
+)
+"""All that can be declared together, each as the options of its own module."""
+
 
 def check_declarations(module: AnsibleModule) -> None:
-    """Take the rows of the options ``services`` and ``rules`` as these modules take theirs.
+    """Take what ``CONFIGURATION`` has as the modules for one service, rule or policy take it.
 
-    Passwords in them become secrets of the task.
+    Passwords in services become secrets of the task.
     """
     check_rows(module, "services", SERVICE)
     check_rows(module, "rules", RULE)
+    check_dict(module, "policy", POLICY)
     for service in module.params["services"] or ():
         for row in service["resources"] or ():
             hide_agent_secrets(module, row["parameters"])

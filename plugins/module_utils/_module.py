@@ -113,24 +113,46 @@ def check_rows(module: AnsibleModule, name: str, options: Options) -> None:
     """
     if module.params[name] is None:
         return
-    validator = ArgumentSpecValidator(
+    validator = _validator(options)
+    checked = []
+    for number, row in enumerate(module.params[name], start=1):
+        told = f"{name}[{number if row.get('name') is None else row['name']}]"
+        checked.append(_checked(module, told, row, validator))
+    module.params[name] = checked
+
+
+def check_dict(module: AnsibleModule, name: str, options: Options) -> None:
+    """Take a dictionary as a module with *options* would; fail naming what is wrong in it.
+
+    *name* is the module's option with it, which stays null where it was not given.  An option
+    in it that is null was not given.
+    """
+    if module.params[name] is not None:
+        module.params[name] = _checked(module, name, module.params[name], _validator(options))
+
+
+def _validator(options: Options) -> ArgumentSpecValidator:
+    """Return what checks options that are given inside of an option of a module."""
+    return ArgumentSpecValidator(
         {key: dict(spec) for key, spec in options.argument_spec.items()},
         mutually_exclusive=[list(row) for row in options.mutually_exclusive],
         required_if=[list(row) for row in options.required_if],
     )
-    checked = []
-    for number, row in enumerate(module.params[name], start=1):
-        given = {key: value for key, value in row.items() if value is not None}
-        result = validator.validate(given)
-        told = f"{name}[{given.get('name', number)}]"
-        for wrong in sorted(str(key) for key in result.unsupported_parameters):
-            known = sorted(options.argument_spec)
-            expected = f"one of {', '.join(known)}{did_you_mean(wrong, known)}"
-            module.fail_json(msg=str(InputError(told, wrong, expected)))
-        if result.error_messages:
-            module.fail_json(msg=f"{told}: {result.error_messages[0]}.")
-        checked.append(result.validated_parameters)
-    module.params[name] = checked
+
+
+def _checked(
+    module: AnsibleModule, told: str, row: Mapping[str, Any], validator: ArgumentSpecValidator
+) -> Mapping[str, Any]:
+    """Return *row* as *validator* takes it, or fail; *told* is what it is called."""
+    result = validator.validate({key: value for key, value in row.items() if value is not None})
+    for wrong in sorted(str(key) for key in result.unsupported_parameters):
+        known = sorted(validator.argument_spec)
+        expected = f"one of {', '.join(known)}{did_you_mean(wrong, known)}"
+        module.fail_json(msg=str(InputError(told, wrong, expected)))
+    if result.error_messages:
+        module.fail_json(msg=f"{told}: {result.error_messages[0]}.")
+    checked: Mapping[str, Any] = result.validated_parameters
+    return checked
 
 
 def hide_agent_secrets(module: AnsibleModule, parameters: object) -> None:

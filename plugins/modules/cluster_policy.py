@@ -91,6 +91,7 @@ options:
     type: float
     default: 60
 seealso:
+  - module: holdfast.ha.configuration
   - module: holdfast.ha.service
   - module: holdfast.ha.rule
   - module: holdfast.ha.node_maintenance
@@ -128,28 +129,18 @@ version:
   sample: 14
 """
 
+from ..module_utils._declarations import POLICY
 from ..module_utils._holdfast.node.declare_policy import declare_policy
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(
+    POLICY,
     Options(
         argument_spec={
-            "shutdown": {
-                "type": "str",
-                "choices": ["conditional", "freeze", "failover", "migrate"],
-            },
-            "shutdown_timeout": {"type": "float"},
-            "placement": {"type": "str", "choices": ["count", "load", "score"]},
-            "rebalance_on_start": {"type": "bool"},
-            "rebalance": {"type": "bool"},
-            "rebalance_threshold": {"type": "float"},
-            "rebalance_hold": {"type": "int"},
-            "rebalance_margin": {"type": "float"},
-            "max_workers": {"type": "int"},
             "wait": {"type": "bool", "default": False},
             "timeout": {"type": "float", "default": 60},
         }
-    )
+    ),
 )
 
 

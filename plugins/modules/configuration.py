@@ -8,13 +8,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: configuration
-short_description: Declare services and rules together
+short_description: Declare services, rules and the policy together
 version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Declares several services and rules in one change, or removes them. In which order they are
-    given does not matter, and no service is started before the rules that name it are there.
+  - Declares several services and rules in one change, or removes them, and changes the policy of
+    the cluster. In which order they are given does not matter, and no service is started before the
+    rules that name it and the policy that places it are there.
   - If one of them is not acceptable, none is declared. So it is in check mode.
   - What is not named stays as it is.
 extends_documentation_fragment:
@@ -33,9 +34,16 @@ options:
       - The rules, each as the options of M(holdfast.ha.rule) that declare it.
     type: list
     elements: dict
+  policy:
+    description:
+      - The policy of the cluster, as the options of M(holdfast.ha.cluster_policy) that change it,
+        from O(holdfast.ha.cluster_policy#module:shutdown) to
+        O(holdfast.ha.cluster_policy#module:max_workers). What is left out stays as it is.
+    type: dict
 seealso:
   - module: holdfast.ha.service
   - module: holdfast.ha.rule
+  - module: holdfast.ha.cluster_policy
   - module: holdfast.ha.configuration_info
 """
 
@@ -54,6 +62,8 @@ EXAMPLES = r"""
       - name: resolvers
         services: [resolver-a, resolver-b]
         affinity: apart
+    policy:
+      shutdown: migrate
 
 - name: Remove a service and the rule that names it
   holdfast.ha.configuration:
@@ -78,20 +88,14 @@ differences:
   elements: dict
   sample:
     - {kind: service, name: mail, how: declared nowhere in the cluster}
+    - {kind: policy, name: shutdown, how: "'conditional' instead of 'migrate'"}
 """
 
-from ..module_utils._declarations import check_declarations
+from ..module_utils._declarations import CONFIGURATION, check_declarations
 from ..module_utils._holdfast.node.declare_configuration import declare_configuration
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
-OPTIONS = NODE_OPTIONS.merge(
-    Options(
-        argument_spec={
-            "services": {"type": "list", "elements": "dict"},
-            "rules": {"type": "list", "elements": "dict"},
-        }
-    )
-)
+OPTIONS = NODE_OPTIONS.merge(CONFIGURATION)
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ extends_documentation_fragment:
 attributes:
   diff_mode:
     support: full
-    description: Shows services and rules before and after, with hidden secrets.
+    description: Shows services, rules and the policy before and after, with hidden secrets.
 options:
   path:
     description:

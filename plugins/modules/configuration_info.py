@@ -14,11 +14,12 @@ author:
   - The holdfast authors (@holdfast)
 description:
   - Returns each declared service and rule as the options of M(holdfast.ha.service) and
-    M(holdfast.ha.rule) that declare it again. Values of secrets are hidden; declared again so,
-    they stay as they are.
-  - With O(services) or O(rules) it also says where the cluster differs from them, and shows that as
-    the difference of the task. That is what M(holdfast.ha.configuration) would change, and what is
-    in the cluster alone.
+    M(holdfast.ha.rule) that declare it again, and the policy as those of
+    M(holdfast.ha.cluster_policy). Values of secrets are hidden; declared again so, they stay as
+    they are.
+  - With O(services), O(rules) or O(policy) it also says where the cluster differs from them, and
+    shows that as the difference of the task. That is what M(holdfast.ha.configuration) would
+    change, and what is in the cluster alone.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.node
@@ -39,6 +40,11 @@ options:
       - The rules that there are to be, as options of M(holdfast.ha.rule).
     type: list
     elements: dict
+  policy:
+    description:
+      - The policy that there is to be, as options of M(holdfast.ha.cluster_policy). What is left
+        out is told, as being in the cluster alone, where it is not at its default.
+    type: dict
 seealso:
   - module: holdfast.ha.configuration
   - module: holdfast.ha.configuration_backup
@@ -50,6 +56,7 @@ EXAMPLES = r"""
   holdfast.ha.configuration_info:
     services: "{{ ha_services }}"
     rules: "{{ ha_rules }}"
+    policy: "{{ ha_policy }}"
   register: live
 
 - name: Fail if not
@@ -77,6 +84,20 @@ rules:
   elements: dict
   sample:
     - {name: apart, services: [web, db], affinity: apart}
+policy:
+  description: The whole policy of the cluster.
+  returned: success
+  type: dict
+  sample:
+    shutdown: migrate
+    shutdown_timeout: 300.0
+    placement: load
+    rebalance_on_start: false
+    rebalance: true
+    rebalance_threshold: 0.2
+    rebalance_hold: 3
+    rebalance_margin: 0.1
+    max_workers: 4
 drift:
   description: Where the cluster differs from what was asked for; empty is none, or nothing asked.
   returned: success
@@ -84,10 +105,10 @@ drift:
   elements: dict
   contains:
     kind:
-      description: V(service) or V(rule).
+      description: V(service), V(rule) or V(policy).
       type: str
     name:
-      description: Which.
+      description: Which; of the policy the option.
       type: str
     how:
       description: How it differs.
@@ -96,18 +117,11 @@ drift:
     - {kind: service, name: web, how: "max_restart: 3 instead of 1"}
 """
 
-from ..module_utils._declarations import check_declarations
+from ..module_utils._declarations import CONFIGURATION, check_declarations
 from ..module_utils._holdfast.node.drift import configuration_info
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
-OPTIONS = NODE_OPTIONS.merge(
-    Options(
-        argument_spec={
-            "services": {"type": "list", "elements": "dict"},
-            "rules": {"type": "list", "elements": "dict"},
-        }
-    )
-)
+OPTIONS = NODE_OPTIONS.merge(CONFIGURATION)
 
 
 def main() -> None:

@@ -13,8 +13,10 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - Declares the services and rules of a file that M(holdfast.ha.configuration_backup) wrote, in one
-    change. What the file does not have stays as it is, unless O(exact=true).
+  - Declares the services, the rules and the policy of a file that
+    M(holdfast.ha.configuration_backup) wrote, in one change. What the file does not have stays as
+    it is, unless O(exact=true).
+  - The policy is restored as a whole. One that is at its defaults is not in the file.
   - Maintenances of nodes and of the cluster are of their moment and are not restored.
   - A service that runs in another form is restarted by the manager in that of the file.
 extends_documentation_fragment:
@@ -28,8 +30,8 @@ options:
     required: true
   exact:
     description:
-      - Also remove the services and rules that the file does not have. Removed services are
-        stopped.
+      - Also remove the services and rules that the file does not have, and give the policy its
+        defaults if the file has none. Removed services are stopped.
     type: bool
     default: false
 seealso:
@@ -63,6 +65,7 @@ differences:
   elements: dict
   sample:
     - {kind: service, name: web, how: declared nowhere in the cluster}
+    - {kind: policy, name: shutdown, how: "'conditional' instead of 'migrate'"}
 """
 
 from ..module_utils._holdfast.node.backup_configuration import restore

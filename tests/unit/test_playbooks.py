@@ -10,14 +10,27 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.holdfast.ha.plugins.filter import own as own_file
-from ansible_collections.holdfast.ha.plugins.module_utils._declarations import RULE, SERVICE
+from ansible_collections.holdfast.ha.plugins.module_utils._declarations import (
+    CONFIGURATION,
+    POLICY,
+    RULE,
+    SERVICE,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import (
+    Policy,
+    policy_document,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
     NodeRule,
     ServiceRule,
     rule_document,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_service import (
     SERVICE_KEYS,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_configuration import (  # noqa: E501
+    exported,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,11 +154,29 @@ def test_a_fenced_node_is_kept_drained_without_an_end_whatever_an_earlier_drain_
     assert drain["duration"] == 0
 
 
-def test_everything_that_can_be_declared_of_a_service_or_rule_can_be_by_the_playbook():
-    (play,) = yaml.safe_load(text_of("declare"))
-    (task,) = [task for task in play["tasks"] if "holdfast.ha.configuration" in task]
-    assert "holdfast_services" in task["holdfast.ha.configuration"]["services"]
-    assert "holdfast_rules" in task["holdfast.ha.configuration"]["rules"]
+DECLARED = {"services": "[]", "rules": "[]", "policy": "{}"}
+"""What can be declared, each as a variable holdfast_KIND, and what that is if it is not there."""
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("declare", "configuration"), ("drift", "configuration_info")]
+)
+def test_what_is_exported_is_what_is_declared_and_compared(name, module):
+    (play,) = yaml.safe_load(text_of(name))
+    (task,) = [task for task in play["tasks"] if f"holdfast.ha.{module}" in task]
+    options = {
+        key: value for key, value in task[f"holdfast.ha.{module}"].items() if key != "config"
+    }
+    assert options == {
+        kind: f"{{{{ holdfast_{kind} | default({none}) }}}}" for kind, none in DECLARED.items()
+    }
+    assert set(DECLARED) == set(exported(Wanted())) == set(CONFIGURATION.argument_spec)
+    for kind in DECLARED:
+        assert f"'holdfast_{kind}': __exported.{kind}" in text_of("export")
+
+
+def test_everything_that_can_be_declared_of_a_service_rule_or_policy_can_be_by_the_playbook():
+    assert set(policy_document(Policy())) == set(POLICY.argument_spec)
     assert set(SERVICE_KEYS) | {"name"} == set(SERVICE.argument_spec)
     for rule in (
         NodeRule("a", ("b",), {"n1": 1}),

@@ -91,6 +91,7 @@ def test_an_export_recreates_what_it_is_of_and_drift_is_told(
 ) -> None:
     exported = tmp_path / "exported.yml"
     declare_one_with_a_secret(cluster)
+    cluster.policy(shutdown="migrate", max_workers=5)
     assert play("export", "--check", export_dest=str(exported)).changed == 1
     assert not exported.exists()
     gone = play("export", fails=True, export_dest=str(exported), awx_job_id=7)
@@ -101,15 +102,21 @@ def test_an_export_recreates_what_it_is_of_and_drift_is_told(
     assert play("declare", "-e", f"@{exported}").changed == 0
     cluster.declare_rule("sides", ["left", "right"], state="absent")
     cluster.declare_resources("left", None, max_restart=4)
+    cluster.policy(shutdown="conditional")
     drift = play("drift", "-e", f"@{exported}", fails=True)
     assert "rule sides differs: declared nowhere in the cluster." in drift.text
     assert "service left differs: max_restart: 4 instead of 1." in drift.text
+    assert "policy shutdown differs: 'conditional' instead of 'migrate'." in drift.text
+    assert "max_workers" not in drift.text
+    assert "max_workers differs: 5 only in the cluster." in play("drift", fails=True).text
     assert play("drift", "-e", f"@{exported}", drift_fail=False).changed == 0
     assert play("declare", "-e", f"@{exported}", "--check").changed > 0
     assert play("declare", "-e", f"@{exported}").changed > 0
     assert "does what the inventory says" in play("drift", "-e", f"@{exported}").text
     assert "hunter2" not in exported.read_text()
     assert secret_of_one(cluster) == "hunter2"
+    assert cluster.status()["policy"]["shutdown"] == "migrate"
+    cluster.policy(shutdown="conditional", max_workers=4)
     cluster.remove("guarded")
 
 

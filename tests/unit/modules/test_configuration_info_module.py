@@ -7,7 +7,9 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_module, run_ok
+from ansible_collections.holdfast.ha.tests.unit.node.declaring import Cluster
 
 HIDDEN = "********"
 SECRET = "7777777"
@@ -27,20 +29,20 @@ SIDES = {"name": "sides", "services": ["web", "mail"], "affinity": "apart"}
 
 @pytest.fixture
 def cluster(node_config):
-    """Return how services and rules are declared, and told where they differ from others."""
+    """Return how services, rules and the policy are declared, and told where they differ."""
 
-    def declare(services=(), rules=()):
-        return run_ok("configuration", {**asked(services, rules), "config": node_config})
+    def declare(services=(), rules=(), policy=None):
+        return run_ok("configuration", {**asked(services, rules, policy), "config": node_config})
 
-    def drift(services=None, rules=None, fails=False):
-        options = {**asked(services, rules), "config": node_config}
+    def drift(services=None, rules=None, fails=False, policy=None):
+        options = {**asked(services, rules, policy), "config": node_config}
         if fails:
             return run_failing("configuration_info", options)
         found = run_module("configuration_info", options, diff=True)["drift"]
         return [(one["kind"], one["name"], one["how"]) for one in found]
 
-    def asked(services, rules):
-        return {"services": services, "rules": rules}
+    def asked(services, rules, policy):
+        return {"services": services, "rules": rules, "policy": policy}
 
     services = [{"name": name, "resources": resources()} for name in ("mail", "web")]
     declare(services, [SIDES])
@@ -53,7 +55,7 @@ def cluster(node_config):
 def test_what_was_just_declared_and_its_own_export_differ_in_nothing(cluster):
     assert cluster.drift(cluster.services, [SIDES]) == []
     live = run_ok("configuration_info", {"config": cluster.config})
-    same = {"services": live["services"], "rules": live["rules"]}
+    same = {kind: live[kind] for kind in ("services", "rules", "policy")}
     told = run_module("configuration_info", {"config": cluster.config, **same}, diff=True)
     assert told["drift"] == []
     assert told["diff"]["before"] == told["diff"]["after"]
@@ -100,6 +102,62 @@ def test_a_rule_differs_where_declaring_it_would_change_it(cluster, live, invent
     assert cluster.drift(rules=[inventory]) == []
 
 
+@pytest.mark.parametrize(
+    ("live", "inventory", "told"),
+    [
+        ({"placement": "load"}, None, []),
+        ({"placement": "load"}, {}, [("placement", "'load' only in the cluster")]),
+        ({"placement": "load"}, {"placement": "load", "rebalance": "no"}, []),
+        (
+            {"placement": "load"},
+            {"placement": "count"},
+            [("placement", "'load' instead of 'count'")],
+        ),
+        ({}, {"max_workers": "8"}, [("max_workers", "4 instead of 8")]),
+        ({"max_workers": 8}, {"max_workers": "8"}, []),
+    ],
+)
+def test_the_policy_differs_where_declaring_it_would_change_it_or_the_cluster_alone_has_it(
+    cluster, live, inventory, told
+):
+    cluster(policy=live)
+    assert cluster.drift(policy=inventory) == [("policy", *one) for one in told]
+    assert cluster(policy=inventory)["changed"] is any("instead" in how for _one, how in told)
+    options = {"config": cluster.config, "policy": inventory}
+    shown = run_module("configuration_info", options, diff=True).get("diff")
+    alone = any("only" in how for _one, how in told)
+    assert (shown is not None and shown["before"] != shown["after"]) is alone
+
+
+def test_an_export_recreates_its_cluster_on_an_empty_one_and_that_differs_in_nothing(
+    cluster, tmp_path
+):
+    kinds = ("services", "rules", "policy")
+    for one in cluster.services:
+        del one["resources"][0]["parameters"]["password"]
+    policy = {"shutdown": "migrate", "placement": "score", "rebalance_threshold": 0.25}
+    cluster(cluster.services, policy=policy)
+    first = run_ok("configuration_info", {"config": cluster.config})
+    exported = yaml.safe_load(yaml.safe_dump({kind: first[kind] for kind in kinds}))
+    folder = tmp_path / "other"
+    folder.mkdir()
+    other = Cluster(folder)
+    try:
+        empty = {"config": str(other.path)}
+        told = run_module("configuration_info", {**empty, **exported})["drift"]
+        assert {one["kind"] for one in told} == {"service", "rule", "policy"}
+        checked = run_ok("configuration", {**empty, **exported}, check=True, diff=True)
+        done = run_ok("configuration", {**empty, **exported}, diff=True)
+        assert (checked["diff"], checked["differences"]) == (done["diff"], done["differences"])
+        assert not run_ok("configuration", {**empty, **exported})["changed"]
+        found = run_ok("configuration_info", {**empty, **exported}, diff=True)
+        assert found["drift"] == []
+        assert found["diff"]["before"] == found["diff"]["after"]
+        assert [found[kind] for kind in kinds] == [first[kind] for kind in kinds]
+    finally:
+        other.close()
+
+
 def test_what_is_on_one_side_only_is_said_whether_it_could_be_declared_or_not(cluster):
     services = [{"name": "web", "state": "absent"}, {"name": "new"}]
     rules = [{"name": "more", "services": ["new", "web"], "affinity": "apart"}]
@@ -117,6 +175,8 @@ def test_a_row_that_could_not_be_declared_is_named(cluster):
     assert "services[1]: missing required arguments: name." in cluster.drift([{}], fails=True)
     wrong = {"name": "web", "max_restart": -1}
     assert "services[web].max_restart: -1 is not accepted" in cluster.drift([wrong], fails=True)
+    wrong = {"rebalance_margin": 2}
+    assert "policy.rebalance_margin: 2.0 is not" in cluster.drift(policy=wrong, fails=True)
 
 
 def test_no_secret_is_told_where_a_resource_differs(cluster):

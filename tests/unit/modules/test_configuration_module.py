@@ -37,6 +37,15 @@ def test_rows_are_taken_as_the_modules_for_one_of_them_take_options(node_config)
     assert not run_ok("service", {"config": node_config, **row})["changed"]
 
 
+def test_the_policy_is_taken_as_its_own_module_takes_its_options(node_config):
+    policy = {"rebalance": "yes", "max_workers": "8", "placement": None}
+    assert run_ok("configuration", {"config": node_config, "policy": policy})["changed"]
+    same = {"config": node_config, "rebalance": True, "max_workers": 8}
+    assert not run_ok("cluster_policy", same)["changed"]
+    live = run_ok("configuration_info", {"config": node_config})["policy"]
+    assert live == run_ok("cluster_policy", same)["policy"]
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
@@ -49,6 +58,12 @@ def test_rows_are_taken_as_the_modules_for_one_of_them_take_options(node_config)
         ({"services": [{"name": "web", "state": "up"}]}, "services[web]: value of state must be"),
         ({"services": [{"name": "web", "resources": [{"name": "r"}]}]}, "agent"),
         ({"rules": [{"name": "x", "services": ["web"]}]}, "rules[x]: state is present but any of"),
+        (
+            {"policy": {"shutdwon": "migrate"}},
+            "policy: 'shutdwon' is not accepted; expected one of max_workers, ",
+        ),
+        ({"policy": {"wait": True}}, "policy: 'wait' is not accepted"),
+        ({"policy": {"placement": "best"}}, "policy: value of placement must be one of: count, "),
         (
             {"rules": [{"name": "x", "services": ["a"], "nodes": {"n1": 1}, "affinity": "apart"}]},
             "rules[x]: parameters are mutually exclusive",

@@ -9,6 +9,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     AgentError,
     InputError,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import declare_service
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_configuration import (  # noqa: E501
     declare_configuration,
@@ -23,9 +24,9 @@ def cluster(tmp_path):
     found.close()
 
 
-def declare(cluster, services=None, rules=None, check=False):
+def declare(cluster, services=None, rules=None, check=False, policy=None):
     options = {"config": str(cluster.path), "services": services, "rules": rules}
-    return declare_configuration(options, check)
+    return declare_configuration({**options, "policy": policy}, check)
 
 
 def service(name, **more):
@@ -127,6 +128,29 @@ def test_that_a_secret_changes_is_told_but_not_which(cluster):
     assert not declare(cluster, [service("a", resources=[guarded("********")])]).changed
 
 
+@pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
+def test_the_policy_is_declared_with_the_services_in_one_version(cluster, check):
+    declare(cluster, policy={"shutdown": "migrate", "max_workers": 8})
+    before = cluster.wanted()
+    asked = {"placement": "load", "max_workers": 8, "rebalance": None}
+    result = declare(cluster, [service("a")], policy=asked, check=check)
+    assert told(result) == [
+        ("service", "a", "declared nowhere in the cluster"),
+        ("policy", "placement", "'count' instead of 'load'"),
+    ]
+    assert (result.before["policy"]["placement"], result.after["policy"]["placement"]) == (
+        "count",
+        "load",
+    )
+    if check:
+        assert cluster.wanted() == before
+        return
+    assert cluster.wanted().version == before.version + 1
+    assert cluster.wanted().policy == Policy("migrate", placement="load", max_workers=8)
+    for same in (asked, {}, None):
+        assert not declare(cluster, [service("a")], policy=same).changed
+
+
 @pytest.mark.parametrize(
     ("rows", "error", "part"),
     [
@@ -165,6 +189,11 @@ def test_that_a_secret_changes_is_told_but_not_which(cluster):
             {"rules": [rule("two", "web", nodes={"n1": 1})]},
             InputError,
             r"rules\[two\]\.services: .* rule 'home' does",
+        ),
+        (
+            {"policy": {"max_workers": 0}},
+            InputError,
+            r"^policy\.max_workers: 0 is not accepted; expected a whole number of workers",
         ),
     ],
 )

@@ -27,9 +27,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
     Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.backup_configuration import (  # noqa: E501
+    back_up,
     backup_document,
     read_backup,
+    restore,
     restored,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_policy import (
+    declare_policy,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_configuration import (  # noqa: E501
     differences,
@@ -166,6 +171,32 @@ def test_the_policy_is_restored_where_the_backup_has_one():
     assert restored(other, Wanted(), exact=False).policy == other.policy
     assert restored(other, Wanted(), exact=True).policy == Policy()
     assert restored(Wanted(), other, exact=False).policy == other.policy
+
+
+@pytest.mark.parametrize("check", [True, False], ids=["check mode", "for real"])
+def test_a_restore_that_changes_the_policy_alone_says_so(cluster, kept, check):
+    document = backup_document(cluster.configuration, Wanted(policy=Policy(shutdown="migrate")))
+    kept.write_text(json.dumps(document))
+    live = {"shutdown": "migrate", "placement": "score", "rebalance": True}
+    declare_policy({"config": str(cluster.path), "wait": False, **live}, False)
+    options = {"config": str(cluster.path), "path": str(kept), "exact": False}
+    result = restore(options, check)
+    assert result.changed
+    assert [(one["kind"], one["name"], one["how"]) for one in result.values["differences"]] == [
+        ("policy", "placement", "'score' instead of 'count'"),
+        ("policy", "rebalance", "True instead of False"),
+    ]
+    assert (result.before["policy"]["placement"], result.after["policy"]["placement"]) == (
+        "score",
+        "count",
+    )
+    assert cluster.wanted().policy == (Policy(**live) if check else Policy(shutdown="migrate"))
+
+
+def test_a_backup_shows_the_policy_that_it_keeps(cluster, tmp_path):
+    declare_policy({"config": str(cluster.path), "wait": False, "placement": "load"}, False)
+    options = {"config": str(cluster.path), "path": str(tmp_path / "b.json")}
+    assert back_up(options, True).after["policy"]["placement"] == "load"
 
 
 @pytest.mark.parametrize(

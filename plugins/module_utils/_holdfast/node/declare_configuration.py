@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Declaring services and rules together, for the module ``configuration``.
+"""Declaring services, rules and the policy together, for the module ``configuration``.
 
 They become one version of the wanted configuration, so that a service never runs before
-the rule that binds it, and what is wrong with one of them keeps all as they were.
+the rule that binds it or the policy that places it, and what is wrong with one of them keeps
+all as they were.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from ..ocf.metadata import AgentMetadata
 from ..result import Result
 from .configuration import NodeConfiguration, load
 from .declare import rule_from_options
+from .declare_policy import merged_policy
 from .declare_service import check_agents, merged_service
-from .export_configuration import ABSENT, differences, exported, read_configuration
+from .export_configuration import ABSENT, POLICY, differences, exported, read_configuration
 from .wanted_change import change_wanted
 
 Rows = Mapping[str, Mapping[str, Any]]
@@ -31,17 +33,20 @@ Rows = Mapping[str, Mapping[str, Any]]
 
 
 def declare_configuration(options: Mapping[str, Any], check: bool) -> Result:
-    """Declare services and rules as the module ``configuration`` was told to.
+    """Declare services, rules and the policy as the module ``configuration`` was told to.
 
     What they do not name stays as it is.
     """
     configuration = load(Path(options["config"]))
     services = by_name("services", options["services"] or ())
     rules = by_name("rules", options["rules"] or ())
+    policy = options.get(POLICY) or {}
     _check_all_agents(services, configuration)
 
     def plan(wanted: Wanted) -> Wanted:
-        return declared(wanted, services, rules, configuration)
+        with told_of(POLICY):
+            with_policy = wanted.with_policy(merged_policy(wanted, policy))
+        return declared(with_policy, services, rules, configuration)
 
     change = change_wanted(configuration, plan, check=check)
     told = [asdict(one) for one in differences(change.before, change.after)]
@@ -102,10 +107,13 @@ def _check_all_agents(services: Rows, configuration: NodeConfiguration) -> None:
 
 
 @contextmanager
-def told_of(kind: str, name: str) -> Iterator[None]:
-    """Have the option that is not acceptable named together with its service or rule."""
+def told_of(kind: str, name: str = "") -> Iterator[None]:
+    """Have the option that is not acceptable named together with what it is of.
+
+    That is the service or rule called *name*, or the policy, which has no name.
+    """
     try:
         yield
     except InputError as error:
-        option = f"{kind}[{name}].{error.option}"
+        option = f"{kind}[{name}].{error.option}" if name else f"{kind}.{error.option}"
         raise InputError(option, error.value, error.expected) from error

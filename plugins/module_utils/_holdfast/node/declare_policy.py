@@ -23,15 +23,9 @@ def declare_policy(options: Mapping[str, Any], check: bool) -> Result:
     With ``wait`` it is in force at the end: each LRM reads what the manager has taken up.
     """
     configuration = load(Path(options["config"]))
-    given = {
-        item.name: options[item.name]
-        for item in fields(Policy)
-        if options.get(item.name) is not None
-    }
 
     def plan(wanted: Wanted) -> Wanted:
-        merged = {**policy_document(wanted.policy), **given}
-        return wanted.with_policy(policy_from_document(merged))
+        return wanted.with_policy(merged_policy(wanted, options))
 
     change = change_wanted(configuration, plan, check=check)
     if options["wait"] and not check:
@@ -44,3 +38,20 @@ def declare_policy(options: Mapping[str, Any], check: bool) -> Result:
         )
     before, after = policy_document(change.before.policy), policy_document(change.after.policy)
     return Result(change.changed, {"policy": after, "version": change.after.version}, before, after)
+
+
+def merged_policy(wanted: Wanted, options: Mapping[str, Any]) -> Policy:
+    """Return the policy as *options* say, and as it is wanted where they say nothing.
+
+    Raises ``InputError`` naming the option that is not acceptable.
+    """
+    return policy_from_document({**policy_document(wanted.policy), **given_options(options)})
+
+
+def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what *options* say of a policy."""
+    return {
+        item.name: options[item.name]
+        for item in fields(Policy)
+        if options.get(item.name) is not None
+    }

@@ -3,7 +3,7 @@
 """Where the cluster differs from what an inventory declares, for the module ``configuration_info``.
 
 That is what declaring it would change, worked out by what declares it, and what the inventory
-does not have.
+does not have: services, rules, and options of the policy that are not at their default.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ..manager.policy import Policy, policy_document, policy_from_document
 from ..manager.rules import NodeRule, ServiceRule
 from ..manager.service import service_from_options
 from ..manager.wanted import Wanted
@@ -21,15 +22,18 @@ from ..secrets import without_secrets
 from .configuration import NodeConfiguration, load
 from .declare import rule_from_options
 from .declare_configuration import Rows, by_name, told_of
+from .declare_policy import given_options
 from .declare_service import merged_service
 from .export_configuration import (
     ABSENT,
     ALONE,
     KINDS,
     NOWHERE,
+    POLICY,
     Drift,
     differences,
     exported,
+    policy_differences,
     read_configuration,
 )
 
@@ -44,13 +48,19 @@ def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
     live = exported(wanted)
     asked = {kind: by_name(kind, options[kind]) for kind in KINDS if options[kind] is not None}
     planned = redeclared(asked, wanted, configuration)
-    found = [asdict(one) for one in drift(asked, wanted, planned, live)]
-    values: dict[str, Any] = {"version": wanted.version, **live, "drift": found}
-    if not asked:
-        return Result(values=values)
+    found = drift(asked, wanted, planned, live)
+    policy = options.get(POLICY)
+    if policy is not None:
+        found.extend(policy_drift(policy, wanted.policy))
+    told = [asdict(one) for one in found]
+    values: dict[str, Any] = {"version": wanted.version, **live, "drift": told}
     declared = exported(planned)
-    before = {kind: _shown(rows, declared[kind]) for kind, rows in asked.items()}
-    return Result(values=values, before=before, after={kind: live[kind] for kind in asked})
+    before: dict[str, Any] = {kind: _shown(rows, declared[kind]) for kind, rows in asked.items()}
+    if policy is not None:
+        before[POLICY] = policy_document(policy_asked(policy))
+    if not before:
+        return Result(values=values)
+    return Result(values=values, before=before, after={kind: live[kind] for kind in before})
 
 
 def redeclared(asked: Asked, wanted: Wanted, configuration: NodeConfiguration) -> Wanted:
@@ -77,10 +87,8 @@ def redeclared(asked: Asked, wanted: Wanted, configuration: NodeConfiguration) -
     )
 
 
-def drift(
-    asked: Asked, wanted: Wanted, planned: Wanted, live: Mapping[str, list[dict[str, Any]]]
-) -> list[Drift]:
-    """Return where *wanted* differs from what is *asked* for.
+def drift(asked: Asked, wanted: Wanted, planned: Wanted, live: Mapping[str, Any]) -> list[Drift]:
+    """Return where the services and rules of *wanted* differ from what is *asked* for.
 
     *planned* is as ``redeclared`` has it, *live* as *wanted* is ``exported``.
     """
@@ -99,6 +107,24 @@ def drift(
                 found.extend(one for one in changed if (one.kind, one.name) == (word, name))
         found.extend(Drift(word, name, ALONE) for name in present if name not in rows)
     return found
+
+
+def policy_asked(options: Mapping[str, Any]) -> Policy:
+    """Return the policy that *options* ask for: what they leave out is at its default.
+
+    Raises ``InputError`` naming the option that is not acceptable.
+    """
+    with told_of(POLICY):
+        return policy_from_document(given_options(options))
+
+
+def policy_drift(options: Mapping[str, Any], live: Policy) -> list[Drift]:
+    """Return where the policy differs from *options*, and where it says what they do not."""
+    given, is_now = given_options(options), policy_document(live)
+    return [
+        one if one.name in given else replace(one, how=f"{is_now[one.name]!r} {ALONE}")
+        for one in policy_differences(live, policy_asked(options))
+    ]
 
 
 def _to_be(asked: Asked, kind: str) -> list[tuple[str, Mapping[str, Any]]]:

@@ -3,7 +3,8 @@
 """The wanted configuration as variables, and how it differs from variables that there are.
 
 An export has each service and rule as the options of the modules ``service`` and ``rule``
-that declare it again, but for the values of secrets.
+that declare it again, but for the values of secrets, and the policy as the options of the
+module ``cluster_policy``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from ..errors import FormatError
 from ..manager.hold import in_force
+from ..manager.policy import Policy, policy_document
 from ..manager.rules import rule_document
 from ..manager.service import Service, service_document
 from ..manager.state import ClusterState
@@ -25,7 +27,10 @@ from .configuration import NodeConfiguration
 ABSENT = "absent"
 
 KINDS = {"services": "service", "rules": "rule"}
-"""What is declared, and what one of them is called."""
+"""What is declared by name, and what one of them is called."""
+
+POLICY = "policy"
+"""What is declared once; its options are what can differ in it."""
 
 NOWHERE = "declared nowhere in the cluster"
 ALONE = "only in the cluster"
@@ -43,30 +48,40 @@ _DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Drift:
-    """One difference: what (``service`` or ``rule``), which, and how it differs."""
+    """One difference: what (``service``, ``rule``, ``policy``), which, and how it differs.
+
+    Of the policy *name* is the option.
+    """
 
     kind: str
     name: str
     how: str
 
 
-def exported(wanted: Wanted) -> dict[str, list[dict[str, Any]]]:
-    """Return services and rules as options of their modules, sorted by name, without secrets."""
+def exported(wanted: Wanted) -> dict[str, Any]:
+    """Return services, rules and the policy as options of their modules, without secrets.
+
+    Services and rules are sorted by name; the policy has each of its options.
+    """
     services = [service_document(one) for _key, one in sorted(wanted.services.items())]
     rules = sorted((rule_document(one) for one in wanted.rules()), key=lambda row: row["name"])
-    return {"services": _without_secrets(services), "rules": _without_secrets(rules)}
+    return {
+        "services": _without_secrets(services),
+        "rules": _without_secrets(rules),
+        POLICY: policy_document(wanted.policy),
+    }
 
 
 def differences(before: Wanted, after: Wanted) -> list[Drift]:
-    """Return where services and rules *before* a change differ from those *after* it.
+    """Return where services, rules and policy *before* a change differ from those *after* it.
 
     That is everything: options at their default, too, and that a secret is another one, without
     saying which.
     """
     asked, live = exported(after), exported(before)
-    for kind, rows in asked.items():
+    for kind in KINDS:
         present = {row["name"]: row for row in live[kind]}
-        for row in rows:
+        for row in asked[kind]:
             for option in present.get(row["name"], {}):
                 row.setdefault(option, _DEFAULTS.get(option))
     found = _compared(asked, live)
@@ -74,7 +89,17 @@ def differences(before: Wanted, after: Wanted) -> list[Drift]:
     for name, service in sorted(after.services.items()):
         if name not in told and service != before.services[name]:
             found.append(Drift("service", name, "resources: another secret"))
-    return found
+    return [*found, *policy_differences(before.policy, after.policy)]
+
+
+def policy_differences(before: Policy, after: Policy) -> list[Drift]:
+    """Return which options of a policy *before* a change differ from those *after* it."""
+    is_now = policy_document(before)
+    return [
+        Drift(POLICY, option, f"{is_now[option]!r} instead of {value!r}")
+        for option, value in policy_document(after).items()
+        if value != is_now[option]
+    ]
 
 
 def read_configuration(configuration: NodeConfiguration) -> Wanted:
