@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from pathlib import Path
 
 import jinja2
+import jinja2.nativetypes
 import pytest
 import yaml
-from ansible.plugins.test.core import search
+from ansible.plugins.filter import core as core_filters
+from ansible.plugins.filter import mathstuff as list_filters
+from ansible.plugins.test.core import match, search
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())
@@ -43,6 +47,19 @@ def written(option):
         return REQUIRED
     default = option["default"]
     return f"`{default}`"
+
+
+def evaluated(role, *names, **variables):
+    """Return the value of the last of a role's own variables *names*; each may use those before."""
+    surroundings = jinja2.nativetypes.NativeEnvironment()
+    surroundings.filters.update(core_filters.FilterModule().filters())
+    surroundings.filters.update(list_filters.FilterModule().filters())
+    surroundings.tests.update(match=match, search=search)
+    own = load(role, "vars/main.yml")
+    known = {**own, **variables}
+    for name in names:
+        known[name] = surroundings.from_string(own[name]).render(known)
+    return known[names[-1]]
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -96,3 +113,35 @@ def test_sanlock_is_left_alone_unless_it_says_that_it_is_in_no_lockspace(answer,
     template = load("leases", "vars/main.yml")[f"__leases_joined{now}"]
     said = surroundings.from_string(template).render({f"__leases_status{now}": answer})
     assert said.strip() == joined
+
+
+SETTINGS = """\
+# {comment}
+our_host_name = n1
+use_watchdog = 1
+io_timeout = {io_timeout}
+"""
+
+
+@pytest.mark.parametrize(
+    ("present", "same"),
+    [
+        (SETTINGS.format(comment="by ada on the first controller", io_timeout=2), True),
+        (SETTINGS.format(comment="by ada on the first controller", io_timeout=10), False),
+        ("", False),
+    ],
+    ids=["another comment", "another time", "none"],
+)
+def test_who_wrote_them_is_no_setting_of_sanlock(present, same):
+    read = {"content": base64.b64encode(present.encode()).decode()}
+    wanted = SETTINGS.format(comment="by bob on another", io_timeout=2)
+    known = {"__leases_present": read, "lookup": lambda *_asked: wanted}
+    assert (
+        evaluated("leases", "__leases_set", **known)
+        == evaluated("leases", "__leases_wanted", **known)
+    ) is same
+
+
+def test_no_file_on_a_node_tells_who_ran_ansible_and_where():
+    for path in (ROOT / "roles").glob("*/templates/*.j2"):
+        assert "ansible_managed" not in path.read_text(encoding="utf-8"), path
