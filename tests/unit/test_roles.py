@@ -145,3 +145,13 @@ def test_who_wrote_them_is_no_setting_of_sanlock(present, same):
 def test_no_file_on_a_node_tells_who_ran_ansible_and_where():
     for path in (ROOT / "roles").glob("*/templates/*.j2"):
         assert "ansible_managed" not in path.read_text(encoding="utf-8"), path
+
+
+def test_an_interrupted_removal_leaves_no_configuration_to_a_node_without_its_command():
+    given = {
+        **{"node_config": "/etc/holdfast/node.json", "node_library": "/usr/lib/holdfast.pyz"},
+        **{"node_command": "/usr/sbin/holdfast", "node_folder": "/var/lib/holdfast"},
+    }
+    own = load("node", "vars/main.yml")
+    given["__node_units"] = own["__node_units"]
+    assert evaluated("node", "__node_installed", **given)[0] == given["node_config"]

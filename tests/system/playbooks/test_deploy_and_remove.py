@@ -312,3 +312,45 @@ def test_sanlock_that_an_interrupted_run_left_with_former_settings_is_restarted_
         "restart sanlock.service",
     ]
     assert play() == 0
+
+
+def test_a_removal_is_refused_for_a_service_that_comes_meanwhile_and_can_be_run_again_at_any_time(
+    machines: Machines,
+) -> None:
+    machines.stand_in()
+    folder = machines.folder
+    units = [f"holdfast-{name}.service" for name in ("leave", "lrm", "crm")]
+    names = ["etc/node.json", "holdfast.pyz", "holdfast.pyzc", "own/known"]
+    paths = [folder / name for name in (*names, *(f"units/{unit}" for unit in units))]
+    given = {
+        **{"node_state": "absent", "node_units": True, "__node_unit_folder": f"{folder}/units"},
+        **{"node_cluster": "c1", "node_name": "n1", "node_storage": "/srv/ha", "node_members": []},
+        **{"node_config": f"{folder}/etc/node.json", "node_library": f"{folder}/holdfast.pyz"},
+        **{"node_folder": f"{folder}/own", "node_command": f"{folder}/bin/holdfast"},
+    }
+    book = machines.role("node")
+
+    def make(kept: list[Path]) -> None:
+        for path in kept:
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+
+    make(paths)
+    (folder / "given").touch()
+    assert machines.play(book, "--check", **given).changed > 0
+    said = machines.play(book, fails=True, **given).text
+    assert "n1 was empty when it was asked, and has web now that its daemons were stopped" in said
+    assert [one for one in machines.asked() if one.startswith(("start", "stop"))] == [
+        *(f"stop {unit}" for unit in reversed(units[1:])),
+        *(f"start {unit}" for unit in units[1:]),
+    ]
+    assert list(folder.glob("*.disabled")) == [], "and they start at the next boot"
+    assert all(path.exists() for path in paths)
+    (folder / "given").unlink()
+    assert machines.play(book, **given).changed > 0
+    assert f"stop {units[0]}" in machines.asked()
+    assert not any(path.exists() for path in [*paths, folder / "etc", folder / "own"])
+    assert machines.play(book, **given).changed == 0
+    make(paths[1:])
+    assert machines.play(book, **given).changed > 0, "its command and configuration are gone"
+    assert not any(path.exists() for path in paths)
