@@ -147,6 +147,37 @@ def test_no_file_on_a_node_tells_who_ran_ansible_and_where():
         assert "ansible_managed" not in path.read_text(encoding="utf-8"), path
 
 
+PACKAGES = ("__fencing_agents", "__fencing_missing", "__fencing_own_names", "__fencing_one_each")
+
+
+@pytest.mark.parametrize(
+    ("system", "agents", "packages"),
+    [
+        ("Debian 13", ["fence_ipmilan", "fence_ilo5"], ["fence-agents-ipmilan"]),
+        ("Debian 13", ["fence_apc_snmp", "fence_xvm"], ["fence-agents-apc-snmp", "fence-virt"]),
+        ("RedHat 9", ["fence_redfish", "fence_virt"], ["fence-agents-redfish", "fence-virt"]),
+        ("Debian 13", ["fence_put_there", "/opt/site/fence_rack"], []),
+        ("Debian 13", ["fence_put_there", "fence_sbd"], ["fence-agents-sbd"]),
+        ("Debian 12", ["fence_ipmilan"], ["fence-agents", "ipmitool"]),
+        ("Debian 12", ["fence_xvm"], ["fence-agents", "ipmitool", "fence-virt"]),
+        ("Debian 12", ["/opt/site/fence_rack"], []),
+        ("Ubuntu 24", ["fence_ipmilan"], ["fence-agents-base", "fence-agents-extra"]),
+        ("Ubuntu 24", ["fence_virt"], ["fence-agents-base", "fence-agents-extra", "fence-virt"]),
+    ],
+)
+def test_the_packages_of_fence_agents_are_those_that_the_distribution_has(system, agents, packages):
+    name, release = system.split()
+    named = sorted(agent for agent in agents if not agent.startswith("/"))
+    there = [{"item": one, "stat": {"exists": one == "fence_put_there"}} for one in named]
+    facts = {"distribution": name, "distribution_major_version": release}
+    assert packages == evaluated(
+        *("fencing", *PACKAGES, "__fencing_system", "__fencing_virtual", "__fencing_packages"),
+        fencing_devices={agent: {"agent": agent} for agent in agents},
+        ansible_facts=facts,
+        **{"__fencing_there": {"results": there}},
+    )
+
+
 def test_an_interrupted_removal_leaves_no_configuration_to_a_node_without_its_command():
     given = {
         **{"node_config": "/etc/holdfast/node.json", "node_library": "/usr/lib/holdfast.pyz"},
