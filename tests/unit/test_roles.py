@@ -186,3 +186,16 @@ def test_an_interrupted_removal_leaves_no_configuration_to_a_node_without_its_co
     own = load("node", "vars/main.yml")
     given["__node_units"] = own["__node_units"]
     assert evaluated("node", "__node_installed", **given)[0] == given["node_config"]
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [("# by hand\nuse_watchdog = 0\n", False), ("", False), (None, True)],
+    ids=["of somebody else", "none", "of the role"],
+)
+def test_settings_of_sanlock_that_the_role_did_not_write_are_kept(text, own):
+    if text is None:
+        template = ROOT / "roles" / "leases" / "templates" / "sanlock.conf.j2"
+        text = template.read_text(encoding="utf-8")
+    read = {"content": base64.b64encode(text.encode()).decode()}
+    assert evaluated("leases", "__leases_own", **{"__leases_present": read}) is own
