@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from pathlib import Path
 
 import jinja2
+import jinja2.nativetypes
 import pytest
 import yaml
-from ansible.plugins.test.core import search
+from ansible.plugins.filter import core as core_filters
+from ansible.plugins.filter import mathstuff as list_filters
+from ansible.plugins.test.core import match, search
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())
@@ -43,6 +47,19 @@ def written(option):
         return REQUIRED
     default = option["default"]
     return f"`{default}`"
+
+
+def evaluated(role, *names, **variables):
+    """Return the value of the last of a role's own variables *names*; each may use those before."""
+    surroundings = jinja2.nativetypes.NativeEnvironment()
+    surroundings.filters.update(core_filters.FilterModule().filters())
+    surroundings.filters.update(list_filters.FilterModule().filters())
+    surroundings.tests.update(match=match, search=search)
+    own = load(role, "vars/main.yml")
+    known = {**own, **variables}
+    for name in names:
+        known[name] = surroundings.from_string(own[name]).render(known)
+    return known[names[-1]]
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -96,3 +113,89 @@ def test_sanlock_is_left_alone_unless_it_says_that_it_is_in_no_lockspace(answer,
     template = load("leases", "vars/main.yml")[f"__leases_joined{now}"]
     said = surroundings.from_string(template).render({f"__leases_status{now}": answer})
     assert said.strip() == joined
+
+
+SETTINGS = """\
+# {comment}
+our_host_name = n1
+use_watchdog = 1
+io_timeout = {io_timeout}
+"""
+
+
+@pytest.mark.parametrize(
+    ("present", "same"),
+    [
+        (SETTINGS.format(comment="by ada on the first controller", io_timeout=2), True),
+        (SETTINGS.format(comment="by ada on the first controller", io_timeout=10), False),
+        ("", False),
+    ],
+    ids=["another comment", "another time", "none"],
+)
+def test_who_wrote_them_is_no_setting_of_sanlock(present, same):
+    read = {"content": base64.b64encode(present.encode()).decode()}
+    wanted = SETTINGS.format(comment="by bob on another", io_timeout=2)
+    known = {"__leases_present": read, "lookup": lambda *_asked: wanted}
+    assert (
+        evaluated("leases", "__leases_set", **known)
+        == evaluated("leases", "__leases_wanted", **known)
+    ) is same
+
+
+def test_no_file_on_a_node_tells_who_ran_ansible_and_where():
+    for path in (ROOT / "roles").glob("*/templates/*.j2"):
+        assert "ansible_managed" not in path.read_text(encoding="utf-8"), path
+
+
+PACKAGES = ("__fencing_agents", "__fencing_missing", "__fencing_own_names", "__fencing_one_each")
+
+
+@pytest.mark.parametrize(
+    ("system", "agents", "packages"),
+    [
+        ("Debian 13", ["fence_ipmilan", "fence_ilo5"], ["fence-agents-ipmilan"]),
+        ("Debian 13", ["fence_apc_snmp", "fence_xvm"], ["fence-agents-apc-snmp", "fence-virt"]),
+        ("RedHat 9", ["fence_redfish", "fence_virt"], ["fence-agents-redfish", "fence-virt"]),
+        ("Debian 13", ["fence_put_there", "/opt/site/fence_rack"], []),
+        ("Debian 13", ["fence_put_there", "fence_sbd"], ["fence-agents-sbd"]),
+        ("Debian 12", ["fence_ipmilan"], ["fence-agents", "ipmitool"]),
+        ("Debian 12", ["fence_xvm"], ["fence-agents", "ipmitool", "fence-virt"]),
+        ("Debian 12", ["/opt/site/fence_rack"], []),
+        ("Ubuntu 24", ["fence_ipmilan"], ["fence-agents-base", "fence-agents-extra"]),
+        ("Ubuntu 24", ["fence_virt"], ["fence-agents-base", "fence-agents-extra", "fence-virt"]),
+    ],
+)
+def test_the_packages_of_fence_agents_are_those_that_the_distribution_has(system, agents, packages):
+    name, release = system.split()
+    named = sorted(agent for agent in agents if not agent.startswith("/"))
+    there = [{"item": one, "stat": {"exists": one == "fence_put_there"}} for one in named]
+    facts = {"distribution": name, "distribution_major_version": release}
+    assert packages == evaluated(
+        *("fencing", *PACKAGES, "__fencing_system", "__fencing_virtual", "__fencing_packages"),
+        fencing_devices={agent: {"agent": agent} for agent in agents},
+        ansible_facts=facts,
+        **{"__fencing_there": {"results": there}},
+    )
+
+
+def test_an_interrupted_removal_leaves_no_configuration_to_a_node_without_its_command():
+    given = {
+        **{"node_config": "/etc/holdfast/node.json", "node_library": "/usr/lib/holdfast.pyz"},
+        **{"node_command": "/usr/sbin/holdfast", "node_folder": "/var/lib/holdfast"},
+    }
+    own = load("node", "vars/main.yml")
+    given["__node_units"] = own["__node_units"]
+    assert evaluated("node", "__node_installed", **given)[0] == given["node_config"]
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [("# by hand\nuse_watchdog = 0\n", False), ("", False), (None, True)],
+    ids=["of somebody else", "none", "of the role"],
+)
+def test_settings_of_sanlock_that_the_role_did_not_write_are_kept(text, own):
+    if text is None:
+        template = ROOT / "roles" / "leases" / "templates" / "sanlock.conf.j2"
+        text = template.read_text(encoding="utf-8")
+    read = {"content": base64.b64encode(text.encode()).decode()}
+    assert evaluated("leases", "__leases_own", **{"__leases_present": read}) is own

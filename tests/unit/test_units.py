@@ -13,7 +13,6 @@ import pytest
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 TEMPLATES = ROLES / "node/templates"
 VARIABLES = {
-    "ansible_managed": "made by a test",
     "node_command": "/usr/sbin/holdfast",
     "node_config": "/etc/holdfast/node.json",
     "node_folder": "/var/lib/holdfast",

@@ -6,13 +6,19 @@ from __future__ import annotations
 
 from testbed.services import SERVICES
 
+UNITS = "/etc/systemd/system"
+NEEDRESTART = "/etc/needrestart/conf.d/holdfast.conf"
 TRACES = (
-    *("/etc/holdfast/node.json", "/etc/holdfast/fence.json", "/etc/sanlock/sanlock.conf"),
-    *("/usr/lib/holdfast.pyz", "/usr/sbin/holdfast", "/var/lib/holdfast"),
-    *("/etc/systemd/system/holdfast-lrm.service", "/etc/systemd/system/holdfast-crm.service"),
+    *("/etc/holdfast", "/etc/sanlock", NEEDRESTART),
+    *("/usr/lib/holdfast.pyz", "/usr/lib/holdfast.pyzc", "/usr/sbin/holdfast", "/var/lib/holdfast"),
+    *(f"{UNITS}/holdfast-{name}.service" for name in ("leave", "lrm", "crm")),
+    *(f"{UNITS}/sanlock.service.d/holdfast.conf", f"{UNITS}/wdmd.service.d"),
     *("/usr/lib/ocf/resource.d/holdfast", "/usr/sbin/fence_holdfast_machine"),
 )
-DROP_IN = "/etc/systemd/system/holdfast-leave.service.d"
+"""All that a node has of the roles; sanlock's drop-ins have one of the testbed beside theirs, and
+needrestart is on no node of it."""
+
+DROP_IN = f"{UNITS}/holdfast-leave.service.d"
 
 
 def traces(node):
@@ -30,7 +36,7 @@ def test_removal_is_refused_while_services_run_and_leaves_nothing_when_they_do_n
         cluster.remove(service)
     said = cluster.play("remove", "--check", "-e", "holdfast_remove_storage=true")
     assert said.status == 0, said.said[-3000:]
-    assert all(traces(node) for node in nodes)
+    assert all({*traces(node), NEEDRESTART} == {*TRACES} for node in nodes)
     # On one node the unit does not leave at its end.
     nodes[0].run("mkdir", "-p", DROP_IN)
     nodes[0].run("sh", "-c", f"printf '[Service]\\nExecStop=\\n' >{DROP_IN}/stays.conf")
@@ -41,6 +47,8 @@ def test_removal_is_refused_while_services_run_and_leaves_nothing_when_they_do_n
         name: count > 0 for name, count in done.changed.items()
     }
     assert {node.name: traces(node) for node in nodes} == {node.name: [] for node in nodes}
+    told = nodes[1].run("systemctl", "show", "--property=DropInPaths", "sanlock.service").stdout
+    assert "holdfast.conf" not in told, "systemd has forgotten it"
     nodes[0].run("rm", "-r", DROP_IN)
     again = cluster.play("remove")
     assert (again.status, set(again.changed.values())) == (0, {0}), again.said[-3000:]

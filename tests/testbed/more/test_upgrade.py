@@ -11,6 +11,7 @@ from testbed.deployment import CHECKOUT
 from testbed.services import SERVICES, Client, Observer, owners_in_turn
 
 LIBRARY = "/usr/lib/holdfast.pyz"
+SETTINGS = "/etc/sanlock/sanlock.conf"
 MANAGER = "plugins/module_utils/_holdfast/manager"
 RECORDS = {"report.py": "report_document", "state_document.py": "state_document"}
 """Where the records of the LRM and the manager get their form, and the function that gives it."""
@@ -103,6 +104,24 @@ def test_daemons_that_an_interrupted_run_left_with_other_files_are_restarted_by_
     assert {name: after[name] != before[name] for name in after} == changed
     assert set(cluster.play("deploy").changed.values()) == {0}
     cluster.wait_whole()
+
+
+def test_sanlock_that_an_interrupted_run_left_with_former_settings_is_restarted_by_the_next(
+    cluster,
+):
+    cluster.wait_whole()
+    used = {cluster.node_of(service).name for service in SERVICES}
+    spare = next(node for node in nodes(cluster) if node.name not in used)
+    before = spare.main_process("sanlock.service")
+    spare.run("touch", SETTINGS)
+    assert set(cluster.play("deploy").changed.values()) == {0}, "in a lockspace it goes on"
+    assert spare.main_process("sanlock.service") == before
+    spare.run("systemctl", "stop", "holdfast-lrm", "holdfast-crm", "holdfast-leave")
+    done = cluster.play("deploy")
+    assert done.status == 0, done.said[-4000:]
+    assert spare.main_process("sanlock.service") != before
+    cluster.wait_whole()
+    assert set(cluster.play("deploy").changed.values()) == {0}
 
 
 def nodes(cluster):
