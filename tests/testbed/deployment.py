@@ -35,6 +35,8 @@ PLAY = 400.0
 TIMES = {"13": {"io_timeout": 2, "watchdog_timeout": 10}, "12": {"io_timeout": 2}}
 """Profiles by release of Debian: 3.8 has no watchdog time but 60 s."""
 
+METRICS = "/var/lib/prometheus/node-exporter/holdfast.prom"
+
 RECAP = re.compile(r"^(?P<node>n\d+) +: ok=\d+ +changed=(?P<changed>\d+) .*failed=(?P<failed>\d+)")
 
 
@@ -81,6 +83,7 @@ class Deployment:
             "holdfast_storage_group": "sanlock",
             "holdfast_times": TIMES[self.testbed.release],
             "holdfast_timing": self.timing,
+            "holdfast_metrics": METRICS,
             "holdfast_fence_devices": devices,
             "holdfast_fence_nodes": levels,
         }

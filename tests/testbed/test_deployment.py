@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import pytest
+from testbed.deployment import METRICS
+from testbed.node import wait_until
 
 SECRET = "secret-of-board"
 
@@ -37,6 +39,16 @@ def test_the_daemons_are_units_that_start_at_boot(deployment):
         for unit in ("holdfast-lrm", "holdfast-crm", "sanlock", "wdmd"):
             assert node.unit_state(unit) == "active"
             assert node.run("systemctl", "is-enabled", unit).stdout.strip() == "enabled"
+
+
+def test_each_node_writes_its_metrics_for_the_node_exporter(deployment):
+    for node in deployment.testbed.nodes.values():
+        assert node.unit_state("holdfast-metrics") == "active"
+        written = wait_until(
+            lambda node=node: node.run("cat", METRICS, check=False).stdout, 30.0, "metrics"
+        )
+        assert 'holdfast_status_readable{cluster="' in written
+        assert "holdfast_lease_margin_seconds" in written
 
 
 def test_the_secrets_of_fence_devices_are_read_by_root_alone_and_shown_nowhere(deployment):

@@ -18,6 +18,7 @@ VARIABLES = {
     "node_folder": "/var/lib/holdfast",
     "node_library": "/usr/lib/holdfast.pyz",
     "node_storage": "/srv/ha",
+    "node_metrics": "/srv/textfiles/holdfast.prom",
 }
 
 
@@ -38,6 +39,15 @@ def unit(name):
         if equals and not line.startswith("#"):
             found.setdefault(setting, []).extend(value.split())
     return found
+
+
+def test_what_writes_the_metrics_is_waited_for_by_nobody():
+    metrics = unit("metrics")
+    assert metrics["ExecStart"][-4:] == ["--write", "/srv/textfiles/holdfast.prom", "--every", "15"]
+    assert metrics["KillMode"] == ["process"], "a look at storage that hangs cannot be ended"
+    assert "Before" not in metrics
+    for name in ("lrm", "crm", "leave"):
+        assert "holdfast-metrics.service" not in str(unit(name))
 
 
 @pytest.mark.parametrize("name", ["lrm", "crm"])

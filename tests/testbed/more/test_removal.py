@@ -11,7 +11,7 @@ NEEDRESTART = "/etc/needrestart/conf.d/holdfast.conf"
 TRACES = (
     *("/etc/holdfast", "/etc/sanlock", NEEDRESTART),
     *("/usr/lib/holdfast.pyz", "/usr/lib/holdfast.pyzc", "/usr/sbin/holdfast", "/var/lib/holdfast"),
-    *(f"{UNITS}/holdfast-{name}.service" for name in ("leave", "lrm", "crm")),
+    *(f"{UNITS}/holdfast-{name}.service" for name in ("leave", "lrm", "crm", "metrics")),
     *(f"{UNITS}/sanlock.service.d/holdfast.conf", f"{UNITS}/wdmd.service.d"),
     *("/usr/lib/ocf/resource.d/holdfast", "/usr/sbin/fence_holdfast_machine"),
 )
