@@ -177,12 +177,14 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 def _status(options: argparse.Namespace) -> int:
     from .status import read_status
 
-    status = read_status(load(Path(options.config)))
+    configuration = load(Path(options.config))
+    status = read_status(configuration)
     if options.html:
         from ..storage.whole_file import write_text
+        from .foreseen_rebalance import foresee
         from .status_page import render_page
 
-        write_text(Path(options.html), render_page(status))
+        write_text(Path(options.html), render_page(status, plan=foresee(configuration)))
     if options.json:
         sys.stdout.write(json.dumps(status, indent=2) + "\n")
     else:

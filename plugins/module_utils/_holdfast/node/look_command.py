@@ -104,9 +104,7 @@ def _go_on_looking(
     configuration: NodeConfiguration, options: argparse.Namespace, terminal: bool
 ) -> None:
     """Look, tell, and wait, until that was done often enough."""
-    from ..storage.whole_file import write_text
     from .status import read_status
-    from .status_page import render_page
     from .status_words import clean
     from .watch import changes
 
@@ -117,7 +115,7 @@ def _go_on_looking(
         try:
             status = read_status(configuration)
             if options.html:
-                write_text(Path(options.html), render_page(status, refresh=options.every))
+                _keep_page(Path(options.html), configuration, status, options.every)
             error_text = ""
         except HoldfastError as error:
             error_text = clean(error)
@@ -133,6 +131,16 @@ def _go_on_looking(
         if looks == options.times:
             return
         time.sleep(options.every)
+
+
+def _keep_page(
+    path: Path, configuration: NodeConfiguration, status: dict[str, Any], every: float
+) -> None:
+    from ..storage.whole_file import write_text
+    from .foreseen_rebalance import foresee
+    from .status_page import render_page
+
+    write_text(path, render_page(status, refresh=every, plan=foresee(configuration)))
 
 
 def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:

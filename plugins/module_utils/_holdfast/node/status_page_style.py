@@ -146,6 +146,15 @@ a:focus-visible, summary:focus-visible { outline: 2px solid currentColor; outlin
 .overview .fence { fill: var(--fence); background: var(--fence); }
 .overview .start { fill: var(--start); background: var(--start); }
 
+.scores { margin-bottom: 12px; }
+section > h3 { margin: 20px 0 10px; }
+.bar { display: block; height: 10px; margin: 6px 0 4px; border-radius: 2px; overflow: hidden;
+  background: var(--sunken); forced-color-adjust: none; print-color-adjust: exact;
+  -webkit-print-color-adjust: exact; }
+.bar span { display: block; height: 100%; }
+.bar .now { background: var(--detect); }
+.bar .then { background: var(--start); }
+
 .nodes { display: grid; gap: 14px;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 264px), 1fr)); }
 .card { background: var(--surface); border: 1px solid var(--line); border-radius: 8px;
