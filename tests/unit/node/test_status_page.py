@@ -399,9 +399,27 @@ def test_a_kept_page_allows_its_own_script_and_no_other():
     (script,) = re.findall(r"<script>(.*?)</script>", source, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in source
-    assert '<meta http-equiv="refresh" content="10">' in source
     assert "<script" not in render_page(sample.healthy())
     assert "script-src" not in render_page(sample.healthy())
+
+
+def test_the_browser_itself_loads_a_kept_page_again_only_where_no_script_may_and_less_often():
+    source = render_page(sample.healthy(), refresh=2.0)
+    assert source.count('http-equiv="refresh"') == 1
+    assert '<noscript><meta http-equiv="refresh" content="60"></noscript>' in source
+    assert 'content="300"></noscript>' in render_page(sample.healthy(), refresh=30.0)
+    assert 'http-equiv="refresh"' not in render_page(sample.healthy())
+
+
+def test_a_kept_page_has_a_button_that_says_whether_it_is_pressed():
+    page = Page(render_page(sample.healthy(), refresh=2.0))
+    (button,) = page.all("button")
+    assert (button["text"], button["@type"], button["@aria-pressed"]) == (
+        "Pause",
+        "button",
+        "false",
+    )
+    assert Page(render_page(sample.healthy())).all("button") == []
 
 
 def plan_section(status, plan):

@@ -288,7 +288,10 @@ def _nothing(text: str) -> Html:
 def _footer(status: dict[str, Any], refresh: float) -> Html:
     renewed = "this page does not renew itself"
     if refresh:
-        renewed = f'it is loaded again every {refresh:g} s and was read <span id="age">then</span>'
+        slow = f"<noscript> (without scripts every {kept.without_script(refresh)} s)</noscript>"
+        renewed = (
+            f'it is loaded again every {refresh:g} s{slow}, and was read <span id="age">then</span>'
+        )
     return Html(
         f"<footer><p>Read from the cluster's storage at {stamp(status['at'])}. All times are UTC"
         f" and all ages count up to that moment; {renewed}.</p></footer>"
