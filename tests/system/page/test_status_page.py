@@ -16,12 +16,16 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import browser as browsers
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.foreseen_rebalance import (
+    Rebalance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page import (
     render_page,
@@ -50,12 +54,41 @@ def large() -> dict[str, Any]:
     return dict(sample.build(state))
 
 
+def large_plan() -> Rebalance:
+    """A plan for a hundred nodes of which a few carry twice what the others do."""
+    online = {f"node{n:03}": NodeStatus(NodeState.ONLINE) for n in range(100)}
+    services = {
+        f"vm:{n}": ServiceStatus(ServiceState.STARTED, f"node{n % 100 // (1 + n // 550):03}")
+        for n in range(600)
+    }
+    state = ClusterState(epoch=7, manager="node000", nodes=online, services=services)
+    return sample.plan(
+        state, policy=Policy(rebalance_threshold=0.1, rebalance_margin=0.0), together=()
+    )
+
+
+def plan_by_load() -> Rebalance:
+    """A plan by CPU and memory, with odd figures."""
+    needs = dict.fromkeys(("db", "mail", "vm:100", "vm:300", "web"), (1.25, 3333.0))
+    room = dict.fromkeys(("n1", "n2", "n3"), (8.0, 16000.0))
+    return sample.plan(policy=Policy(placement="load"), needs=needs, room=room)
+
+
 STATUSES = {
     "healthy": sample.healthy,
     "after a failover": sample.after_failover,
     "in trouble": sample.in_trouble,
+    "uneven": sample.uneven,
+    "uneven by load": sample.uneven,
     "large": large,
 }
+PLANS = {"uneven": sample.plan, "uneven by load": plan_by_load, "large": large_plan}
+
+
+def rendered(name: str, refresh: float = 0.0) -> str:
+    """The page of one of the statuses, with its plan of a rebalance where it has one."""
+    plan = PLANS[name]() if name in PLANS else None
+    return str(render_page(STATUSES[name](), refresh=refresh, plan=plan))
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +109,9 @@ def page(tmp_path: Path) -> Path:
 def test_nothing_is_wider_than_the_screen(
     browser: Browser, page: Path, name: str, width: int
 ) -> None:
-    page.write_text(render_page(STATUSES[name]()), encoding="utf-8")
+    page.write_text(rendered(name, refresh=60.0), encoding="utf-8")
     browser.show(page, width)
+    browser.ask("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     assert browser.ask("document.documentElement.scrollWidth") <= width
     outside = """[...document.querySelectorAll('main *, header *')].filter(one => {
         const box = one.getBoundingClientRect();
@@ -99,10 +133,12 @@ def test_nothing_is_loaded_and_nothing_is_complained_of(browser: Browser, page: 
 def test_each_text_can_be_told_from_its_ground_in_both_schemes(
     browser: Browser, page: Path, name: str
 ) -> None:
-    page.write_text(render_page(STATUSES[name]()), encoding="utf-8")
+    page.write_text(rendered(name, refresh=60.0), encoding="utf-8")
     grounds = {}
     for scheme in ("light", "dark"):
         browser.show(page, DESK, scheme)
+        browser.ask("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        browser.ask("document.getElementById('pause').click()")
         grounds[scheme] = browser.ask("getComputedStyle(document.body).backgroundColor")
         assert browser.ask(LOW_CONTRAST) == []
     assert grounds["light"] != grounds["dark"]
@@ -124,6 +160,39 @@ def test_a_screen_reader_finds_each_node_with_its_state_and_how_its_services_are
     pictures = [name for role, name in heard if role == "image"]
     assert pictures[0].startswith("The last failovers: n2, ")
     assert {name for role, name in heard if role == "table"} >= {"Services", "Leases"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_the_bars_of_a_plan_are_drawn_on_one_scale_and_heard_as_words(
+    browser: Browser, page: Path, width: int, scheme: str
+) -> None:
+    page.write_text(rendered("uneven"), encoding="utf-8")
+    browser.show(page, width, scheme)
+    drawn = browser.ask(BARS)
+    shares = [round(one["width"] / one["track"], 2) for one in drawn]
+    assert shares == [1.0, 0.4, 0.2, 0.4, 0.0, 0.4]
+    assert min(one["track"] for one in drawn) > 150
+    assert len({one["colour"] for one in drawn}) == 2
+    grounds = {one["ground"] for one in drawn} | {"rgba(0, 0, 0, 0)"}
+    assert not {one["colour"] for one in drawn} & grounds
+    heard = browser.spoken()
+    tables = [name for role, name in heard if role == "table"]
+    assert "Services now and after the rebalance, of each node" in tables
+    assert "Steps of the rebalance, in this order" in tables
+    cells = [
+        # Where the table is a list its headers are heard too.
+        name.removeprefix("Now ").removeprefix("Then ")
+        for role, name in heard
+        if role in ("cell", "rowheader")
+    ]
+    place = cells.index("1. db, web")
+    assert cells[place - 9 : place + 4] == [
+        *("n1", "5 services", "2 services", "n2", "1 service", "2 services"),
+        *("n3", "0 services", "2 services"),
+        "1. db, web",
+        *(("n1", "n3", "0.41") if width > 760 else ("From n1", "To n3", "Imbalance then 0.41")),
+    ]
 
 
 def test_a_tile_leads_to_its_card_even_where_the_cards_are_folded(
@@ -154,6 +223,8 @@ def test_a_kept_page_says_its_age_and_warns_once_nobody_writes_it(
     browser.show(page, PHONE)
     assert browser.ask(hidden) is False
     assert "This page is 15 min old." in browser.ask("document.body.innerText")
+    browser.ask("scrollTo(0, 600)")
+    assert browser.ask("document.getElementById('stale').getBoundingClientRect().top") == 0
     assert [role for role, _name in browser.spoken() if role == "alert"]
 
 
@@ -170,11 +241,147 @@ def test_a_kept_page_is_loaded_again_by_itself(browser: Browser, page: Path) -> 
         time.sleep(0.1)
 
 
+MARKED = "window.stillTheSame === true"
+"""Whether the page was not loaded again since it was marked."""
+
+
+def keep_reading(browser: Browser, page: Path, status: dict[str, Any], width: int = DESK) -> None:
+    """Show a page that is loaded again every two seconds, and mark it."""
+    page.write_text(render_page(status, refresh=2.0, plan=large_plan()), encoding="utf-8")
+    browser.show(page, width)
+    browser.ask("window.stillTheSame = true")
+
+
+def stays(browser: Browser) -> bool:
+    """Whether the page is not loaded again for twice as long as it would be."""
+    until = time.monotonic() + 4.0
+    while time.monotonic() < until:
+        if not browser.ask(MARKED):
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def is_loaded_again(browser: Browser) -> bool:
+    """Whether the page is loaded again soon; it is there then."""
+    until = time.monotonic() + 15.0
+    while browser.ask(f"{MARKED} || document.readyState !== 'complete'"):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def press(browser: Browser, key: str, code: int, text: str = "") -> None:
+    for kind in ("keyDown", "keyUp"):
+        more = {"text": text} if text and kind == "keyDown" else {}
+        browser.call(
+            "Input.dispatchKeyEvent",
+            **{"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, **more},
+        )
+
+
+def told(browser: Browser) -> str:
+    return str(browser.ask("document.getElementById('keeping-told').textContent"))
+
+
+def test_a_kept_page_is_paused_and_resumed_by_its_button_with_the_keyboard(
+    browser: Browser, page: Path
+) -> None:
+    keep_reading(browser, page, sample.healthy(time.time()), PHONE)
+    press(browser, "Tab", 9)
+    assert browser.ask("document.activeElement.id") == "pause"
+    press(browser, "Enter", 13, "\r")
+    assert browser.ask("document.activeElement.getAttribute('aria-pressed')") == "true"
+    assert stays(browser)
+    assert told(browser).startswith("Paused; press again to go on. It shows how things were ")
+    assert ("button", "Pause") in browser.spoken()
+    # Its word stands on one line.
+    assert browser.ask("document.getElementById('pause').offsetHeight") < 36
+    press(browser, "Enter", 13, "\r")
+    assert is_loaded_again(browser)
+
+
+def test_an_opened_part_outlives_the_time_until_it_is_closed(browser: Browser, page: Path) -> None:
+    keep_reading(browser, page, large())
+    browser.ask("document.querySelector('.map a[href=\"#node-node042\"]').click()")
+    assert stays(browser)
+    assert browser.ask("document.querySelector('details').open")
+    assert told(browser).startswith("Not loaded again while a part of it is opened.")
+    # It covers the top of the screen, and the card is below it.
+    tops = (
+        "['.keeping', '#node-node042'].map(a => document.querySelector(a).getBoundingClientRect())"
+    )
+    assert browser.ask(f"(([bar, card]) => bar.top === 0 && card.top >= bar.bottom)({tops})")
+    browser.ask("document.querySelector('details').open = false")
+    assert is_loaded_again(browser)
+    assert not browser.ask("document.querySelector('details').open")
+
+
+def test_a_kept_page_is_not_loaded_again_while_text_is_selected_or_the_keyboard_is_in_it(
+    browser: Browser, page: Path
+) -> None:
+    keep_reading(browser, page, sample.healthy(time.time()))
+    browser.ask("getSelection().selectAllChildren(document.querySelector('h1'))")
+    assert stays(browser)
+    browser.ask("getSelection().removeAllRanges()")
+    assert is_loaded_again(browser)
+    browser.ask("window.stillTheSame = true")
+    for _count in range(2):
+        press(browser, "Tab", 9)
+    assert browser.ask("document.activeElement.tagName") == "A"
+    assert stays(browser)
+    browser.ask("document.activeElement.blur()")
+    assert is_loaded_again(browser)
+
+
+def test_a_kept_page_stays_where_it_was_scrolled_to(browser: Browser, page: Path) -> None:
+    keep_reading(browser, page, large(), PHONE)
+    browser.ask("scrollTo(0, 3000)")
+    assert is_loaded_again(browser)
+    until = time.monotonic() + 10.0
+    while browser.ask("Math.round(scrollY)") != 3000:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_page_that_its_reader_holds_does_not_say_that_nobody_writes_it(
+    browser: Browser, page: Path
+) -> None:
+    keep_reading(browser, page, sample.healthy(time.time() - 900))
+    assert browser.ask("document.getElementById('stale').hidden") is False
+    browser.ask("document.getElementById('pause').click()")
+    assert browser.ask("document.getElementById('stale').hidden") is True
+    assert told(browser).endswith("It shows how things were 15 min ago.")
+
+
+def test_without_scripts_the_browser_itself_would_load_a_kept_page_again(
+    browser: Browser, page: Path
+) -> None:
+    page.write_text(render_page(sample.healthy(), refresh=2.0), encoding="utf-8")
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.show(page, DESK)
+        found = "document.querySelector('noscript meta[http-equiv=refresh]').content"
+        assert browser.ask(found) == "60"
+        assert browser.ask("document.getElementById('pause').checkVisibility()") is False
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
 def test_a_page_that_nobody_keeps_has_no_script(browser: Browser, page: Path) -> None:
     page.write_text(render_page(sample.healthy()), encoding="utf-8")
     browser.show(page, DESK)
     assert browser.ask("document.scripts.length") == 0
 
+
+BARS = """[...document.querySelectorAll('.bar')].map(bar => ({
+  track: bar.getBoundingClientRect().width,
+  width: bar.firstElementChild.getBoundingClientRect().width,
+  colour: getComputedStyle(bar.firstElementChild).backgroundColor,
+  ground: getComputedStyle(bar).backgroundColor,
+}))"""
+"""How wide each bar of the plan is, of how much, and its colours."""
 
 LOW_CONTRAST = """(() => {
   const parse = text => text.match(/[\\d.]+/g).map(Number);

@@ -62,4 +62,5 @@ def test_the_page_is_written_but_for_in_check_mode(node_config, tmp_path):
     run_ok("cluster_info", options)
     text = Path(page).read_text()
     assert "n1" in text
+    assert "Nothing would be moved now: no node holds the manager lease." in text
     assert "7777777" not in text

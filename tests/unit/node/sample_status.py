@@ -16,9 +16,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     HostLeaseView,
     HostState,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalState,
+    Report,
     Sight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import ServiceRule
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    NodeSeen,
+    Seen,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
     Resource,
@@ -39,6 +46,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     status as status_room,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.foreseen_rebalance import (
+    foreseen,
 )
 
 AT = 1_790_000_000.0
@@ -167,6 +177,40 @@ def in_trouble(at=AT):
     drained = {"n3": Maintenance("new memory", "ada", at - 60)}
     leases = {2: HostState.FAIL, 4: HostState.FREE}
     return build(state, leases=leases, scores={2: 0, 3: 0, 4: 0}, maintenance=drained, at=at)
+
+
+def uneven(at=AT):
+    """Three nodes of which n1 carries nearly everything; all is well."""
+    return build(uneven_state(at=at), at=at)
+
+
+def uneven_state(nodes=("n1", "n2", "n3"), at=AT):
+    """The manager's record of that cluster: db and web are to be kept together, see ``plan``."""
+    places = {"db": "n1", "mail": "n1", "vm:100": "n1", "vm:200": "n2", "vm:300": "n1", "web": "n1"}
+    services = {
+        key: ServiceStatus(ServiceState.STARTED, node, since=at - 500, reason="its operator")
+        for key, node in places.items()
+    }
+    online = {name: NodeStatus(NodeState.ONLINE, at - 90000) for name in nodes}
+    return ClusterState(epoch=7, manager="n1", nodes=online, services=services)
+
+
+def plan(state=None, *, policy=None, needs=None, room=None, together=("db", "web"), seconds=60.0):
+    """What a rebalance would do in the cluster of *state*, as ``foreseen`` works it out.
+
+    *needs* has the CPUs and MiB of each service that declares them; *room* those of each node.
+    """
+    state = state or uneven_state()
+    wanted = _wanted(state, {}).with_policy(policy or Policy())
+    for key, (cpus, memory) in (needs or {}).items():
+        wanted = wanted.with_service(replace(wanted.services[key], cpus=cpus, memory=memory))
+    if together:
+        wanted = wanted.with_rule(ServiceRule("beside", together, "together"))
+    nodes = {
+        name: NodeSeen(0.0, report=Report(name, room=(room or {}).get(name)))
+        for name in state.nodes
+    }
+    return foreseen(state, Seen(0.0, 0.0, wanted, nodes=nodes), seconds)
 
 
 def finished_failover(began):

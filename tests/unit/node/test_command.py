@@ -23,6 +23,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     NodeStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    foreseen_rebalance,
     look_command,
     machine,
     metrics_command,
@@ -141,10 +142,17 @@ def test_a_page_is_written_beside_the_text(config, cluster, tmp_path, capsys):
     page = tmp_path / "page.html"
     assert main(["status", "--config", str(config), "--html", str(page)]) == WELL
     assert page.read_text().startswith("<!DOCTYPE html>")
+    assert "Nothing would be moved: the imbalance is" in page.read_text()
     assert "n1" in capsys.readouterr().out
     nowhere = tmp_path / "nowhere" / "page.html"
     assert main(["status", "--config", str(config), "--html", str(nowhere)]) == NO_ANSWER
     assert f"{nowhere} cannot be created" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["status", "--json"], ["watch", "--times", "1"]])
+def test_a_rebalance_is_planned_only_for_a_page(words, config, cluster, capsys, monkeypatch):
+    monkeypatch.setattr(foreseen_rebalance, "look", None)
+    assert main([words[0], "--config", str(config), *words[1:]]) == WELL
 
 
 def test_a_reader_that_went_away_is_no_crash(config, cluster, monkeypatch):
@@ -399,7 +407,7 @@ def test_watching_tells_changes_keeps_a_page_and_survives_a_storage_that_is_gone
     assert "cluster c1: all is well" in told[0]
     assert told[1].startswith("holdfast: ") and "c1.metadata" in told[1]
     assert (len(told), looks) == (2, [0.5, 0.5])
-    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert "Nothing would be moved: the imbalance is" in page.read_text()
     assert main(["watch", "--config", str(config), "--every", "0"]) == NO_ANSWER
 
 

@@ -7,14 +7,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
     Maintenance,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import Failover
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import status_page_style
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    status_page_plan,
+    status_page_style,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.foreseen_rebalance import (
+    Rebalance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page import (
     FAILOVERS_OPEN,
     render_page,
@@ -24,6 +32,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page_parts import (
     STARTS_DRAWN,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page_plan import (
+    NODES_OPEN,
 )
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample
 from hypothesis import given, settings
@@ -388,6 +399,165 @@ def test_a_kept_page_allows_its_own_script_and_no_other():
     (script,) = re.findall(r"<script>(.*?)</script>", source, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in source
-    assert '<meta http-equiv="refresh" content="10">' in source
     assert "<script" not in render_page(sample.healthy())
     assert "script-src" not in render_page(sample.healthy())
+
+
+def test_the_browser_itself_loads_a_kept_page_again_only_where_no_script_may_and_less_often():
+    source = render_page(sample.healthy(), refresh=2.0)
+    assert source.count('http-equiv="refresh"') == 1
+    assert '<noscript><meta http-equiv="refresh" content="60"></noscript>' in source
+    assert 'content="300"></noscript>' in render_page(sample.healthy(), refresh=30.0)
+    assert 'http-equiv="refresh"' not in render_page(sample.healthy())
+
+
+def test_a_kept_page_has_a_button_that_says_whether_it_is_pressed():
+    page = Page(render_page(sample.healthy(), refresh=2.0))
+    (button,) = page.all("button")
+    assert (button["text"], button["@type"], button["@aria-pressed"]) == (
+        "Pause",
+        "button",
+        "false",
+    )
+    assert Page(render_page(sample.healthy())).all("button") == []
+
+
+def plan_section(status, plan):
+    """The text of the plan's section, and the section taken apart."""
+    source = render_page(status, plan=plan)
+    begin = source.index("<h2>Plan of a rebalance</h2>")
+    page = Page(source[begin : source.index("</section>", begin)])
+    return page.text.partition("Plan of a rebalance\n")[2], page
+
+
+def test_the_plan_of_a_rebalance_has_the_imbalance_now_and_then_and_its_steps_with_reasons():
+    text, page = plan_section(sample.uneven(), sample.plan())
+    assert "2 steps would bring the imbalance from 1.08 to 0.00; 0 is even." in text
+    assert "The load of a node is the number of its services." in text
+    assert [one["text"] for one in page.all("caption")] == [
+        "Services now and after the rebalance, of each node",
+        "Steps of the rebalance, in this order",
+    ]
+    heads = [one["text"] for one in page.all("th") if one["@scope"] == "row"]
+    assert heads == ["n1", "n2", "n3", "1. db, web", "2. mail"]
+    told = [row["text"] for row in page.all("tr")]
+    assert told[1:4] == [
+        "n15 services2 services",
+        "n21 service2 services",
+        "n30 services2 services",
+    ]
+    assert told[5] == (
+        "1. db, webn1n30.41n1 has 5 services, n3 has 0; they are kept together, so they move as one"
+    )
+    assert told[6] == "2. mailn1n20.00n1 has 3 services, n2 has 1"
+    assert "None of it happens by itself" in text
+
+
+def test_each_bar_of_the_plan_is_on_one_scale_and_left_out_for_who_reads_its_words():
+    _text, page = plan_section(sample.uneven(), sample.plan())
+    assert all(one["@aria-hidden"] == "true" for one in page.all("span", "bar"))
+    bars = [(one["@class"], one["@style"]) for one in page.all("span") if "@style" in one]
+    assert bars == [
+        ("now", "width:100.00%"),
+        ("then", "width:40.00%"),
+        ("now", "width:20.00%"),
+        ("then", "width:40.00%"),
+        ("now", "width:0.00%"),
+        ("then", "width:40.00%"),
+    ]
+
+
+ROOM = dict.fromkeys(("n1", "n2", "n3"), (8.0, 16384.0))
+NEEDS = dict.fromkeys(("db", "mail", "vm:100", "vm:300", "web"), (1.0, 2048.0))
+
+
+@pytest.mark.parametrize("placement", ["load", "score"])
+def test_a_plan_by_load_shows_what_is_taken_of_cpu_and_memory(placement):
+    policy = Policy(placement=placement, rebalance=True)
+    plan = sample.plan(policy=policy, needs=NEEDS, room=ROOM)
+    text, page = plan_section(sample.uneven(), plan)
+    told = [row["text"] for row in page.all("tr")]
+    assert told[1] == ("n162% (5 of 8 CPUs, 10 of 16 GiB)25% (2 of 8 CPUs, 4 of 16 GiB)")
+    assert "n1 is 62% taken, n3 0%; they are kept together" in text
+    assert "1 service does not declare what it needs and counts as nothing." in text
+    assert "The manager makes such moves by itself" in text
+
+
+def test_a_plan_that_moves_nothing_is_one_sentence():
+    even = sample.plan(policy=Policy(rebalance_threshold=2.0))
+    text, page = plan_section(sample.uneven(), even)
+    assert text.strip() == (
+        "Nothing would be moved: the imbalance is 1.08, and only above 2.00 a move is sought."
+    )
+    assert page.all("table") == []
+    held_fast = sample.plan(policy=Policy(rebalance_margin=1.0), together=tuple(NEEDS))
+    assert plan_section(sample.uneven(), held_fast)[0].strip() == (
+        "Nothing would be moved: the imbalance is 1.08, but no move that rules and room allow"
+        " takes away 100% of it."
+    )
+
+
+def test_nothing_would_be_moved_while_the_cluster_is_held_or_disarmed_or_without_a_manager():
+    plan = sample.plan()
+    held = {**sample.uneven(), "global_maintenance": True}
+    assert plan_section(held, plan)[0].startswith("Nothing would be moved now. Nothing is fenced")
+    assert "until the cluster is armed again" in plan_section(sample.disarmed(), plan)[0]
+    alone = sample.uneven()
+    alone["manager"]["active"] = False
+    text, page = plan_section(alone, plan)
+    assert text.strip() == "Nothing would be moved now: no node holds the manager lease."
+    assert page.all("table") == []
+
+
+def test_a_page_made_from_a_status_alone_says_that_it_has_no_plan():
+    text, page = plan_section(sample.uneven(), None)
+    assert text.startswith("This page was written from a status alone.")
+    assert page.all("table") == []
+
+
+def test_a_plan_that_is_left_out_says_why():
+    plan = sample.plan(policy=Policy(placement="load"), needs=NEEDS, room={"n1": (8.0, 1.0)})
+    assert plan_section(sample.uneven(), plan)[0].strip() == (
+        "The plan is left out. Node n2 does not say how much CPU and memory it has, by which the"
+        " policy compares nodes (placement=load)."
+    )
+
+
+def test_of_many_nodes_the_plan_shows_those_that_change_most_and_the_rest_on_a_click(monkeypatch):
+    names = [f"n{number}" for number in range(1, NODES_OPEN + 2)]
+    state = sample.uneven_state(names)
+    plan = sample.plan(state)
+    _text, page = plan_section(sample.build(state), plan)
+    changed = {name for one in plan.steps for name in (one.step.source, one.step.target)}
+    heads = [one for one in page.all("th") if one["@scope"] == "row"]
+    folded = {one["text"] for one in heads if "details" in one["inside"]}
+    assert {one["text"] for one in heads} >= set(names)
+    assert folded == set(names) - changed
+    assert page.all("summary")[0]["text"] == f"Nodes that stay as now: {len(folded)}"
+    monkeypatch.setattr(status_page_plan, "NODES_OPEN", 1)
+    _text, page = plan_section(sample.build(state), plan)
+    heads = [one for one in page.all("th") if one["@scope"] == "row"]
+    folded = {one["text"] for one in heads if "details" in one["inside"]}
+    assert folded == set(names) - {"n1"}
+    assert page.all("summary")[0]["text"] == f"Other nodes that change: {len(changed) - 1}"
+
+
+def test_nodes_that_take_nothing_now_are_named_beside_the_plan():
+    status = sample.uneven()
+    status["nodes"]["n4"] = {**status["nodes"]["n3"], "services": []}
+    assert "nothing can be moved there now: n4." in plan_section(status, sample.plan())[0]
+
+
+@pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", '"><svg onload=alert(1)>'])
+def test_markup_in_a_name_of_the_plan_is_shown_as_text(hostile):
+    state = sample.uneven_state([f"n1{hostile}", f"n2{hostile}"])
+    services = {
+        f"{key}{hostile}": replace(one, node=f"{one.node}{hostile}")
+        for key, one in state.services.items()
+    }
+    state = replace(state, services=services)
+    text, page = plan_section(sample.build(state), sample.plan(state, together=()))
+    assert text.count(f"n1{hostile}") >= 3
+    assert {one["tag"] for one in page.elements} <= ALLOWED
+    left_out = Rebalance(left_out=f"It says {hostile}.")
+    assert f"It says {hostile}." in plan_section(sample.uneven(), left_out)[0]

@@ -175,14 +175,15 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from .status_in_time import read_status_in_time
-
-    status = read_status_in_time(load(Path(options.config)))
+    configuration = load(Path(options.config))
     if options.html:
-        from ..storage.whole_file import write_text
-        from .status_page import render_page
+        from .status_in_time import write_page_in_time
 
-        write_text(Path(options.html), render_page(status))
+        status = write_page_in_time(Path(options.html), configuration)
+    else:
+        from .status_in_time import read_status_in_time
+
+        status = read_status_in_time(configuration)
     if options.json:
         sys.stdout.write(json.dumps(status, indent=2) + "\n")
     else:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import names
-from ..errors import HoldfastError, InputError
+from ..errors import HoldfastError
 from ..manager.requests import MOVE, Request
 from ..manager.service import needs_from_options
 from ..manager.state import ClusterState, Event
@@ -24,7 +24,7 @@ from ..result import Result
 from .await_manager import await_manager
 from .configuration import NodeConfiguration, load
 from .declare_move import ENDS, why_held
-from .plan_moves import Evacuation, look, plan_evacuation, plan_place
+from .plan_moves import Evacuation, checked_nodes, look, plan_evacuation, plan_place
 from .wanted_change import change_wanted
 
 
@@ -88,16 +88,6 @@ def place_info(options: Mapping[str, Any], check: bool) -> Result:
             "rejected": dict(choice.rejected),
         }
     )
-
-
-def checked_nodes(wanted: Sequence[str], configuration: NodeConfiguration) -> list[str]:
-    """Return the nodes of an option, each once; raise ``InputError`` for one that is none."""
-    found = list(dict.fromkeys(names.node_name(one, "nodes") for one in wanted))
-    for node in found:
-        if node not in configuration.members:
-            known = ", ".join(sorted(configuration.members))
-            raise InputError("nodes", node, f"nodes of the cluster ({known})")
-    return found
 
 
 def _cannot(nodes: Sequence[str], plan: Evacuation) -> str:

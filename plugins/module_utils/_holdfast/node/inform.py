@@ -17,7 +17,6 @@ from ..storage.whole_file import write_text
 from .configuration import NodeConfiguration, load
 from .probe import probe_services
 from .status import problems, read_status, under_way
-from .status_page import render_page
 from .status_text import render_failover, render_text
 
 POLL = 0.25
@@ -37,8 +36,15 @@ def inform(options: Mapping[str, Any], check: bool) -> Result:
     if options["probe"]:
         values["running_here"] = probe_services(configuration)
     if options["page"] and not check:
-        write_text(Path(options["page"]), render_page(status))
+        _write_page(Path(options["page"]), configuration, status)
     return Result(values=values)
+
+
+def _write_page(path: Path, configuration: NodeConfiguration, status: dict[str, Any]) -> None:
+    from .foreseen_rebalance import foresee
+    from .status_page import render_page
+
+    write_text(path, render_page(status, plan=foresee(configuration)))
 
 
 def _check(options: Mapping[str, Any], configuration: NodeConfiguration) -> None:

@@ -109,9 +109,7 @@ def _go_on_looking(
     configuration: NodeConfiguration, options: argparse.Namespace, terminal: bool
 ) -> None:
     """Look, tell, and wait, until that was done often enough."""
-    from ..storage.whole_file import write_text
-    from .status_in_time import read_status_in_time
-    from .status_page import render_page
+    from .status_in_time import read_status_in_time, write_page_in_time
     from .status_words import clean
     from .watch import changes
 
@@ -120,9 +118,11 @@ def _go_on_looking(
     while True:
         status: dict[str, Any] | None = None
         try:
-            status = read_status_in_time(configuration)
             if options.html:
-                write_text(Path(options.html), render_page(status, refresh=options.every))
+                page = Path(options.html)
+                status = write_page_in_time(page, configuration, refresh=options.every)
+            else:
+                status = read_status_in_time(configuration)
             error_text = ""
         except HoldfastError as error:
             error_text = clean(error)

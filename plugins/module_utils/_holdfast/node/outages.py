@@ -12,8 +12,7 @@ from typing import Any
 from ..errors import InputError
 from ..result import Result
 from .configuration import load
-from .evacuate import checked_nodes
-from .plan_moves import look
+from .plan_moves import checked_nodes, look
 from .plan_outages import Outages, plan_outages
 
 

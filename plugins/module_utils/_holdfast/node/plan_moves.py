@@ -13,7 +13,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..errors import StorageError
+from .. import names
+from ..errors import InputError, StorageError
 from ..manager.choice import Choice, better_place, choose, unusable
 from ..manager.hold import in_force
 from ..manager.load import NOTHING, Load, declared_figures
@@ -63,6 +64,16 @@ class Evacuation:
     moves: tuple[Move, ...] = ()
     blocked: Mapping[str, str] = field(default_factory=dict)
     then: Mapping[str, Carried] = field(default_factory=dict)
+
+
+def checked_nodes(wanted: Sequence[str], configuration: NodeConfiguration) -> list[str]:
+    """Return the nodes of an option, each once; raise ``InputError`` for one that is none."""
+    found = list(dict.fromkeys(names.node_name(one, "nodes") for one in wanted))
+    for node in found:
+        if node not in configuration.members:
+            known = ", ".join(sorted(configuration.members))
+            raise InputError("nodes", node, f"nodes of the cluster ({known})")
+    return found
 
 
 def look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Planning how the load of the services would be evened out, for the module ``rebalance_info``.
+"""Planning how the load of the services would be evened out: ``rebalance_info``, the status page.
 
 The manager's own moves are played one after the other, each on the cluster that the one before
 leaves, until none is worth it.  The manager itself makes at most one while nothing else moves.
@@ -8,8 +8,10 @@ leaves, until none is worth it.  The manager itself makes at most one while noth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,7 @@ from ..manager.seen import Seen, Timing
 from ..manager.state import ClusterState
 from ..result import Result
 from .configuration import load
-from .evacuate import checked_nodes
-from .plan_moves import look
+from .plan_moves import checked_nodes, look
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,12 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
         threshold = seen.wanted.policy.rebalance_threshold
     if threshold < 0:
         raise InputError("threshold", threshold, "an imbalance of 0 or more")
-    before, steps = plan_rebalance(state, seen, nodes, threshold, options["most"])
+    before, plan = plan_rebalance(state, seen, nodes, threshold, options["most"])
     values = {
         "nodes": nodes,
-        "steps": [{**asdict(one), "services": list(one.services)} for one in steps],
+        "steps": [{**asdict(one), "services": list(one.services)} for one in plan],
         "imbalance_before": before,
-        "imbalance_after": steps[-1].imbalance if steps else before,
+        "imbalance_after": plan[-1].imbalance if plan else before,
     }
     return Result(values=values)
 
@@ -61,19 +62,33 @@ def plan_rebalance(
     state: ClusterState, seen: Seen, nodes: Sequence[str], threshold: float, most: int
 ) -> tuple[float, list[Step]]:
     """Return the imbalance of *nodes* and at most *most* steps among them; below 0: no limit."""
-    only = {name: one for name, one in seen.nodes.items() if name in set(nodes)}
-    seen = replace(seen, nodes=only)
-    first: float | None = None
-    steps: list[Step] = []
-    while most < 0 or len(steps) < most:
-        before, move = next_move(Round(state, seen, Timing()), threshold)
-        first = before if first is None else first
+    found = steps(state, seen, nodes, threshold)
+    return imbalance_now(state, seen, nodes), list(islice(found, most if most >= 0 else None))
+
+
+def imbalance_now(state: ClusterState, seen: Seen, nodes: Sequence[str]) -> float:
+    """Return the imbalance of *nodes* as it is."""
+    return next_move(Round(state, _among(nodes, seen), Timing()), math.inf)[0]
+
+
+def steps(
+    state: ClusterState, seen: Seen, nodes: Sequence[str], threshold: float
+) -> Iterator[Step]:
+    """Seek one step after the other among *nodes*, each when it is asked for, while it is worth it.
+
+    Each costs about as much as a round in which the manager balances by itself.
+    """
+    seen = _among(nodes, seen)
+    while True:
+        _before, move = next_move(Round(state, seen, Timing()), threshold)
         if move is None:
-            break
+            return
         for service_id in move.services:
             status = replace(state.services[service_id], node=move.target, target="")
             state = state.with_service(service_id, status)
-        steps.append(Step(move.services, move.source, move.target, move.imbalance))
-    if first is None:
-        first = next_move(Round(state, seen, Timing()), threshold)[0]
-    return first, steps
+        yield Step(move.services, move.source, move.target, move.imbalance)
+
+
+def _among(nodes: Sequence[str], seen: Seen) -> Seen:
+    wished = set(nodes)
+    return replace(seen, nodes={name: one for name, one in seen.nodes.items() if name in wished})

@@ -7,10 +7,13 @@ For whoever must not hang with the storage: metrics, monitoring, and people who 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ..errors import StorageError
 from ..process_apart import TimeUpError, run_apart
+from ..storage.whole_file import write_text
 from .configuration import NodeConfiguration
 from .status import read_status
 
@@ -29,14 +32,39 @@ def read_status_in_time(configuration: NodeConfiguration) -> dict[str, Any]:
 
     Whatever else is wrong is a ``HoldfastError``.
     """
+    status: dict[str, Any] = _in_time(configuration, lambda: read_status(configuration))
+    return status
+
+
+def write_page_in_time(
+    path: Path, configuration: NodeConfiguration, *, refresh: float = 0.0
+) -> dict[str, Any]:
+    """Write the status page as the file *path* and return the status, as ``read_status_in_time``.
+
+    *refresh* is that of ``render_page``.  A page that cannot be made leaves the last one.
+    """
+
+    def read() -> dict[str, Any]:
+        from .foreseen_rebalance import foresee
+        from .status_page import render_page
+
+        status = read_status(configuration)
+        page = render_page(status, refresh=refresh, plan=foresee(configuration))
+        return {"status": status, "page": page}
+
+    made = _in_time(configuration, read)
+    write_text(path, made["page"])
+    status: dict[str, Any] = made["status"]
+    return status
+
+
+def _in_time(configuration: NodeConfiguration, read: Callable[[], Any]) -> Any:
+    """Return what *read* finds on the storage, within ``LONGEST``."""
     try:
-        status: dict[str, Any] = run_apart(
-            lambda: read_status(configuration), LONGEST, configuration.folder / LOCK
-        )
+        return run_apart(read, LONGEST, configuration.folder / LOCK)
     except TimeUpError as late:
         before = "; an earlier look at it still hangs" if late.earlier else ""
         raise StorageError(
             f"The storage {configuration.storage} does not answer within {LONGEST:g} s{before};"
             " see to its mount or its paths."
         ) from None
-    return status

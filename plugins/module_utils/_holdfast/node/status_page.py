@@ -13,6 +13,7 @@ from typing import Any
 
 from . import status_page_kept as kept
 from . import status_words as words
+from .foreseen_rebalance import Rebalance
 from .status_page_map import anchor, cluster_map
 from .status_page_parts import (
     Column,
@@ -24,6 +25,7 @@ from .status_page_parts import (
     state,
     table,
 )
+from .status_page_plan import rebalance_plan
 from .status_page_style import style_sheet
 from .status_page_timeline import failovers_overview
 from .status_words import Tone, clean
@@ -35,18 +37,22 @@ FAILOVERS_OPEN = 3
 """So many failovers stand open; the older ones open on a click."""
 
 
-def render_page(status: dict[str, Any], *, refresh: float = 0.0) -> str:
+def render_page(
+    status: dict[str, Any], *, refresh: float = 0.0, plan: Rebalance | None = None
+) -> str:
     """Return the status as a whole HTML document in UTF-8.
 
     *status* is what ``read_status`` returns.  Every text in it is escaped.  With *refresh*
     the browser loads the page again after so many seconds, and the page says when it was
-    not written for a while; somebody has to write it as often.
+    not written for a while; somebody has to write it as often.  *plan* is what a rebalance
+    would do; without it the page says that it cannot be told from a status alone.
     """
     _tone, verdict = words.verdict(status)
     sections = [
         _section("Map", cluster_map(status)),
         _section("Nodes and what runs on them", _nodes(status)),
         _section("Services", _services(status)),
+        _section("Plan of a rebalance", rebalance_plan(status, plan)),
         _section("Leases", _leases(status)),
         _section("Failovers", _failovers(status)),
         _section("History", _history(status)),
@@ -282,7 +288,10 @@ def _nothing(text: str) -> Html:
 def _footer(status: dict[str, Any], refresh: float) -> Html:
     renewed = "this page does not renew itself"
     if refresh:
-        renewed = f'it is loaded again every {refresh:g} s and was read <span id="age">then</span>'
+        slow = f"<noscript> (without scripts every {kept.without_script(refresh)} s)</noscript>"
+        renewed = (
+            f'it is loaded again every {refresh:g} s{slow}, and was read <span id="age">then</span>'
+        )
     return Html(
         f"<footer><p>Read from the cluster's storage at {stamp(status['at'])}. All times are UTC"
         f" and all ages count up to that moment; {renewed}.</p></footer>"

@@ -68,7 +68,7 @@ BAR_ON_TRACK = (("detect", "sunken"), ("fence", "sunken"), ("start", "sunken"))
 
 _RULES = """
 * { box-sizing: border-box; }
-html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
+html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; scroll-padding-top: 72px; }
 body { margin: 0; background: var(--ground); color: var(--text); line-height: 1.5;
   font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans",
   sans-serif; font-size: 15px; overflow-wrap: anywhere; }
@@ -105,14 +105,25 @@ time, dd, td, .number { font-variant-numeric: tabular-nums; }
 .bad { color: var(--bad); background: var(--bad-ground); }
 .quiet { color: var(--quiet); background: var(--quiet-ground); }
 
+#kept { display: contents; }
 .stale { margin: 0; padding: 12px 24px; background: var(--bad-ground); color: var(--text);
   border-bottom: 3px solid var(--bad); position: sticky; top: 0; }
 .stale strong { color: var(--bad); }
 .stale[hidden] { display: none; }
+.keeping { display: flex; align-items: center; gap: 12px;
+  padding: 8px max(24px, calc(50% - 536px)); color: var(--muted); font-size: 13px; }
+.keeping[hidden] { display: none; }
+.keeping.held { position: sticky; top: 0; z-index: 1; background: var(--warn-ground);
+  color: var(--text); border-bottom: 3px solid var(--warn); }
+button { font: inherit; font-weight: 600; color: var(--text); background: var(--surface);
+  border: 1px solid var(--muted); border-radius: 4px; padding: 2px 12px; min-height: 28px;
+  flex: none; white-space: nowrap; cursor: pointer; }
+button[aria-pressed="true"] { color: var(--surface); background: var(--text); }
 .spoken { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
 a { color: inherit; }
-a:focus-visible, summary:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
+a:focus-visible, summary:focus-visible, button:focus-visible { outline: 2px solid currentColor;
+  outline-offset: 2px; }
 
 .map { display: grid; gap: 8px;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 148px), 1fr)); }
@@ -145,6 +156,15 @@ a:focus-visible, summary:focus-visible { outline: 2px solid currentColor; outlin
 .overview .detect { fill: var(--detect); background: var(--detect); }
 .overview .fence { fill: var(--fence); background: var(--fence); }
 .overview .start { fill: var(--start); background: var(--start); }
+
+.scores { margin-bottom: 12px; }
+section > h3 { margin: 20px 0 10px; }
+.bar { display: block; height: 10px; margin: 6px 0 4px; border-radius: 2px; overflow: hidden;
+  background: var(--sunken); forced-color-adjust: none; print-color-adjust: exact;
+  -webkit-print-color-adjust: exact; }
+.bar span { display: block; height: 100%; }
+.bar .now { background: var(--detect); }
+.bar .then { background: var(--start); }
 
 .nodes { display: grid; gap: 14px;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 264px), 1fr)); }
@@ -199,7 +219,8 @@ td.tight { white-space: nowrap; }
 details > summary { cursor: pointer; padding: 8px 0; }
 
 @media (max-width: 760px) {
-  header, main, footer { padding-left: 16px; padding-right: 16px; }
+  header, main, footer, .keeping { padding-left: 16px; padding-right: 16px; }
+  #keeping-told { min-height: 3em; align-content: center; }
   .failover .both { grid-template-columns: minmax(0, 1fr); }
   .wide thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
     clip-path: inset(50%); }
