@@ -35,8 +35,9 @@ options:
     default: drained
   wait:
     description:
-      - With O(state=drained) wait until no service is left on the node, and fail naming what
-        blocks it; with O(state=active) wait until the node is online and services may come to it.
+      - With O(state=drained) wait until no service is left on the node and those that were on it
+        are started elsewhere, and fail naming what blocks it; with O(state=active) wait until the
+        node is online and services may come to it.
     type: bool
     default: true
   timeout:
