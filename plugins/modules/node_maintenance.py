@@ -15,7 +15,8 @@ author:
 description:
   - With O(state=drained) the services of a node are moved away and none is placed on it.
   - With O(state=active) the node is used again, as it is when the expiry has come.
-  - A drained node is not switched on by the cluster if it is fenced.
+  - A drained node is not switched on by the cluster if it is fenced. Once it is used again it may
+    be, also where it was fenced by hand.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node

@@ -168,6 +168,20 @@ def test_a_node_is_fenced_with_its_reason_kept_and_comes_back_by_unfence(holdfas
     assert not cluster.wanted().maintenance
 
 
+def test_a_node_that_was_fenced_by_hand_is_not_used_again_unless_that_is_meant(
+    holdfast, cluster, device
+):
+    holdfast("fence", "n2", "--reason", "it hangs", "--yes", "--no-wait")
+    asked = ("maintenance", "return", "n2", "--no-wait")
+    for more in ([], ["--dry-run"]):
+        status, said, complained = holdfast(*asked, *more)
+        assert (status, said) == (2, "")
+        assert "fenced: it hangs" in complained and "'holdfast unfence n2'" in complained
+    assert "n2" in cluster.wanted().maintenance
+    assert holdfast(*asked, "--yes")[:2] == (0, "n2 is to be in use again\n")
+    assert not cluster.wanted().maintenance
+
+
 def test_no_power_is_cut_while_nothing_would_be_recovered_unless_that_is_meant(
     holdfast, cluster, device
 ):
@@ -216,7 +230,7 @@ def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdf
     status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")
     assert status == 1
     assert "not proved off" in complained
-    assert "'holdfast maintenance return n2'" in complained
+    assert "'holdfast maintenance return n2 --yes'" in complained
     assert "n2" in cluster.wanted().maintenance
 
 
@@ -254,7 +268,7 @@ def test_a_fence_that_ends_in_an_error_says_that_the_node_stays_drained(
     status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")
     assert status == 2
     assert complained.splitlines() == [
-        "holdfast: n2 stays drained; 'holdfast maintenance return n2' ends that",
+        "holdfast: n2 stays drained; 'holdfast maintenance return n2 --yes' ends that",
         "holdfast: The fence device cannot be asked.",
     ]
     assert "n2" in cluster.wanted().maintenance

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from .configuration import load
+from ..errors import HoldfastError, InputError
+from .configuration import NodeConfiguration, load
 
 if TYPE_CHECKING:
     from ..result import Result
@@ -58,6 +58,11 @@ def _register_maintenance(
     end = actions.add_parser("end", help="end what hold or disarm began")
     for action in (drain, use):
         action.add_argument("node", metavar="NODE")
+    use.add_argument(
+        "--yes",
+        action="store_true",
+        help="also a node that was fenced by hand; the cluster may switch it on",
+    )
     for action in (drain, hold, disarm):
         action.add_argument("--reason", metavar="TEXT", help="why; it is shown by status")
     for action in (drain, hold):
@@ -71,8 +76,8 @@ def _register_maintenance(
     for action in (drain, use, hold, disarm, end):
         add_waiting(action, NODE_WAIT if action in (drain, use) else CLUSTER_WAIT)
         add_config(action)
-    drain.set_defaults(act=lambda options: _drain(options, "drained"))
-    use.set_defaults(act=lambda options: _drain(options, "active"), reason=None, span=None)
+    drain.set_defaults(act=_drain)
+    use.set_defaults(act=_return, reason=None, span=None)
     hold.set_defaults(act=lambda options: _hold(options, "present"), mode="hold")
     disarm.set_defaults(act=lambda options: _hold(options, "present"), span=None)
     end.set_defaults(
@@ -152,15 +157,39 @@ def how(options: argparse.Namespace) -> str:
     return "is to be" if options.no_wait else "is"
 
 
-def _drain(options: argparse.Namespace, state: str) -> int:
-    from .declare_maintenance import declare_maintenance
-
-    asked = {"node": options.node, "state": state, **_why(options), **waiting(options)}
-    result = declare_maintenance(asked, options.dry_run)
-    tell(options, result, options.node, "drained" if state == "drained" else "in use again")
+def _drain(options: argparse.Namespace) -> int:
+    result = _maintain(options, "drained")
+    tell(options, result, options.node, "drained")
     for service, node in sorted(result.values.get("moved", {}).items()):
         sys.stdout.write(f"  {service} is on {node or 'no node'}\n")
     return DONE
+
+
+def _return(options: argparse.Namespace) -> int:
+    if not options.yes:
+        _refuse_fenced_by_hand(load(Path(options.config)), options.node)
+    tell(options, _maintain(options, "active"), options.node, "in use again")
+    return DONE
+
+
+def _maintain(options: argparse.Namespace, state: str) -> Result:
+    from .declare_maintenance import declare_maintenance
+
+    asked = {"node": options.node, "state": state, **_why(options), **waiting(options)}
+    return declare_maintenance(asked, options.dry_run)
+
+
+def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
+    """Raise ``HoldfastError`` for a node that was fenced by hand: it may be switched on then."""
+    from ..manager.maintenance import told
+    from .kept_empty import fenced_by_hand, kept_empty
+
+    drained = kept_empty(configuration, node)
+    if drained is not None and fenced_by_hand(drained):
+        raise HoldfastError(
+            f"{node} is not used again: it was fenced by hand ({told(drained)}). Switch it on with"
+            f" 'holdfast unfence {node}', or say --yes."
+        )
 
 
 def _hold(options: argparse.Namespace, state: str) -> int:
