@@ -13,7 +13,9 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - With O(state=drained) the services of a node are moved away and none is placed on it.
+  - With O(state=drained) the services of a node are moved away and none is placed on it. Whether
+    they have somewhere to go is not looked at before; M(holdfast.ha.evacuate) says that in check
+    mode.
   - With O(state=active) the node is used again, as it is when the expiry has come.
   - A drained node is not switched on by the cluster if it is fenced. Once it is used again it may
     be, also where it was fenced by hand.

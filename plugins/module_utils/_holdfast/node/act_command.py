@@ -3,8 +3,9 @@
 """``holdfast maintenance`` and ``service``: what an operator does to a cluster without Ansible.
 
 They do what the modules do, by the same functions, and only declare: the manager carries it
-out, and the command waits for it.  Exit status: 0 done, or as it was asked for already; 2 it
-was refused, or not done in time.
+out, and the command waits for it.  What the playbooks look at before a drain and at its end is
+looked at here too.  Exit status: 0 done, or as it was asked for already; 2 it was refused, or
+not done in time.
 """
 
 from __future__ import annotations
@@ -58,6 +59,11 @@ def _register_maintenance(
     end = actions.add_parser("end", help="end what hold or disarm began")
     for action in (drain, use):
         action.add_argument("node", metavar="NODE")
+    drain.add_argument(
+        "--yes",
+        action="store_true",
+        help="even if the cluster is held or disarmed, or a service has nowhere to go",
+    )
     use.add_argument(
         "--yes",
         action="store_true",
@@ -158,6 +164,8 @@ def how(options: argparse.Namespace) -> str:
 
 
 def _drain(options: argparse.Namespace) -> int:
+    if not options.yes:
+        _refuse_what_cannot_be_emptied(load(Path(options.config)), options.node)
     result = _maintain(options, "drained")
     tell(options, result, options.node, "drained")
     for service, node in sorted(result.values.get("moved", {}).items()):
@@ -177,6 +185,31 @@ def _maintain(options: argparse.Namespace, state: str) -> Result:
 
     asked = {"node": options.node, "state": state, **_why(options), **waiting(options)}
     return declare_maintenance(asked, options.dry_run)
+
+
+def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) -> None:
+    """Raise ``HoldfastError`` with the reason if not all services would leave *node* now.
+
+    A drain that is there already may be waited for, and told otherwise: it moves nothing more.
+    """
+    from .declare_move import why_held
+    from .plan_moves import look, plan_evacuation
+
+    state, seen = look(configuration)
+    if node in seen.wanted.maintenance:
+        return
+    held = why_held(state)
+    if held:
+        raise HoldfastError(
+            f"{node} is not drained: {held}, so that no service would leave it. End that with"
+            " 'holdfast maintenance end', or say --yes."
+        )
+    blocked = plan_evacuation(state, seen, [node]).blocked
+    if blocked:
+        told = "; ".join(f"{service}: {why}" for service, why in blocked.items())
+        raise HoldfastError(
+            f"{node} is not drained, as not everything can leave: {told}. Mend that, or say --yes."
+        )
 
 
 def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
