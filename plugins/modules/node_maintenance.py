@@ -13,9 +13,12 @@ version_added: 0.1.0
 author:
   - The holdfast authors (@holdfast)
 description:
-  - With O(state=drained) the services of a node are moved away and none is placed on it.
+  - With O(state=drained) the services of a node are moved away and none is placed on it. Whether
+    they have somewhere to go is not looked at before; M(holdfast.ha.evacuate) says that in check
+    mode.
   - With O(state=active) the node is used again, as it is when the expiry has come.
-  - A drained node is not switched on by the cluster if it is fenced.
+  - A drained node is not switched on by the cluster if it is fenced. Once it is used again it may
+    be, also where it was fenced by hand.
 extends_documentation_fragment:
   - holdfast.ha.attributes
   - holdfast.ha.node
@@ -35,8 +38,9 @@ options:
     default: drained
   wait:
     description:
-      - With O(state=drained) wait until no service is left on the node, and fail naming what
-        blocks it; with O(state=active) wait until the node is online and services may come to it.
+      - With O(state=drained) wait until no service is left on the node and those that were on it
+        are started elsewhere, and fail naming what blocks it; with O(state=active) wait until the
+        node is online and services may come to it.
     type: bool
     default: true
   timeout:

@@ -32,6 +32,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_configuration import (  # noqa: E501
     exported,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.kept_empty import FENCED
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAYBOOKS = ROOT / "playbooks"
@@ -152,6 +153,23 @@ def test_a_fenced_node_is_kept_drained_without_an_end_whatever_an_earlier_drain_
     module = "holdfast.ha.node_maintenance"
     (drain,) = [task[module] for task in play["tasks"] if module in task]
     assert drain["duration"] == 0
+
+
+def test_a_fence_by_hand_has_the_same_mark_in_the_playbooks_as_in_the_command():
+    begin = text_of("tasks/begin")
+    assert begin.count(f'__holdfast_fenced: "{FENCED}"\n') == 1
+    files = [path for path in PLAYBOOKS.rglob("*.yml") if path.name != "begin.yml"]
+    assert not [path.name for path in files if FENCED in path.read_text(encoding="utf-8")]
+    for name in ("fence", "unfence", "node_maintenance"):
+        assert "__holdfast_fenced" in text_of(name)
+
+
+@pytest.mark.parametrize("name", ["node_maintenance", "unfence"])
+def test_whether_a_node_was_fenced_by_hand_is_looked_at_before_it_is_used_again(name):
+    (play,) = yaml.safe_load(text_of(name))
+    [look] = [row for row, task in enumerate(play["tasks"]) if "__holdfast_fenced" in str(task)]
+    acts = {"holdfast.ha.fence", "holdfast.ha.node_maintenance"}
+    assert look < min(row for row, task in enumerate(play["tasks"]) if acts & set(task))
 
 
 DECLARED = {"services": "[]", "rules": "[]", "policy": "{}"}

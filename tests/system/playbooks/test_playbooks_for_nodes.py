@@ -21,6 +21,8 @@ def test_a_node_is_drained_by_limit_and_used_again(cluster: EmbeddedCluster, pla
     drain = {"node_maintenance_reason": "kernel", "node_maintenance_owner": "ada"}
     drain["node_maintenance_until"] = ""
     assert "Say with --limit which nodes" in play("node_maintenance", fails=True, **drain).text
+    refused = play("node_maintenance", fails=True, node_maintenance_state="active")
+    assert "Say with --limit which nodes" in refused.text
     checked = play("node_maintenance", "--limit", "n2", "--check", "--diff", **drain)
     assert checked.changed == 1
     assert '"reason": "kernel"' in checked.text
@@ -145,6 +147,12 @@ def test_a_node_is_fenced_with_consent_and_its_reason_stands_in_the_cluster(
     assert status["nodes"]["n3"]["services"] == []
     assert not cluster.service_processes("n3")
     assert play("fence", "--limit", "n3", fence_consent=True, **why).changed == 0
+    back = {"node_maintenance_state": "active"}
+    refused = play("node_maintenance", "--limit", "n3", fails=True, **back)
+    assert "on n3: it was fenced by hand, by ada (fenced: smoke)" in refused.text
+    assert cluster.status()["nodes"]["n3"]["maintenance"]["reason"] == "fenced: smoke"
+    meant = {"node_maintenance_fenced": True, **back}
+    assert play("node_maintenance", "--limit", "n3", "--check", **meant).changed == 1
     assert "Say with --limit which nodes" in play("unfence", fails=True).text
     assert play("unfence", "--limit", "n3").changed >= 1
     status = cluster.wait_settled(60.0)

@@ -21,6 +21,9 @@ def test_a_service_is_placed_where_check_mode_said(cluster: EmbeddedCluster, pla
         {"name": "r", "agent": "ocf:holdfast:command", "parameters": {"command": "sleep 1000009"}}
     ]
     new = {"place_service": "new", "place_resources": resources, "place_memory": 16}
+    part = play("place", "--limit", "n2", fails=True, **new)
+    assert "place acts on the whole cluster, not on n2 alone" in part.text
+    assert "On which nodes a service may run is said by a rule." in part.text
     checked = play("place", "--check", **new)
     (node,) = set(re.findall(r"new goes to (n\d):", checked.text))
     assert "new" not in cluster.status()["services"]

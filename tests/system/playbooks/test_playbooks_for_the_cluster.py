@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import yaml
-from cluster import EmbeddedCluster
+from cluster import CHECKOUT, EmbeddedCluster
 from playing import Play
 
 
@@ -135,6 +135,30 @@ def test_the_cluster_is_disarmed_with_a_reason_and_armed_again(
     assert play("cluster_maintenance", **disarm).changed == 0
     assert play("cluster_maintenance", cluster_maintenance_state="absent").changed == 1
     assert cluster.status()["disarm"] is None
+
+
+def test_a_later_step_of_a_plan_is_reported_though_the_cluster_as_it_is_would_refuse_it(
+    cluster: EmbeddedCluster, play: Play, tmp_path: Path
+) -> None:
+    services = cluster.status()["services"]
+    left, right = services["left"]["node"], services["right"]["node"]
+    assert left != right
+    steps = tmp_path / "steps.yml"
+    task = {
+        "ansible.builtin.include_tasks": str(
+            CHECKOUT / "playbooks" / "tasks" / "rebalance_step.yml"
+        ),
+        "vars": {
+            "__holdfast_speaker": "n1",
+            "__holdfast_config": str(cluster.config("n1")),
+            "__step": {"services": ["left"], "source": left, "target": right},
+        },
+    }
+    steps.write_text(yaml.safe_dump([{"hosts": "n1", "gather_facts": False, "tasks": [task]}]))
+    first = play(str(steps), "--check", fails=True, __step_number=0)
+    assert "kept apart from" in first.text
+    later = play(str(steps), "--check", __step_number=1)
+    assert (later.changed, f"left would go from {left} to {right}" in later.text) == (1, True)
 
 
 def test_the_load_is_evened_out_step_by_step_and_after_a_stop(

@@ -10,13 +10,22 @@ import json
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import operate
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     NodeState,
     NodeStatus,
+    ServiceState,
+    ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     declare_service,
     rehearse_fence,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
+    ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.result import Result
@@ -26,6 +35,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.reco
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 
 
 @pytest.fixture
@@ -76,6 +86,44 @@ def test_a_node_is_drained_with_a_reason_and_used_again(holdfast, cluster):
         "n2 is to be in use again\n",
     )
     assert not cluster.wanted().maintenance
+
+
+def on_n2(cluster, state=ServiceState.STARTED, **more):
+    """Have the manager say that all nodes are online, and web is on n2."""
+    if not cluster.wanted().services:
+        cluster.service("web", resources=[RESOURCE])
+        for name in ("n1", "n2", "n3"):
+            there = ClusterStorage(configuration(cluster.folder, name))
+            there.write_report(Report(name))
+            there.close()
+    nodes = {name: NodeStatus(NodeState.ONLINE) for name in ("n1", "n2", "n3")}
+    web = ServiceStatus(state, "n2", reason="so it is")
+    cluster.manager_says(cluster.wanted().version, {"web": web}, nodes, **more)
+
+
+def test_a_node_that_would_not_be_emptied_is_not_drained_unless_that_is_meant(holdfast, cluster):
+    asked = ("maintenance", "drain", "n2", "--reason", "a new disk", "--no-wait")
+    refusals = []
+    for state, more in (
+        (ServiceState.STARTED, {"hold": Maintenance("new switches", "ada")}),
+        (ServiceState.STARTED, {"disarm": "disarmed", "disarm_mode": "freeze"}),
+        (ServiceState.ERROR, {}),
+    ):
+        on_n2(cluster, state, **more)
+        for dry in ([], ["--dry-run"]):
+            status, said, complained = holdfast(*asked, *dry)
+            assert (status, said, not cluster.wanted().maintenance) == (2, "", True)
+        refusals.append(complained)
+    assert "the cluster is in global maintenance (by ada: new switches), so that" in refusals[0]
+    assert "the cluster is disarmed (freeze), so that" in refusals[1]
+    assert "not everything can leave: web: it is in the state error: so it is." in refusals[2]
+    assert all("say --yes" in one for one in refusals)
+    assert holdfast(*asked, "--yes")[:2] == (0, "n2 is to be drained\n")
+    # It is asked for already, so that whoever says so again only waits, or tells another reason.
+    assert holdfast(*asked)[:2] == (0, "nothing to change: it is asked for already\n")
+    holdfast("maintenance", "return", "n2", "--no-wait")
+    on_n2(cluster)
+    assert holdfast(*asked)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -168,6 +216,20 @@ def test_a_node_is_fenced_with_its_reason_kept_and_comes_back_by_unfence(holdfas
     assert not cluster.wanted().maintenance
 
 
+def test_a_node_that_was_fenced_by_hand_is_not_used_again_unless_that_is_meant(
+    holdfast, cluster, device
+):
+    holdfast("fence", "n2", "--reason", "it hangs", "--yes", "--no-wait")
+    asked = ("maintenance", "return", "n2", "--no-wait")
+    for more in ([], ["--dry-run"]):
+        status, said, complained = holdfast(*asked, *more)
+        assert (status, said) == (2, "")
+        assert "fenced: it hangs" in complained and "'holdfast unfence n2'" in complained
+    assert "n2" in cluster.wanted().maintenance
+    assert holdfast(*asked, "--yes")[:2] == (0, "n2 is to be in use again\n")
+    assert not cluster.wanted().maintenance
+
+
 def test_no_power_is_cut_while_nothing_would_be_recovered_unless_that_is_meant(
     holdfast, cluster, device
 ):
@@ -216,7 +278,7 @@ def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdf
     status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")
     assert status == 1
     assert "not proved off" in complained
-    assert "'holdfast maintenance return n2'" in complained
+    assert "'holdfast maintenance return n2 --yes'" in complained
     assert "n2" in cluster.wanted().maintenance
 
 
@@ -254,7 +316,7 @@ def test_a_fence_that_ends_in_an_error_says_that_the_node_stays_drained(
     status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")
     assert status == 2
     assert complained.splitlines() == [
-        "holdfast: n2 stays drained; 'holdfast maintenance return n2' ends that",
+        "holdfast: n2 stays drained; 'holdfast maintenance return n2 --yes' ends that",
         "holdfast: The fence device cannot be asked.",
     ]
     assert "n2" in cluster.wanted().maintenance

@@ -290,6 +290,27 @@ def test_a_drain_tells_where_each_service_went(cluster, monkeypatch):
     assert cluster.maintenance(wait=True, timeout=20.0).values["moved"] == {"web": "n3"}
 
 
+def test_a_drain_waits_for_the_starts_of_what_was_on_the_node_and_of_nothing_else(
+    cluster, monkeypatch
+):
+    slow = {"db": ServiceStatus(ServiceState.REQUEST_START, "n1", reason="a long recovery")}
+    cluster.manager_says(0, {**on_n2(ServiceState.STARTED), **slow})
+    web = ServiceStatus(ServiceState.REQUEST_START, "n3", reason="n2 is in maintenance")
+
+    def moves(_seconds):
+        cluster.manager_says(1, {"web": web, **slow})
+
+    monkeypatch.setattr("time.sleep", moves)
+    with pytest.raises(HoldfastError) as caught:
+        cluster.maintenance(wait=True)
+    assert str(caught.value) == (
+        "Node 'n2' is empty, but these are not started yet: web on n3 (n2 is in maintenance)"
+        " after 0.3 s; see holdfast status."
+    )
+    cluster.manager_says(1, {"web": ServiceStatus(ServiceState.STARTED, "n3"), **slow})
+    assert cluster.maintenance(wait=True).values["moved"] == {}
+
+
 @pytest.mark.parametrize(
     ("status", "message"),
     [

@@ -3,8 +3,9 @@
 """``holdfast maintenance`` and ``service``: what an operator does to a cluster without Ansible.
 
 They do what the modules do, by the same functions, and only declare: the manager carries it
-out, and the command waits for it.  Exit status: 0 done, or as it was asked for already; 2 it
-was refused, or not done in time.
+out, and the command waits for it.  What the playbooks look at before a drain and at its end is
+looked at here too.  Exit status: 0 done, or as it was asked for already; 2 it was refused, or
+not done in time.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from .configuration import load
+from ..errors import HoldfastError, InputError
+from .configuration import NodeConfiguration, load
 
 if TYPE_CHECKING:
     from ..result import Result
@@ -58,6 +59,16 @@ def _register_maintenance(
     end = actions.add_parser("end", help="end what hold or disarm began")
     for action in (drain, use):
         action.add_argument("node", metavar="NODE")
+    drain.add_argument(
+        "--yes",
+        action="store_true",
+        help="even if the cluster is held or disarmed, or a service has nowhere to go",
+    )
+    use.add_argument(
+        "--yes",
+        action="store_true",
+        help="also a node that was fenced by hand; the cluster may switch it on",
+    )
     for action in (drain, hold, disarm):
         action.add_argument("--reason", metavar="TEXT", help="why; it is shown by status")
     for action in (drain, hold):
@@ -71,8 +82,8 @@ def _register_maintenance(
     for action in (drain, use, hold, disarm, end):
         add_waiting(action, NODE_WAIT if action in (drain, use) else CLUSTER_WAIT)
         add_config(action)
-    drain.set_defaults(act=lambda options: _drain(options, "drained"))
-    use.set_defaults(act=lambda options: _drain(options, "active"), reason=None, span=None)
+    drain.set_defaults(act=_drain)
+    use.set_defaults(act=_return, reason=None, span=None)
     hold.set_defaults(act=lambda options: _hold(options, "present"), mode="hold")
     disarm.set_defaults(act=lambda options: _hold(options, "present"), span=None)
     end.set_defaults(
@@ -152,15 +163,66 @@ def how(options: argparse.Namespace) -> str:
     return "is to be" if options.no_wait else "is"
 
 
-def _drain(options: argparse.Namespace, state: str) -> int:
-    from .declare_maintenance import declare_maintenance
-
-    asked = {"node": options.node, "state": state, **_why(options), **waiting(options)}
-    result = declare_maintenance(asked, options.dry_run)
-    tell(options, result, options.node, "drained" if state == "drained" else "in use again")
+def _drain(options: argparse.Namespace) -> int:
+    if not options.yes:
+        _refuse_what_cannot_be_emptied(load(Path(options.config)), options.node)
+    result = _maintain(options, "drained")
+    tell(options, result, options.node, "drained")
     for service, node in sorted(result.values.get("moved", {}).items()):
         sys.stdout.write(f"  {service} is on {node or 'no node'}\n")
     return DONE
+
+
+def _return(options: argparse.Namespace) -> int:
+    if not options.yes:
+        _refuse_fenced_by_hand(load(Path(options.config)), options.node)
+    tell(options, _maintain(options, "active"), options.node, "in use again")
+    return DONE
+
+
+def _maintain(options: argparse.Namespace, state: str) -> Result:
+    from .declare_maintenance import declare_maintenance
+
+    asked = {"node": options.node, "state": state, **_why(options), **waiting(options)}
+    return declare_maintenance(asked, options.dry_run)
+
+
+def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) -> None:
+    """Raise ``HoldfastError`` with the reason if not all services would leave *node* now.
+
+    A drain that is there already may be waited for, and told otherwise: it moves nothing more.
+    """
+    from .declare_move import why_held
+    from .plan_moves import look, plan_evacuation
+
+    state, seen = look(configuration)
+    if node in seen.wanted.maintenance:
+        return
+    held = why_held(state)
+    if held:
+        raise HoldfastError(
+            f"{node} is not drained: {held}, so that no service would leave it. End that with"
+            " 'holdfast maintenance end', or say --yes."
+        )
+    blocked = plan_evacuation(state, seen, [node]).blocked
+    if blocked:
+        told = "; ".join(f"{service}: {why}" for service, why in blocked.items())
+        raise HoldfastError(
+            f"{node} is not drained, as not everything can leave: {told}. Mend that, or say --yes."
+        )
+
+
+def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
+    """Raise ``HoldfastError`` for a node that was fenced by hand: it may be switched on then."""
+    from ..manager.maintenance import told
+    from .kept_empty import fenced_by_hand, kept_empty
+
+    drained = kept_empty(configuration, node)
+    if drained is not None and fenced_by_hand(drained):
+        raise HoldfastError(
+            f"{node} is not used again: it was fenced by hand ({told(drained)}). Switch it on with"
+            f" 'holdfast unfence {node}', or say --yes."
+        )
 
 
 def _hold(options: argparse.Namespace, state: str) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import getpass
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from .. import names
 from ..errors import FormatError, InputError
 from ..manager.maintenance import Maintenance, maintenance_document, time_from_text, told
 from ..manager.report import Mode
-from ..manager.state import ClusterState, NodeState, NodeStatus
+from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState
 from ..manager.wanted import Wanted
 from ..result import Result
 from ..storage.whiteboard import GlobalBlock
@@ -58,7 +58,7 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
     if options["wait"] and not check:
         timeout = options["timeout"]
         if drain:
-            state = _wait_for_drain(configuration, node, version, timeout)
+            state = _wait_for_drain(configuration, node, services, version, timeout)
             moved = {one: state.services[one].node for one in services if one in state.services}
             values["moved"] = moved
         else:
@@ -181,15 +181,31 @@ def _services_on(configuration: NodeConfiguration, node: str) -> list[str]:
 
 
 def _wait_for_drain(
-    configuration: NodeConfiguration, node: str, version: int, timeout: float
+    configuration: NodeConfiguration,
+    node: str,
+    services: Sequence[str],
+    version: int,
+    timeout: float,
 ) -> ClusterState:
-    def why(state: ClusterState) -> str:
-        left = [f"{one} ({state.services[one].reason})" for one in state.services_on(node)]
-        return f"Node {node!r} is not drained, these are still on it: {', '.join(left)}"
+    """Wait until *node* is empty, and none of *services*, which were on it, is just started."""
+
+    def starting(state: ClusterState) -> list[str]:
+        return [
+            one
+            for one in services
+            if one in state.services and state.services[one].state is ServiceState.REQUEST_START
+        ]
 
     def done(state: ClusterState) -> bool:
-        moving = [one for one in state.services.values() if one.state.value == "request_start"]
-        return not state.services_on(node) and not moving
+        return not state.services_on(node) and not starting(state)
+
+    def why(state: ClusterState) -> str:
+        left = [f"{one} ({state.services[one].reason})" for one in state.services_on(node)]
+        if left:
+            return f"Node {node!r} is not drained, these are still on it: {', '.join(left)}"
+        known = [(one, state.services[one]) for one in starting(state)]
+        told = [f"{one} on {status.node} ({status.reason})" for one, status in known]
+        return f"Node {node!r} is empty, but these are not started yet: {', '.join(told)}"
 
     return await_manager(configuration, version, timeout, done, why)
 

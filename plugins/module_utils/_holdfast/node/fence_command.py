@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from ..fence.topology import FenceConfiguration
 
 DONE, FAILED = 0, 1
-FENCED = "fenced: "
-"""With this begins the reason for which a node that was fenced by hand is kept empty."""
-
 RECOVERY_WAIT = 180.0
 BOOT_WAIT = 600.0
 """Seconds: as long as the playbooks ``fence`` and ``unfence`` wait."""
@@ -70,6 +67,8 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 
 def _fence(options: argparse.Namespace) -> int:
+    from .kept_empty import FENCED
+
     configuration = load(Path(options.config))
     node = _other_member(configuration, options.node)
     held = _held(configuration)
@@ -90,7 +89,8 @@ def _fence(options: argparse.Namespace) -> int:
     finally:
         if not proved and not options.dry_run:
             sys.stderr.write(
-                f"holdfast: {node} stays drained; 'holdfast maintenance return {node}' ends that\n"
+                f"holdfast: {node} stays drained; 'holdfast maintenance return {node} --yes' ends"
+                " that\n"
             )
     if not proved:
         return FAILED
@@ -166,18 +166,11 @@ def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> No
 
     Somebody may have their hands in it: its power is not for whoever only ends a fence.
     """
-    from ..manager.hold import in_force
     from ..manager.maintenance import told
-    from .cluster_storage import ClusterStorage
+    from .kept_empty import fenced_by_hand, kept_empty
 
-    storage = ClusterStorage(configuration)
-    try:
-        state = storage.read_manager()
-        wanted = in_force(storage.read_wanted()[0], state.ended if state is not None else {})
-    finally:
-        storage.close()
-    drained = wanted.maintenance.get(node)
-    if drained is not None and not drained.reason.startswith(FENCED):
+    drained = kept_empty(configuration, node)
+    if drained is not None and not fenced_by_hand(drained):
         raise HoldfastError(
             f"{node} is not switched on: it was not drained by a fence, but {told(drained)};"
             " say --yes once that is no reason any more."
