@@ -59,7 +59,8 @@ class Fault:
     """Something done to one node, or to all, for some seconds, and how it is ended.
 
     *bound* is for how many seconds a service may be without an answer for it, on a busy machine;
-    where the fault itself *cuts_clients_off* that counts from its end.
+    where the fault itself *cuts_clients_off* that counts from its end.  One that *smoulders* shows
+    only when all seems to be well again, and adds to what is done meanwhile.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Fault:
     end: Callable[[Deployment, Node], None] = lambda deployment, node: None
     of_all: bool = False
     cuts_clients_off: bool = False
+    smoulders: bool = False
 
 
 def _storage(word: str) -> Callable[[Deployment, Node], None]:
@@ -133,8 +135,8 @@ FAULTS = (
     _for_all("slow:0.3", 20.0),
     Fault("LRM killed", 10.0, 0.0, _kill("holdfast-lrm")),
     Fault("CRM killed", 10.0, 0.0, _kill("holdfast-crm")),
-    Fault("sanlock killed", 60.0, 0.0, _kill("sanlock")),
-    Fault("wdmd killed", 60.0, 0.0, _kill("wdmd")),
+    Fault("sanlock killed", 60.0, 0.0, _kill("sanlock"), smoulders=True),
+    Fault("wdmd killed", 60.0, 0.0, _kill("wdmd"), smoulders=True),
     Fault(
         "disk full",
         10.0,
@@ -166,6 +168,7 @@ class Soak:
         self._observer = Observer(deployment.testbed)
         self._watch = database.Watch(list(deployment.testbed.nodes.values()))
         self._hit: dict[str, float] = {}
+        self._smouldering: list[tuple[Fault, float]] = []
         self.count = 0
         self.counts: dict[str, int] = {}
         self.longest: dict[str, float] = {}
@@ -230,7 +233,7 @@ class Soak:
         sys.stdout.flush()
         self._judge_fences(fault, node, since, told)
         self._judge_resets(fault, boots, since, told)
-        self._judge_answers(fault, lasts, told)
+        self._judge_answers(fault, lasts, since, told)
         self._judge_sightings(told)
         hold_still(rest)
 
@@ -277,9 +280,14 @@ class Soak:
         if anew - allowed:
             raise Wrong(f"{told}: started anew {sorted(anew - allowed)}, which were well")
 
-    def _judge_answers(self, fault: Fault, lasts: float, told: str) -> None:
+    def _judge_answers(self, fault: Fault, lasts: float, since: float, told: str) -> None:
         """No service may have been without an answer for longer than the fault explains."""
         allowed = fault.bound + (lasts if fault.cuts_clients_off else 0.0)
+        allowed += max(
+            (one.bound for one, until in self._smouldering if until > since), default=0.0
+        )
+        if fault.smoulders:
+            self._smouldering.append((fault, time.time() + fault.bound))
         for name, client in self._clients.items():
             longest = self.without_answer.get(fault.name, 0.0)
             self.without_answer[fault.name] = max(longest, client.longest)
