@@ -36,10 +36,10 @@ def _failovers(*more: str) -> Callable[[argparse.Namespace], Sequence[str]]:
 
 
 PARTS = {
-    "tests": Part("all tests of the testbed", lambda _: ("-m", "testbed", "test")),
+    "tests": Part("all tests of the testbed", lambda _options: ("-m", "testbed", "test")),
     "tests-12": Part(
         "the same with Debian 12, whose watchdog takes 60 s",
-        lambda _: ("-m", "testbed", "test"),
+        lambda _options: ("-m", "testbed", "test"),
         {"HOLDFAST_TESTBED_RELEASE": "12"},
     ),
     "device": Part("failovers with a fence device", _failovers("--proof=device")),
@@ -55,7 +55,7 @@ PARTS = {
     ),
     "at-rest": Part(
         "what the daemons cost while nothing happens",
-        lambda _: ("tests/benchmark/at_rest.py", "--leases=sanlock"),
+        lambda _options: ("tests/benchmark/at_rest.py", "--leases=sanlock"),
     ),
 }
 
@@ -95,4 +95,4 @@ def run(options: argparse.Namespace) -> int:
     for name, status, minutes in ended:
         word = "passed" if status == 0 else f"failed ({status})"
         sys.stdout.write(f"{name:8} {word:12} {minutes:6.1f} min\n")
-    return int(any(status for _, status, _ in ended))
+    return int(any(status for _name, status, _minutes in ended))
