@@ -152,11 +152,16 @@ class Aside:
         """Let it begin."""
         self._run = replace(run, skipped=[], out=io.StringIO(), idle=True, process=None)
         self._outcomes: list[Outcome] = []
-        self._thread = threading.Thread(
-            target=lambda: self._outcomes.append(outcome_of(stage, self._run, no_skips)),
-            daemon=True,
-        )
+        self._thread = threading.Thread(target=self._go, args=(stage, no_skips), daemon=True)
         self._thread.start()
+
+    def _go(self, stage: Stage, no_skips: bool) -> None:
+        try:
+            outcome = outcome_of(stage, self._run, no_skips)
+        except Exception as error:
+            # Told with the others, which all ran meanwhile.
+            outcome = Outcome(stage.__name__, "failed", 0.0, repr(error))
+        self._outcomes.append(outcome)
 
     def outcome(self) -> Outcome:
         """Wait for its end, show what it said, and return how it ended."""

@@ -47,6 +47,27 @@ def test_an_answer_comes_from_another_process_however_long_it_is(lock):
         os.waitpid(child, os.WNOHANG)
 
 
+def test_a_child_whose_parent_is_killed_ends_whatever_it_has_to_say(lock, tmp_path):
+    notes, go = tmp_path / "notes", tmp_path / "go"
+
+    def work():
+        note(notes)
+        while not go.exists():
+            time.sleep(0.02)
+        return "x" * 300_000
+
+    parent = os.fork()
+    if parent == 0:
+        run_apart(work, 60.0, lock)
+        os._exit(0)
+    wait_until(notes.exists)
+    (child,) = noted(notes)
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    go.touch()
+    wait_until(lambda: not is_running(child))
+
+
 def test_what_the_work_refuses_is_said_in_its_words(lock):
     def refuse():
         raise StorageError("The storage is gone.")

@@ -62,6 +62,23 @@ def evaluated(role, *names, **variables):
     return known[names[-1]]
 
 
+@pytest.mark.parametrize(
+    ("unit", "file"),
+    [
+        (
+            "ExecStart=/usr/sbin/holdfast metrics --write /var/a/x.prom --every 15\n",
+            "/var/a/x.prom",
+        ),
+        ("ExecStart=/bin/true\n", ""),
+        (None, ""),
+    ],
+)
+def test_the_file_of_metrics_that_is_removed_is_the_one_that_the_unit_wrote(unit, file):
+    read = {} if unit is None else {"content": base64.b64encode(unit.encode()).decode()}
+    found = evaluated("node", "__node_metrics_former", __node_metrics_unit_now=read)
+    assert found == file
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_the_readme_lists_the_variables_of_the_argument_spec(role):
     options = specification(role)["options"]

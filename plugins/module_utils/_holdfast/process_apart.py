@@ -61,8 +61,15 @@ def run_apart(
     alone = _take(lock, until, clock)
     try:
         reading, writing = os.pipe()
-        child = os.fork()
+        try:
+            child = os.fork()
+        except OSError as error:
+            os.close(reading)
+            os.close(writing)
+            raise HoldfastError(f"No process can be started: {error.strerror}.") from error
         if child == 0:
+            # Or it would wait for ever to write to itself, once we are gone.
+            os.close(reading)
             _be_the_child(work, writing, alone)
     finally:
         # From now on it is the child's alone, and ends with it.

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from testbed.deployment import METRICS
 from testbed.services import SERVICES
 
 UNITS = "/etc/systemd/system"
@@ -11,6 +12,7 @@ NEEDRESTART = "/etc/needrestart/conf.d/holdfast.conf"
 TRACES = (
     *("/etc/holdfast", "/etc/sanlock", NEEDRESTART),
     *("/usr/lib/holdfast.pyz", "/usr/lib/holdfast.pyzc", "/usr/sbin/holdfast", "/var/lib/holdfast"),
+    METRICS,
     *(f"{UNITS}/holdfast-{name}.service" for name in ("leave", "lrm", "crm", "metrics")),
     *(f"{UNITS}/sanlock.service.d/holdfast.conf", f"{UNITS}/wdmd.service.d"),
     *("/usr/lib/ocf/resource.d/holdfast", "/usr/sbin/fence_holdfast_machine"),

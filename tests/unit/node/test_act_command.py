@@ -230,6 +230,16 @@ def test_a_node_that_was_fenced_by_hand_is_not_used_again_unless_that_is_meant(
     assert not cluster.wanted().maintenance
 
 
+@pytest.mark.parametrize("more", [["--reason", "new kernel"], ["--for", "1h"]])
+def test_a_drain_takes_the_place_of_no_fence_by_hand(holdfast, cluster, device, more):
+    holdfast("fence", "n2", "--reason", "it hangs", "--yes", "--no-wait")
+    status, _said, complained = holdfast("maintenance", "drain", "n2", "--no-wait", *more)
+    assert (status, "n2 was fenced by hand (fenced: it hangs)" in complained) == (0, True)
+    kept = cluster.wanted().maintenance["n2"]
+    assert (kept.reason, kept.until) == ("fenced: it hangs", 0.0)
+    assert holdfast("maintenance", "return", "n2", "--no-wait")[0] == 2
+
+
 def test_no_power_is_cut_while_nothing_would_be_recovered_unless_that_is_meant(
     holdfast, cluster, device
 ):

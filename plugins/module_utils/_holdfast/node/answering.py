@@ -4,7 +4,8 @@
 
 A daemon reads and writes shared storage, and that may hang: for seconds when a path fails
 over, for good when it is gone.  Its node lives on meanwhile.  If it did not say so, it would be
-fenced after ``suspect_after``, though its host lease is good for much longer.
+fenced after ``suspect_after``, though its host lease is good for much longer.  So it is for as
+long as systemd leaves a daemon that does not go round alone: 10 s (WatchdogSec of the units).
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from ..storage.whiteboard import GlobalBlock
 from .await_manager import await_manager
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration, load
+from .kept_empty import FENCED, fenced_by_hand
 from .wanted_change import change_wanted
 
 ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
@@ -46,9 +47,10 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
     def plan(wanted: Wanted) -> Wanted:
         if not drain:
             return wanted.without_maintenance(node)
-        return wanted.with_maintenance(
-            node, asked_maintenance(options, wanted.maintenance.get(node))
-        )
+        before = wanted.maintenance.get(node)
+        if before is not None and _is_kept_by_fence(options, before):
+            return wanted
+        return wanted.with_maintenance(node, asked_maintenance(options, before))
 
     change = change_wanted(configuration, plan, check=check)
     before = _document(change.before.maintenance.get(node))
@@ -63,7 +65,24 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
             values["moved"] = moved
         else:
             _wait_for_node(configuration, node, version, timeout)
-    return Result(change.changed, values, {node: before}, {node: after})
+    kept = change.before.maintenance.get(node)
+    warnings: tuple[str, ...] = ()
+    if drain and kept is not None and _is_kept_by_fence(options, kept):
+        warnings = (
+            f"Node {node} was fenced by hand ({kept.reason}) and stays empty for that reason and"
+            " without an end; unfence ends it.",
+        )
+    return Result(change.changed, values, {node: before}, {node: after}, warnings)
+
+
+def _is_kept_by_fence(options: Mapping[str, Any], before: Maintenance) -> bool:
+    """Return whether a drain would take the place of what a fence by hand left.
+
+    Whoever ends that drain, or its expiry, would switch the node on under somebody's hands.
+    """
+    asked = options["reason"] if options["reason"] is not None else before.reason
+    other = not asked.startswith(FENCED) or options.get("until") or options.get("duration")
+    return fenced_by_hand(before) and bool(other)
 
 
 def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Result:

@@ -63,7 +63,7 @@ def _in_time(configuration: NodeConfiguration, read: Callable[[], Any]) -> Any:
     try:
         return run_apart(read, LONGEST, configuration.folder / LOCK)
     except TimeUpError as late:
-        before = "; an earlier look at it still hangs" if late.earlier else ""
+        before = "; an earlier look is not done either" if late.earlier else ""
         raise StorageError(
             f"The storage {configuration.storage} does not answer within {LONGEST:g} s{before};"
             " see to its mount or its paths."
