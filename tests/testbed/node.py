@@ -139,7 +139,10 @@ class Node:
 
     def fill_disk(self) -> None:
         """Leave not one free block on the node's own disk."""
-        self.run("sh", "-c", "cat /dev/zero >/var/tmp/filler", check=False)
+        # What it gives away unwritten, then the rest: to write all of it may take minutes.
+        free = "$(df -B1 --output=avail /var/tmp | tail -n 1)"
+        script = f"fallocate -l {free} /var/tmp/filler; cat /dev/zero >>/var/tmp/filler"
+        self.run("sh", "-c", script, check=False, timeout=5 * CALL)
 
     def free_disk(self) -> None:
         """Undo ``fill_disk``."""
