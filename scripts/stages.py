@@ -277,14 +277,14 @@ def testbed(run: Run) -> None:
 STAGES: tuple[Stage, ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
     *(unit, conformance, lint, docs, site, build, importer, sanity, units, integration),
-    *(simulation, leases, system, testbed, agents, playbooks),
+    *(simulation, leases, system, agents, playbooks),
 )
 """In the order in which they run: the quick ones first."""
 
 ASIDE = frozenset({simulation})
 """Those that only compute, while the ones after them mostly wait."""
 
-BY_NAME: tuple[Stage, ...] = (awx, cores)
+BY_NAME: tuple[Stage, ...] = (awx, cores, testbed)
 """Those that run only where they are asked for: they take long, or need much of a machine."""
 
 
