@@ -316,6 +316,21 @@ def test_a_node_whose_watchdog_acts_later_than_ours_lives_so_much_longer(
     assert watching.after(2.0, 1, 3).nodes["n2"].lease is sight
 
 
+def test_what_a_node_wrote_while_its_host_lease_was_read_is_known(watching, monkeypatch):
+    last = Report("n2", commands=8, watchdog_timeout=0)
+    watching.storage.reports[2] = Report("n2", commands=7)
+    views = watching.storage.leases
+
+    def host(host_id):
+        watching.storage.reports[2] = last
+        return lease_view(host_id, state=HostState.DEAD, unchanged_for=26.0)
+
+    monkeypatch.setattr(views, "host", host)
+    watching.after(0.0)
+    seen = watching.after(2.0, 1, 3).nodes["n2"]
+    assert (seen.report, seen.lease) == (last, LeaseSight.FAILED)
+
+
 @pytest.mark.parametrize(
     ("unchanged_for", "silent_for", "sight"),
     [

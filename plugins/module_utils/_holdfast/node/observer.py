@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import StorageError
-from ..lease.interface import HostState
+from ..lease.interface import HostLeaseView, HostState
 from ..manager.report import Report
 from ..manager.seen import Answer, LeaseSight, NodeSeen
 from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT
@@ -126,15 +126,16 @@ class Observer:
 
     def _see(self, name: str, host_id: int, board: Board, now: float) -> NodeSeen:
         age = now - max(self._changed[name], self._watched_since)
-        silent = age > self._configuration.timing.suspect_after / 2
-        # A node that does not write its block may have written its record all the same.
-        number = 0 if silent else report_number(board.hosts.get(host_id))
-        report = self._report(host_id, number)
-        answer, lease = Answer.UNKNOWN, LeaseSight.RENEWED
-        if silent:
-            answer, lease = self._answer(name, now), self._lease(host_id, report, age)
-        else:
+        if age <= self._configuration.timing.suspect_after / 2:
             self._asked.pop(name, None)
+            answer, lease = Answer.UNKNOWN, LeaseSight.RENEWED
+            report = self._report(host_id, report_number(board.hosts.get(host_id)))
+        else:
+            answer, view = self._answer(name, now), self._host_lease(host_id)
+            # A node that does not write its block may have written its record all the same, and
+            # what it wrote before its host lease ran out is to be in it: so it is read after it.
+            report = self._report(host_id, number=0)
+            lease = self._sight(view, report, age)
         problem = board.problems.get(host_id, "")
         return NodeSeen(age, answer, lease, report, problem, name in self._beating)
 
@@ -155,11 +156,18 @@ class Observer:
         waiting_since = asked if answered is None else max(asked, answered)
         return Answer.NO if now - waiting_since >= ANSWER_WAIT else Answer.UNKNOWN
 
-    def _lease(self, host_id: int, report: Report | None, silent_for: float) -> LeaseSight:
-        """Return how the host lease looks of a node whose heartbeat is so old."""
+    def _host_lease(self, host_id: int) -> HostLeaseView | None:
+        """Return a node's host lease, or None while it cannot be read."""
         try:
-            view = self._storage.leases.host(host_id)
+            return self._storage.leases.host(host_id)
         except StorageError:
+            return None
+
+    def _sight(
+        self, view: HostLeaseView | None, report: Report | None, silent_for: float
+    ) -> LeaseSight:
+        """Return what the host lease says of a node whose heartbeat is so old."""
+        if view is None:
             return LeaseSight.STALE
         if view.state is HostState.FREE:
             return LeaseSight.FREE
