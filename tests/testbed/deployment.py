@@ -159,7 +159,11 @@ class Deployment:
         raise NoStatusError("no node tells the status")
 
     def wait_whole(self, timeout: float = 120.0) -> dict[str, Any]:
-        """Wait until all nodes are members, there is a manager, and all services are as wanted."""
+        """Wait until all nodes are members, there is a manager, and all services are as wanted.
+
+        Each is seen to be alive: of one that was reset just now nothing else tells that yet.
+        """
+        first: dict[str, int] = {}
 
         def whole() -> dict[str, Any] | None:
             try:
@@ -167,8 +171,10 @@ class Deployment:
             except NoStatusError:
                 return None
             online = all(
-                one["state"] == "online" and not one["lease_lost"]
-                for one in status["nodes"].values()
+                one["state"] == "online"
+                and not one["lease_lost"]
+                and one["heartbeat"] != first.setdefault(name, one["heartbeat"])
+                for name, one in status["nodes"].items()
             )
             well = online and status["manager"]["active"] and not status["problems"]
             return status if well and not status["under_way"] else None
