@@ -322,8 +322,10 @@ def test_what_a_node_wrote_while_its_host_lease_was_read_is_known(watching, monk
     views = watching.storage.leases
 
     def host(host_id):
+        if host_id != 2:
+            return lease_view(host_id)
         watching.storage.reports[2] = last
-        return lease_view(host_id, state=HostState.DEAD, unchanged_for=26.0)
+        return lease_view(2, state=HostState.DEAD, unchanged_for=26.0)
 
     monkeypatch.setattr(views, "host", host)
     watching.after(0.0)
