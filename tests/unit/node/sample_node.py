@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from dataclasses import replace
+from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedded import (
     EmbeddedLeases,
@@ -32,6 +34,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.prov
 )
 
 CLUSTER = "c1"
+HOST = "127.0.0.1"
 NODES = ("n1", "n2", "n3")
 
 
@@ -57,7 +60,7 @@ def document(base, node="n1", first_port=None, **changes):
         "storage": str(base / "storage"),
         "folder": str(base / "nodes" / node),
         "members": [
-            {"name": name, "host_id": number, "address": "127.0.0.1", "port": first + 3 * number}
+            {"name": name, "host_id": number, "address": HOST, "port": first + 3 * number}
             for number, name in enumerate(NODES, start=1)
         ],
         "agent_directories": [str(base / "ocf")],
@@ -106,10 +109,15 @@ def free_ports(number: int = 12) -> int:
     raise RuntimeError("no free ports")
 
 
+def datagram(kind: Any = "look", **changes: Any) -> bytes:
+    """Return what node n2 of the cluster sends, but for the changes."""
+    return json.dumps({"cluster": CLUSTER, "kind": kind, "node": "n2", **changes}).encode()
+
+
 def _is_free(port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((HOST, port))
         except OSError:
             return False
     return True

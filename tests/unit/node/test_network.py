@@ -13,14 +13,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import Member
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.network import Network
-from ansible_collections.holdfast.ha.tests.unit.node.sample_node import CLUSTER, free_ports
-
-HOST = "127.0.0.1"
-
-
-@pytest.fixture
-def port():
-    return free_ports()
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import CLUSTER, HOST, datagram
 
 
 @pytest.fixture
@@ -28,18 +21,6 @@ def network(port):
     found = Network(CLUSTER, "n1", HOST, port)
     yield found
     found.close()
-
-
-@pytest.fixture
-def stranger():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
-        found.bind((HOST, 0))
-        found.settimeout(0.2)
-        yield found
-
-
-def message(**changes):
-    return json.dumps({"cluster": CLUSTER, "kind": "look", "node": "n2", **changes}).encode()
 
 
 def test_a_port_in_use_is_named_with_the_node_that_wants_it(network, port):
@@ -73,26 +54,27 @@ def test_a_port_that_was_given_back_can_be_taken_again(port):
         b'"look"',
         b"[1, 2]",
         b'{"kind": "look", "node": "n2"}',
-        message(cluster="other"),
-        message(cluster=None),
-        message(kind="dance"),
-        message(kind=["look"]),
-        message(padding="x" * 600),
-        message(padding="x" * 60000),
-        message()[:-1],
+        datagram(cluster="other"),
+        datagram(cluster=None),
+        datagram(kind="dance"),
+        datagram(kind=["look"]),
+        datagram(padding="x" * 600),
+        datagram(padding="x" * 60000),
+        datagram()[:-1],
     ],
     ids=lambda data: repr(data[:20]),
 )
 def test_a_datagram_that_is_not_ours_does_nothing(network, stranger, port, data):
     stranger.sendto(data, (HOST, port))
     assert network.listen(0.02) == (False, set())
-    stranger.sendto(message(), (HOST, port))
+    stranger.sendto(datagram(), (HOST, port))
     assert network.listen(1.0) == (True, set())
 
 
 def test_a_question_of_another_cluster_is_not_answered(network, stranger, port):
+    stranger.settimeout(0.2)
     for cluster, answered in (("other", False), (CLUSTER, True)):
-        stranger.sendto(message(cluster=cluster, kind="ask"), (HOST, port))
+        stranger.sendto(datagram(cluster=cluster, kind="ask"), (HOST, port))
         network.listen(0.02)
         try:
             answer = json.loads(stranger.recv(512))
@@ -173,7 +155,7 @@ def test_one_look_reads_a_bounded_number_of_datagrams(network, port, monkeypatch
         @staticmethod
         def recvfrom(size):
             read.append(size)
-            return message(kind="dance"), (HOST, 9)
+            return datagram(kind="dance"), (HOST, 9)
 
         @staticmethod
         def close():
