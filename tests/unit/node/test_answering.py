@@ -8,16 +8,39 @@ import json
 import socket
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.answering import (
+    TURN,
     AnsweringNetwork,
+    answering_network,
+    patience,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import Member
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
+    CRM,
+    LRM,
+    Member,
+    SanlockSettings,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.network import Network
-from ansible_collections.holdfast.ha.tests.unit.node.sample_node import CLUSTER, HOST, datagram
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    CLUSTER,
+    HOST,
+    configuration,
+    datagram,
+    free_ports,
+)
 
 SOON = 10.0
+
+
+class NotifierStandIn:
+    def __init__(self):
+        self.patience = []
+
+    def waits(self, patience):
+        self.patience.append(patience)
 
 
 @pytest.fixture
@@ -94,3 +117,51 @@ def test_a_port_that_was_given_back_is_answered_on_no_more(port, stranger):
     stranger.sendto(datagram("ask"), (HOST, port))
     with pytest.raises(OSError):
         stranger.recv(512)
+
+
+def test_somebody_speaks_for_a_daemon_that_waits_however_often_its_node_is_asked(port, stranger):
+    spoken = []
+    network = AnsweringNetwork(
+        CLUSTER, "n1", HOST, port, meanwhile=lambda: spoken.append(time.monotonic())
+    )
+    begun = time.monotonic()
+    while len(spoken) < 2 and time.monotonic() < begun + 4 * TURN:
+        stranger.sendto(datagram("ask"), (HOST, port))
+        stranger.recv(512)
+    network.close()
+    assert len(spoken) == 2
+    assert spoken[1] - spoken[0] >= TURN
+
+
+@pytest.mark.parametrize(
+    ("io_timeout", "daemon_grace", "lrm"),
+    [
+        (2, 30.0, 16.0),
+        (1, 30.0, 8.0),
+        (10, 30.0, 20.0),
+        (10, 25.0, 15.0),
+        (2, 25.0, 15.0),
+    ],
+)
+def test_a_daemon_waits_until_its_host_lease_fails_or_its_node_would_be_reset_for_its_lrm(
+    tmp_path, io_timeout, daemon_grace, lrm
+):
+    node = configuration(tmp_path)
+    node = replace(
+        node,
+        sanlock=SanlockSettings(io_timeout, 10),
+        timing=replace(node.timing, daemon_grace=daemon_grace),
+    )
+    assert patience(node, LRM) == lrm
+    assert patience(node, CRM) == lrm + 5.0, "one of both answers"
+
+
+def test_a_daemon_is_silent_for_as_long_as_systemd_waits_before_its_patience_ends(tmp_path):
+    node = replace(configuration(tmp_path, first_port=free_ports()), sanlock=SanlockSettings(2, 10))
+    notifier = NotifierStandIn()
+    network = answering_network(node, LRM, notifier)
+    until = time.monotonic() + SOON
+    while not notifier.patience and time.monotonic() < until:
+        network.listen(0.05)
+    network.close()
+    assert set(notifier.patience) == {6.0}

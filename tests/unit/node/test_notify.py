@@ -13,6 +13,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.notify 
     Notifier,
     kept,
 )
+from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock
 
 
 @pytest.fixture
@@ -30,6 +31,28 @@ def test_without_a_supervisor_nothing_is_said_and_nothing_fails(monkeypatch):
     for notifier in (Notifier(), Notifier(""), Notifier("@nobody"), Notifier("/no/such/socket")):
         notifier.ready()
         notifier.alive()
+
+
+def test_a_loop_that_waits_is_spoken_for_until_patience_ends_and_never_before_it_began(supervisor):
+    found, address = supervisor
+    clock = Clock(100.0)
+    notifier = Notifier(address, clock)
+
+    def spoken_for():
+        notifier.waits(6.0)
+        try:
+            return found.recv(100) == b"WATCHDOG=1"
+        except BlockingIOError:
+            return False
+
+    assert not spoken_for(), "not ready yet"
+    for say in (notifier.ready, notifier.alive):
+        say()
+        found.recv(100)
+        clock.go(5.9)
+        assert spoken_for()
+        clock.go(0.1)
+        assert not spoken_for()
 
 
 def test_a_supervisor_that_does_not_listen_holds_up_nothing(supervisor):

@@ -4,8 +4,9 @@
 
 A daemon reads and writes shared storage, and that may hang: for seconds when a path fails
 over, for good when it is gone.  Its node lives on meanwhile.  If it did not say so, it would be
-fenced after ``suspect_after``, though its host lease is good for much longer.  So it is for as
-long as systemd leaves a daemon that does not go round alone: 10 s (WatchdogSec of the units).
+fenced after ``suspect_after``, though its host lease is good for much longer.  And a new
+daemon is of no use then: it would wait as this one does, and answer nothing until it is there.
+So systemd hears meanwhile that this one lives, for as long as ``patience`` says.
 """
 
 from __future__ import annotations
@@ -13,14 +14,49 @@ from __future__ import annotations
 import select
 import socket
 import threading
+import time
+from collections.abc import Callable
 
-from .configuration import NodeConfiguration
+from ..storage.host_timing import LeaseTiming
+from .configuration import CRM, NodeConfiguration
 from .network import Network
+from .notify import Notifier
+
+TURN = 2.0
+"""Seconds between two words to systemd."""
+
+SILENCE = 10.0
+"""Seconds without a word after which systemd ends a daemon (WatchdogSec of the units)."""
+
+START = 10.0
+"""Seconds that an LRM has, once it is started anew, before its node is reset or fenced for it."""
+
+LATER = 5.0
+"""Seconds for which the CRM waits longer, so that one of both answers when they are ended."""
 
 
-def answering_network(configuration: NodeConfiguration, place: int) -> AnsweringNetwork:
-    """Listen where this node's ``LRM`` or ``CRM`` does; see ``AnsweringNetwork``."""
-    return AnsweringNetwork(configuration.cluster, configuration.node, *configuration.me.at(place))
+def answering_network(
+    configuration: NodeConfiguration, place: int, notifier: Notifier
+) -> AnsweringNetwork:
+    """Listen where this node's ``LRM`` or ``CRM`` does; *notifier* is the daemon's own."""
+    seconds = patience(configuration, place) - SILENCE
+    return AnsweringNetwork(
+        configuration.cluster,
+        configuration.node,
+        *configuration.me.at(place),
+        meanwhile=lambda: notifier.waits(seconds),
+    )
+
+
+def patience(configuration: NodeConfiguration, place: int) -> float:
+    """Return for how many seconds a daemon may wait in the storage before it is ended.
+
+    Until its node's host lease fails, as it is over then; but an LRM that waits in vain, while
+    the lease is renewed, is started anew before its node is reset or fenced for want of one.
+    """
+    lease = LeaseTiming(configuration.sanlock.io_timeout).fail_seconds
+    lrm = min(lease, configuration.timing.daemon_grace - START)
+    return lrm + LATER if place == CRM else lrm
 
 
 class AnsweringNetwork(Network):
@@ -30,9 +66,20 @@ class AnsweringNetwork(Network):
     node is, answers nothing.
     """
 
-    def __init__(self, cluster: str, node: str, address: str, port: int) -> None:
-        """Bind to *address* and *port*, and answer from now on; raises ``InputError``."""
+    def __init__(
+        self,
+        cluster: str,
+        node: str,
+        address: str,
+        port: int,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Bind to *address* and *port*, and answer from now on; raises ``InputError``.
+
+        *meanwhile* is called by the thread every two seconds or so.
+        """
         super().__init__(cluster, node, address, port)
+        self._meanwhile = meanwhile
         self._lock = threading.Lock()
         self._hinted = False
         self._answered = set[str]()
@@ -64,10 +111,14 @@ class AnsweringNetwork(Network):
 
     def _attend(self) -> None:
         """Answer whatever is asked, and keep the rest, until the daemon's end is closed."""
+        due = 0.0
         while True:
-            ready, _writable, _failed = select.select([self._socket, self._told], [], [])
+            ready, _writable, _failed = select.select([self._socket, self._told], [], [], TURN)
             if self._told in ready:
                 return
+            if time.monotonic() >= due:
+                self._meanwhile()
+                due = time.monotonic() + TURN
             hinted, answered = super().drain()
             if hinted or answered:
                 self._keep(hinted, answered)

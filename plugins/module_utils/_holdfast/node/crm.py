@@ -72,7 +72,8 @@ class ClusterDaemon:
         self._configuration = configuration
         self._me = configuration.me
         self._clock = clock
-        self._network = network or answering_network(configuration, CRM)
+        self._notifier = Notifier()
+        self._network = network or answering_network(configuration, CRM, self._notifier)
         self._storage = storage or ClusterStorage(configuration, clock)
         self._observer = observer or Observer(configuration, self._storage, self._network, clock)
         self._orders = orders or Orders(configuration, self._wake)
@@ -97,8 +98,7 @@ class ClusterDaemon:
     def run(self) -> None:
         """Go round until SIGTERM; then the manager lease is given up."""
         signal.signal(signal.SIGTERM, self._on_term)
-        notifier = Notifier()
-        notifier.ready()
+        self._notifier.ready()
         log(f"CRM of {self._configuration.node} runs")
         while not self._stop:
             begun = self._clock()
@@ -109,7 +109,7 @@ class ClusterDaemon:
                 self._repeating.log(f"round without result: {error}")
                 if self._state is None:
                     self._give_up_lease()
-            notifier.alive()
+            self._notifier.alive()
             self._telemetry.timed(ROUND_TOOK, self._clock() - begun)
             self._telemetry.keep()
             self._listen(ROUND - (self._clock() - begun))

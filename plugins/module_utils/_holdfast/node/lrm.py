@@ -104,8 +104,9 @@ class LocalDaemon:
         self._configuration = configuration
         self._me = configuration.me
         self._clock = clock
-        self._supervision = supervision or Supervision(configuration, Notifier(), clock)
-        self._network = network or answering_network(configuration, LRM)
+        notifier = Notifier()
+        self._supervision = supervision or Supervision(configuration, notifier, clock)
+        self._network = network or answering_network(configuration, LRM, notifier)
         self._storage = storage or ClusterStorage(configuration, clock)
         self._lease = host_lease or HostLease(configuration, self._storage, clock)
         if not configuration.is_machine:

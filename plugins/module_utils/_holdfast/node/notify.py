@@ -9,8 +9,11 @@ embedded cluster the machine process; the protocol is the same.
 from __future__ import annotations
 
 import array
+import math
 import os
 import socket
+import time
+from collections.abc import Callable
 
 FIRST_HANDED_ON = 3
 """The first descriptor that systemd hands to a daemon (sd_listen_fds(3))."""
@@ -19,8 +22,12 @@ FIRST_HANDED_ON = 3
 class Notifier:
     """Sends to the socket that the supervisor named; without one it says nothing."""
 
-    def __init__(self, address: str | None = None) -> None:
+    def __init__(
+        self, address: str | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """Use *address*, or what stands in ``NOTIFY_SOCKET``; a leading @ is an abstract name."""
+        self._clock = clock
+        self._went_round = -math.inf
         given = os.environ.get("NOTIFY_SOCKET", "") if address is None else address
         self._address = "\0" + given[1:] if given.startswith("@") else given
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -28,11 +35,21 @@ class Notifier:
 
     def ready(self) -> None:
         """Say that the daemon does its work now."""
+        self._went_round = self._clock()
         self._send("READY=1")
 
     def alive(self) -> None:
         """Say that the daemon's loop goes round."""
+        self._went_round = self._clock()
         self._send("WATCHDOG=1")
+
+    def waits(self, patience: float) -> None:
+        """Say, from any thread, that a loop lives which has not gone round for a while.
+
+        After *patience* seconds without a round nothing is said any more.
+        """
+        if self._clock() - self._went_round < patience:
+            self._send("WATCHDOG=1")
 
     @property
     def listens(self) -> bool:
