@@ -133,7 +133,8 @@ def build(run: Run) -> None:
 
 def sanity(run: Run) -> None:
     """The checks of ansible-test sanity."""
-    _ansible_test(run, "sanity")
+    # On a copy of its own: it looks at all files there, and other stages make some meanwhile.
+    _ansible_test(run, "sanity", folder=workplace.copy(run.scratch / "sanity"))
 
 
 ANSIBLE_UNITS = (
@@ -235,11 +236,7 @@ series that is still in use, and the newest."""
 
 def cores(run: Run) -> None:
     """The checks of ansible-test sanity with each ansible-core that a Python here can run."""
-    copy = workplace.collection(run.scratch / "cores")
-    # Without the link for the checkout itself, which is in no archive: 2.16 allows none.
-    shutil.copytree(
-        run.collection, copy, symlinks=True, ignore=shutil.ignore_patterns(".collections")
-    )
+    copy = workplace.copy(run.scratch / "cores")
     for core in CORES:
         tools = workplace.core(core)
         if tools is None:
@@ -277,14 +274,14 @@ def testbed(run: Run) -> None:
 STAGES: tuple[Stage, ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
     *(unit, conformance, lint, docs, site, build, importer, sanity, units, integration),
-    *(simulation, leases, system, agents, playbooks),
+    *(simulation, leases, system, testbed, agents, playbooks),
 )
 """In the order in which they run: the quick ones first."""
 
-ASIDE = frozenset({simulation})
+ASIDE = frozenset({importer, sanity, simulation})
 """Those that only compute, while the ones after them mostly wait."""
 
-BY_NAME: tuple[Stage, ...] = (awx, cores, testbed)
+BY_NAME: tuple[Stage, ...] = (awx, cores)
 """Those that run only where they are asked for: they take long, or need much of a machine."""
 
 
@@ -334,10 +331,10 @@ def _is_shell_script(path: Path) -> bool:
         return re.match(rb"#!(/usr)?/bin/(env )?(ba)?sh\b", file.readline(64)) is not None
 
 
-def _ansible_test(run: Run, command: str, *targets: str) -> None:
+def _ansible_test(run: Run, command: str, *targets: str, folder: Path | None = None) -> None:
     workplace.seed_get_pip()
     words = ("-m", "ansible", "test", command, "--local", "--python", run.python_version)
-    run.python(*words, "--color=no", *targets)
+    run.python(*words, "--color=no", *targets, folder=folder)
 
 
 if __name__ == "__main__":

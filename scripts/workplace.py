@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +32,9 @@ NOT_COPIED = re.compile(
     r"|^(\.venv|\.cache|\.quickstart|\.ansible|\.hypothesis|\.\w+_cache|collections/ansible_collections|tests/output)(/|$)"
 )
 """What the copy leaves out where git is not there to say what belongs to the repository."""
+
+_SEEDING = threading.Lock()
+"""Stages run at once, and what they want of it is written once."""
 
 
 def collection(scratch: Path) -> Path:
@@ -60,6 +64,15 @@ def prepare(scratch: Path) -> dict[str, str]:
         "COLUMNS": "160",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(CACHE / "hypothesis"),
     }
+
+
+def copy(scratch: Path) -> Path:
+    """Copy the checkout once more, as an archive has it, and return the place of the copy."""
+    place = collection(scratch)
+    _copy_checkout(place)
+    # The link for the checkout itself is in no archive, and ansible-core 2.16 allows none.
+    shutil.rmtree(place / ".collections")
+    return place
 
 
 def tools(name: str, requirements: Sequence[str], python: str = sys.executable) -> Path:
@@ -136,6 +149,11 @@ def seed_get_pip(python: Path = Path(sys.executable)) -> None:
     everywhere; the same version of pip from PyPI does the same.  Which version that is says
     the ansible-test of *python*.
     """
+    with _SEEDING:
+        _seed_get_pip(python)
+
+
+def _seed_get_pip(python: Path) -> None:
     (package,) = (python.parent.parent / "lib").glob("python*/site-packages/ansible_test")
     source = (package / "_internal" / "python_requirements.py").read_text(encoding="utf-8")
     match = re.search(r"pip='([\d.]+)'", source)

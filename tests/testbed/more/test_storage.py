@@ -8,11 +8,11 @@ import time
 
 import pytest
 from testbed.deployment import CLUSTER, FOLDER
-from testbed.node import hold_still, wait_until
+from testbed.node import DAEMONS, hold_still, wait_until
 from testbed.services import SERVICES, Observer, answers, busy_node, owners_in_turn
 
-MOMENT = 8.0
-"""Seconds without storage: far longer than a node may be silent, half of what a host lease is."""
+MOMENT = 11.0
+"""Seconds without storage: longer than systemd waits for a word, and a host lease outlives them."""
 
 LOST = 120.0
 """Seconds for a node without storage to stop its services or be reset, and for their start."""
@@ -48,6 +48,7 @@ def test_services_of_a_node_without_storage_are_gone_there_before_they_run_elsew
 def test_a_node_whose_storage_hangs_for_a_moment_is_left_alone(cluster, managing):
     node = busy_node(cluster, managing=managing)
     since, boot = time.time(), node.boot_id()
+    daemons = [node.main_process(unit) for unit in DAEMONS]
     (service,) = cluster.status()["nodes"][node.name]["services"]
     with Observer(cluster.testbed) as observer:
         processes = observer.where(service)
@@ -57,6 +58,7 @@ def test_a_node_whose_storage_hangs_for_a_moment_is_left_alone(cluster, managing
         cluster.wait_whole()
         assert observer.where(service) == processes
     assert node.boot_id() == boot
+    assert [node.main_process(unit) for unit in DAEMONS] == daemons
     events = [one for one in cluster.status()["events"] if one["at"] >= since]
     assert [one for one in events if one["kind"] == "fence"] == []
     assert not observer.twice
