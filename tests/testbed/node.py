@@ -168,7 +168,9 @@ class Node:
 
     def _restart_daemons(self) -> None:
         self.run("systemctl", "daemon-reload")
-        self.run("systemctl", "restart", *DAEMONS)
+        for unit in DAEMONS:
+            # One after the other, as one of them is to answer for the node.
+            self.run("systemctl", "restart", unit)
 
     def kill(self, unit: str, number: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal to the main process of a unit and to nothing else."""

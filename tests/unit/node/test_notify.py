@@ -45,9 +45,11 @@ def test_a_loop_that_waits_is_spoken_for_until_patience_ends_and_never_before_it
         except BlockingIOError:
             return False
 
-    assert not spoken_for(), "not ready yet"
-    for say in (notifier.ready, notifier.alive):
-        say()
+    notifier.ready()
+    assert found.recv(100) == b"READY=1"
+    assert not spoken_for(), "no round yet"
+    for _round in range(2):
+        notifier.alive()
         found.recv(100)
         clock.go(5.9)
         assert spoken_for()

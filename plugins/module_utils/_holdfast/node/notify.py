@@ -35,7 +35,6 @@ class Notifier:
 
     def ready(self) -> None:
         """Say that the daemon does its work now."""
-        self._went_round = self._clock()
         self._send("READY=1")
 
     def alive(self) -> None:
@@ -46,7 +45,8 @@ class Notifier:
     def waits(self, patience: float) -> None:
         """Say, from any thread, that a loop lives which has not gone round for a while.
 
-        After *patience* seconds without a round nothing is said any more.
+        Nothing is said before its first round, which may never come with a version that is
+        broken, nor any more after *patience* seconds without one.
         """
         if self._clock() - self._went_round < patience:
             self._send("WATCHDOG=1")

@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Clocks of the wall that are days apart decide nothing: every wait goes by a node's own time."""
+
+from __future__ import annotations
+
+import pytest
+from testbed.node import hold_still, wait_until
+from testbed.services import Observer, answers, busy_node, owners_in_turn
+
+
+def fences(cluster):
+    """Return the fences that the status tells of; their times are those of wrong clocks."""
+    return [one["text"] for one in cluster.status()["events"] if one["kind"] == "fence"]
+
+
+@pytest.fixture
+def wrong_clocks(cluster):
+    """A cluster whose manager is two days ahead, and another node five hours behind."""
+    manager = cluster.status()["manager"]["node"]
+    others = [node for name, node in cluster.testbed.nodes.items() if name != manager]
+    before = fences(cluster)
+    cluster.testbed.nodes[manager].skew_clock("+2d")
+    others[0].skew_clock("-5h")
+    cluster.wait_whole()
+    yield cluster, before
+    for node in cluster.testbed.nodes.values():
+        node.wait_booted()
+        node.right_clock()
+    cluster.wait_whole()
+
+
+def test_a_node_with_a_wrong_clock_is_left_alone_and_a_dead_one_is_recovered(wrong_clocks):
+    cluster, before = wrong_clocks
+    with Observer(cluster.testbed) as observer:
+        hold_still(10.0)
+        assert fences(cluster) == before
+        node = busy_node(cluster, managing=False)
+        (service,) = cluster.status()["nodes"][node.name]["services"]
+        node.cut_power()
+        wait_until(
+            lambda: set(observer.where(service)) - {node.name} and answers(service),
+            60.0,
+            f"{service} elsewhere",
+        )
+        cluster.wait_whole()
+    assert len(fences(cluster)) == len(before) + 1
+    assert not observer.twice
+    assert owners_in_turn(cluster.testbed, service)
