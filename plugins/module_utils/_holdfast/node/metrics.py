@@ -38,7 +38,6 @@ DEFAULT_REPORT = Path("/var/lib/holdfast/fence-rehearsal.json")
 
 DAEMONS = ("lrm", "crm")
 MACHINE = "machine"
-
 HELD_UP = 1.0
 """Seconds by which an LRM's measurements may come late without anything being wrong."""
 
