@@ -37,10 +37,13 @@ DAEMONS = ("holdfast-lrm.service", "holdfast-crm.service")
 CLOCKS = tuple(f"/run/systemd/system/{unit}.d" for unit in DAEMONS)
 """Where it stands that a node's daemons read a wrong clock, until its next start."""
 
-LOOP_DEVICES = "c /dev/loop-control 0660 root disk - 10:237\n" + "".join(
-    f"b /dev/loop{number} 0660 root disk - 7:{number}\n" for number in range(64)
+DEVICES = (
+    "c /dev/loop-control 0660 root disk - 10:237\n"
+    "c /dev/kvm 0660 root root - 10:232\n"
+    + "".join(f"b /dev/loop{number} 0660 root disk - 7:{number}\n" for number in range(64))
 )
-"""Devices of a node, as of any machine: file systems in files of the shared storage need them."""
+"""Devices of a node, as of any machine: file systems in files of the shared storage need loop
+devices, and virtual machines KVM, which is there if it is on the machine of the testbed."""
 
 
 class Node:
@@ -72,7 +75,7 @@ class Node:
         (etc / "hosts").write_text("127.0.0.1 localhost\n" + "".join(hosts))
         (etc / "systemd/system/sanlock.service.d/testbed.conf").write_text(NO_UNLIMITED_MEMLOCK)
         (etc / "tmpfiles.d").mkdir()
-        (etc / "tmpfiles.d/testbed.conf").write_text(LOOP_DEVICES)
+        (etc / "tmpfiles.d/testbed.conf").write_text(DEVICES)
         ssh = self._here / "tree/upper/root/.ssh"
         ssh.chmod(0o700)
         ssh.parent.chmod(0o700)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A virtual machine fails over, moves while it runs, and there is never a second one of it.
 
-QEMU emulates the processor: on a machine that is virtual itself there is no KVM to rely on.
+It is a guest of KVM where this machine has it, and else one that QEMU emulates.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ anew with each start: so it tells from outside what became of it.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import socket
 import time
 from collections.abc import Sequence
@@ -50,7 +52,7 @@ SECTOR = GUEST.ljust(510, b"\0") + b"\x55\xaa"
 DISK_SIZE = 1 << 20
 """Bytes of the disk; of one that has a single sector the firmware does not boot."""
 
-XML = f"""<domain type='qemu'>
+XML = f"""<domain type='{{accelerator}}'>
 <name>{NAME}</name>
 <memory unit='MiB'>32</memory><vcpu>1</vcpu>
 <os><type arch='x86_64' machine='pc'>hvm</type></os>
@@ -73,11 +75,30 @@ LIBVIRT = 'auth_tcp = "none"\nauth_unix_rw = "none"\n'
 UNITS = ("libvirtd.socket", "libvirtd-tcp.socket", "libvirtd.service")
 
 
+KVM_CREATE_VM, KVM_CREATE_VCPU = 0xAE01, 0xAE41
+"""Requests to the kernel's KVM (its Documentation/virt/kvm/api.rst)."""
+
+
+def accelerator() -> str:
+    """Return ``kvm`` if this machine can have a KVM guest, else ``qemu``, which emulates one."""
+    descriptors = []
+    try:
+        descriptors.append(os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC))
+        descriptors.append(fcntl.ioctl(descriptors[-1], KVM_CREATE_VM, 0))
+        descriptors.append(fcntl.ioctl(descriptors[-1], KVM_CREATE_VCPU, 0))
+    except OSError:
+        return "qemu"
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    return "kvm"
+
+
 def prepare(testbed: Testbed) -> None:
     """Write the machine's disk and definition, and have libvirt on all nodes, in reach of each."""
     node = next(iter(testbed.nodes.values()))
     (testbed.storage / f"{NAME}.img").write_bytes(SECTOR.ljust(DISK_SIZE, b"\0"))
-    node.run("sh", "-c", f"cat >{DEFINITION}", text=XML)
+    node.run("sh", "-c", f"cat >{DEFINITION}", text=XML.format(accelerator=accelerator()))
     for node in testbed.nodes.values():
         node.run("sh", "-c", "cat >/etc/libvirt/qemu.conf", text=QEMU)
         node.run("sh", "-c", "cat >/etc/libvirt/libvirtd.conf", text=LIBVIRT)
