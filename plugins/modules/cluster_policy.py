@@ -38,7 +38,9 @@ options:
     description:
       - Seconds that a node which is shut down has to be emptied, with O(shutdown=migrate) and while
         it is drained. What is left then is stopped, and others start it.
-      - What shuts the node down must wait at least as long. The default is V(300).
+      - What shuts the node down must wait at least as long. systemd ends C(holdfast-lrm) after
+        15 minutes, whatever this says; what still runs then goes down with its node. The default
+        is V(300).
     type: float
   placement:
     description:
