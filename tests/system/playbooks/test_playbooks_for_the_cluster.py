@@ -21,6 +21,7 @@ def test_status_shows_the_cluster_and_can_fail_on_a_problem(
     assert "Cluster test: all is well" in shown.text
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert shown.changed == 0
+    assert {host["ignored"] for host in shown.recap.values()} == {0}, "no error on the way"
     # Neither belongs to the playbook, nor is it one of its own that is misspelt.
     others = {"status_recipients": "{{ nowhere }}", "statuses": 3, "fence_rehearsal_max_age": 90}
     shown = play("status", "--limit", "n3", status_fail=False, **others)
