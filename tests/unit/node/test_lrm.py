@@ -50,6 +50,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import lrm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
+    LRM,
     SANLOCK,
     SanlockSettings,
 )
@@ -64,9 +65,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.lrm imp
     storage_with_own_record,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    HOST,
     Clock,
     configuration,
     create_storage,
+    datagram,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
     NetworkStandIn,
@@ -498,6 +501,22 @@ def test_an_lrm_waits_at_its_start_for_a_storage_that_is_late_and_says_so_once(t
     with pytest.raises(StorageError):
         storage_with_own_record(node, clock, clock.go)
     assert clock.now == 1005.0 + START_WAIT
+
+
+def test_a_node_is_answered_for_while_its_lrm_waits_at_its_start_for_the_storage(
+    tmp_path, monkeypatch, port, stranger
+):
+    answers = []
+
+    def wait(node, _clock):
+        stranger.sendto(datagram("ask"), (HOST, node.me.at(LRM)[1]))
+        answers.append(stranger.recv(512))
+        return StorageStandIn()
+
+    monkeypatch.setattr(lrm, "storage_with_own_record", wait)
+    daemon = LocalDaemon(configuration(tmp_path, first_port=port), workers=WorkersStandIn([]))
+    daemon._network.close()
+    assert b'"answer"' in answers[0]
 
 
 def test_workers_are_told_what_was_left_to_its_operator_here(tmp_path):

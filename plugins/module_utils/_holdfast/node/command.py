@@ -287,12 +287,11 @@ def _machine_command(configuration: NodeConfiguration) -> list[str]:
 
 
 def _lrm(options: argparse.Namespace) -> int:
-    from .lrm import LocalDaemon, storage_with_own_record
+    from .lrm import LocalDaemon
     from .power import die_with_parent
 
     die_with_parent()
-    configuration = load(Path(options.config))
-    LocalDaemon(configuration, storage=storage_with_own_record(configuration)).run()
+    LocalDaemon(load(Path(options.config))).run()
     return WELL
 
 

@@ -107,7 +107,8 @@ class LocalDaemon:
         notifier = Notifier()
         self._supervision = supervision or Supervision(configuration, notifier, clock)
         self._network = network or answering_network(configuration, LRM, notifier)
-        self._storage = storage or ClusterStorage(configuration, clock)
+        # Listened for first: the node is answered for while the storage is waited for.
+        self._storage = storage or storage_with_own_record(configuration, clock)
         self._lease = host_lease or HostLease(configuration, self._storage, clock)
         if not configuration.is_machine:
             make_private(configuration.run_directory)
