@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
@@ -290,6 +291,8 @@ def test_metrics_that_nobody_would_read_are_refused(config, words, capsys):
 def hanging_storage(monkeypatch):
     """A storage of which no read ever returns, and little patience with it."""
     monkeypatch.setattr(status_in_time, "read_status", lambda _node: signal.pause())
+    hangs = SimpleNamespace(read_manager=signal.pause)
+    monkeypatch.setattr(status_in_time, "ClusterStorage", lambda _node: hangs)
     monkeypatch.setattr(status_in_time, "LONGEST", 0.3)
 
 
@@ -314,7 +317,8 @@ def test_who_looks_while_the_storage_hangs_is_told_so_in_time(config, capsys, ha
     assert main(["watch", "--config", str(config), "--times", "1"]) == WELL
     told = capsys.readouterr().out
     assert told.startswith("holdfast: The storage ") and sentence in told
-    for words in (["status"], ["list", "services"]):
+    questions = (["why", "web"], ["history"], ["what-if", "--dies", "n1"], ["lint"])
+    for words in (["status"], ["list", "services"], *questions):
         assert main([*words, "--config", str(config)]) == NO_ANSWER
         assert sentence in capsys.readouterr().err
 

@@ -158,6 +158,7 @@ def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
 
 def _history(options: argparse.Namespace) -> int:
     from .look_back import Wish, chosen, lines, read_history, since
+    from .status_in_time import check_storage_answers
 
     if options.last < 0:
         raise InputError("--last", options.last, "a number of events")
@@ -168,7 +169,9 @@ def _history(options: argparse.Namespace) -> int:
         since(options.since, time.time()) if options.since else 0.0,
         options.last,
     )
-    events = chosen(read_history(load(Path(options.config))), wish)
+    configuration = load(Path(options.config))
+    check_storage_answers(configuration)
+    events = chosen(read_history(configuration), wish)
     if options.json:
         sys.stdout.write(json.dumps(events, indent=2) + "\n")
     else:
@@ -233,8 +236,10 @@ def _list(options: argparse.Namespace) -> int:
 
 def _lint(options: argparse.Namespace) -> int:
     from .board_command import lint_board
+    from .status_in_time import check_storage_answers
 
     configuration = load(Path(options.config))
+    check_storage_answers(configuration)
     records = _damaged_records(configuration)
     return lint_board(str(configuration.metadata_path), None, options.json, records)
 

@@ -7,13 +7,15 @@ For whoever must not hang with the storage: metrics, monitoring, and people who 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import StorageError
+from ..errors import HoldfastError, StorageError
 from ..process_apart import TimeUpError, run_apart
 from ..storage.whole_file import write_text
+from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
 from .status import read_status
 
@@ -56,6 +58,23 @@ def write_page_in_time(
     write_text(path, made["page"])
     status: dict[str, Any] = made["status"]
     return status
+
+
+def check_storage_answers(configuration: NodeConfiguration) -> None:
+    """Raise ``StorageError`` if a read of the storage takes more than ``LONGEST``.
+
+    For who reads it next in this process; what else is wrong with it is found by that read.
+    """
+
+    def read() -> None:
+        with contextlib.suppress(HoldfastError):
+            storage = ClusterStorage(configuration)
+            try:
+                storage.read_manager()
+            finally:
+                storage.close()
+
+    _in_time(configuration, read)
 
 
 def _in_time(configuration: NodeConfiguration, read: Callable[[], Any]) -> Any:
