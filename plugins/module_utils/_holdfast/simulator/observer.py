@@ -182,7 +182,25 @@ class Observer:
                 horizon.until(own.next_after(now) - now)
         if unchanged >= settings.lease_fails:
             return LeaseSight.FAILED
-        return LeaseSight.RENEWED if unchanged < fresh else LeaseSight.STALE
+        if unchanged >= fresh or self._is_gone_for_as_long(name, now - changed, now, horizon):
+            return LeaseSight.STALE
+        return LeaseSight.RENEWED
+
+    def _is_gone_for_as_long(
+        self, name: str, unchanged: float, now: float, horizon: Horizon | None
+    ) -> bool:
+        """Return whether a lease still looks fresh that nobody renews since the node fell silent.
+
+        It can only with a long I/O timeout; *unchanged* is in true seconds.
+        """
+        settings = self._fleet.world.settings
+        timing = settings.timing
+        if settings.lease_fails / 2 <= timing.daemon_grace:
+            return False
+        silent = now - max(self.changed[name], self._watched_since)
+        if self._age(silent, horizon) < timing.suspect_after + timing.daemon_grace:
+            return False
+        return unchanged * self._rate >= silent * self._rate - timing.suspect_after
 
     def _age(self, seconds: float, horizon: Horizon | None) -> float:
         age = seconds * self._rate
