@@ -248,6 +248,15 @@ def test_a_drained_node_keeps_since_when_it_is_and_who_asked_for_it(cluster, mon
     assert cluster.wanted().maintenance == {}
 
 
+def test_who_fences_a_node_that_somebody_drained_keeps_it_empty_from_then_on(cluster, monkeypatch):
+    monkeypatch.setattr(getpass, "getuser", lambda: "eve")
+    cluster.maintenance(reason="rolling update", owner="the playbook")
+    for reason in ("fenced: smoke", None, "fenced: smoke and fire"):
+        kept = cluster.maintenance(reason=reason, owner="").values["maintenance"]
+        assert kept["owner"] == "eve"
+        monkeypatch.setattr(getpass, "getuser", lambda: "bob")
+
+
 def test_without_an_owner_it_is_the_user_even_one_without_a_name(cluster, monkeypatch):
     monkeypatch.setattr(getpass, "getuser", lambda: "eve")
     assert cluster.maintenance(owner="").values["maintenance"]["owner"] == "eve"

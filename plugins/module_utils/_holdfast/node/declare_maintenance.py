@@ -121,7 +121,9 @@ def asked_maintenance(options: Mapping[str, Any], before: Maintenance | None) ->
     now = time.time()
     known = before or Maintenance(since=now)
     reason = options["reason"] if options["reason"] is not None else known.reason
-    owner = options["owner"] or known.owner or _user()
+    # Who fences a node that somebody else drained keeps it empty from then on.
+    fenced_now = (reason or "").startswith(FENCED) and not fenced_by_hand(known)
+    owner = options["owner"] or ("" if fenced_now else known.owner) or _user()
     until = _until(options, known)
     if until and until <= now and until != known.until:
         option = "until" if options.get("until") is not None else "duration"
