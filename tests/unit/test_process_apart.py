@@ -58,8 +58,10 @@ def test_a_child_whose_parent_is_killed_ends_whatever_it_has_to_say(lock, tmp_pa
 
     parent = os.fork()
     if parent == 0:
-        run_apart(work, 60.0, lock)
-        os._exit(0)
+        try:
+            run_apart(work, 60.0, lock)
+        finally:
+            os._exit(0)
     wait_until(notes.exists)
     (child,) = noted(notes)
     os.kill(parent, signal.SIGKILL)
@@ -129,8 +131,10 @@ def test_beside_work_that_cannot_be_ended_none_is_begun_until_it_ends(lock, tmp_
     finally:
         for pid in noted(begun):
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+    wait_until(lambda: not is_running(pid))
     assert run_apart(lambda: "well", 20.0, lock) == "well"
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
 
 
 def test_work_of_another_process_is_waited_for(lock):

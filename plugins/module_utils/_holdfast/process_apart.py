@@ -13,7 +13,6 @@ child keeps a lock on a file, which ends with it at the latest.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -31,6 +30,10 @@ from .process_family import Family
 _POLL = 0.02
 _COLLECT_POLL = 0.001
 _CHUNK = 1 << 16
+
+
+_left: list[int] = []
+"""Children that could not be killed; who ends at last is collected by the next work."""
 
 
 class TimeUpError(Exception):
@@ -57,6 +60,7 @@ def run_apart(
     For processes with a single thread.  Raises TimeUpError when it is not done in time, and
     HoldfastError with the text of the one that *work* raised.
     """
+    _collect_left()
     until = clock() + deadline
     alone = _take(lock, until, clock)
     try:
@@ -167,10 +171,24 @@ def _end(child: int, answered: bool, clock: Callable[[], float]) -> None:
     until = clock() + GRACE
     if not answered:
         Family(child, "").end(until, clock)
-    # Somebody else may have collected it, or nobody keeps how children end.
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(child, os.WNOHANG)[0] == 0 and clock() < until:
-            _pause(_COLLECT_POLL)
+    while not _is_collected(child):
+        if clock() >= until:
+            _left.append(child)
+            return
+        _pause(_COLLECT_POLL)
+
+
+def _is_collected(child: int) -> bool:
+    """Collect *child* if it has ended; return whether nothing of it is left to be collected."""
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        # Somebody else has collected it, or nobody keeps how children end.
+        return True
+
+
+def _collect_left() -> None:
+    _left[:] = [child for child in _left if not _is_collected(child)]
 
 
 def _pause(seconds: float) -> None:
