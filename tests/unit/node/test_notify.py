@@ -48,6 +48,12 @@ def test_a_loop_that_waits_is_spoken_for_until_patience_ends_and_never_before_it
     notifier.ready()
     assert found.recv(100) == b"READY=1"
     assert not spoken_for(), "no round yet"
+    for _second in range(11):
+        notifier.alive()
+        found.recv(100)
+        assert not spoken_for(), "who rolls it out still watches it"
+        clock.go(1.0)
+    clock.go(1.0)
     for _round in range(2):
         notifier.alive()
         found.recv(100)

@@ -15,6 +15,9 @@ import socket
 import time
 from collections.abc import Callable
 
+TRIED = 12.0
+"""Seconds for which a daemon that is rolled out is watched; see the handlers of the role node."""
+
 FIRST_HANDED_ON = 3
 """The first descriptor that systemd hands to a daemon (sd_listen_fds(3))."""
 
@@ -27,6 +30,7 @@ class Notifier:
     ) -> None:
         """Use *address*, or what stands in ``NOTIFY_SOCKET``; a leading @ is an abstract name."""
         self._clock = clock
+        self._first_round = math.inf
         self._went_round = -math.inf
         given = os.environ.get("NOTIFY_SOCKET", "") if address is None else address
         self._address = "\0" + given[1:] if given.startswith("@") else given
@@ -40,15 +44,17 @@ class Notifier:
     def alive(self) -> None:
         """Say that the daemon's loop goes round."""
         self._went_round = self._clock()
+        self._first_round = min(self._first_round, self._went_round)
         self._send("WATCHDOG=1")
 
     def waits(self, patience: float) -> None:
         """Say, from any thread, that a loop lives which has not gone round for a while.
 
-        Nothing is said before its first round, which may never come with a version that is
-        broken, nor any more after *patience* seconds without one.
+        Nothing is said any more after *patience* seconds without a round, nor before it has gone
+        round for ``TRIED`` seconds: with a version that is broken it may never do so.
         """
-        if self._clock() - self._went_round < patience:
+        tried = self._went_round - self._first_round >= TRIED
+        if tried and self._clock() - self._went_round < patience:
             self._send("WATCHDOG=1")
 
     @property
