@@ -178,6 +178,8 @@ PACKAGES = ("__fencing_agents", "__fencing_missing", "__fencing_own_names", "__f
         ("Debian 12", ["fence_ipmilan"], ["fence-agents", "ipmitool"]),
         ("Debian 12", ["fence_xvm"], ["fence-agents", "ipmitool", "fence-virt"]),
         ("Debian 12", ["/opt/site/fence_rack"], []),
+        ("Debian 12", ["fence_put_there"], []),
+        ("Ubuntu 24", ["fence_put_there"], []),
         ("Ubuntu 24", ["fence_ipmilan"], ["fence-agents-base", "fence-agents-extra"]),
         ("Ubuntu 24", ["fence_virt"], ["fence-agents-base", "fence-agents-extra", "fence-virt"]),
     ],
