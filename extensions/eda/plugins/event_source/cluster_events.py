@@ -285,7 +285,16 @@ async def main(queue: Any, args: dict[str, Any]) -> None:
 
     The metrics have a pace of their own: a node that is down must not delay what the others say.
     """
-    await asyncio.gather(_follow_cluster(queue, args), _follow_measures(queue, args))
+    both = [
+        asyncio.ensure_future(_follow_cluster(queue, args)),
+        asyncio.ensure_future(_follow_measures(queue, args)),
+    ]
+    try:
+        await asyncio.gather(*both)
+    finally:
+        # Neither goes on alone, whatever ended the other.
+        for one in both:
+            one.cancel()
 
 
 async def _follow_cluster(queue: Any, args: dict[str, Any]) -> None:
