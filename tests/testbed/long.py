@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
+LONGEST = 4 * 3600.0
+"""Seconds for one part; the longest, two hours of random faults, takes a little more than that."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,14 @@ def run(options: argparse.Namespace) -> int:
         begun = time.monotonic()
         words = (sys.executable, *PARTS[name].command(options))
         environment = {**os.environ, **PARTS[name].environment}
-        status = subprocess.run(words, cwd=CHECKOUT, env=environment, check=False).returncode
+        status: int | str
+        try:
+            done = subprocess.run(
+                words, cwd=CHECKOUT, env=environment, timeout=LONGEST, check=False
+            )
+            status = done.returncode
+        except subprocess.TimeoutExpired:
+            status = "no end"
         ended.append((name, status, (time.monotonic() - begun) / 60.0))
     sys.stdout.write("\n")
     for name, status, minutes in ended:
