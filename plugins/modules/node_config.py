@@ -117,8 +117,9 @@ options:
     description:
       - Times in seconds and limits that differ from the defaults, the same on all nodes.
       - C(suspect_after) (3) is the silence before a node is suspected, C(daemon_grace) (30) how
-        long a node that lives may be without its LRM. C(candidate_delay) (2) is how much later
-        each further node acts when that of the manager died.
+        long a node that lives may be without its LRM, at least 25 where nodes have a watchdog.
+        C(candidate_delay) (2) is how much later each further node acts when that of the manager
+        died.
       - C(fence_retry) (5) is the wait after a failed fence, doubled each time up to 60.
         C(concurrent_fences) (2) is how many there are at a time. A node that was fenced
         C(fence_limit) (3) times within C(fence_window) (900) stays off.

@@ -37,8 +37,8 @@ SOCKET_DIRECTORY_BYTES = 107 - len("/sanlock.sock")
 SHORTEST_BOND = 25.0
 """Seconds for which a node may at least be without its LRM before its watchdog acts.
 
-systemd notices after 10 (WatchdogSec of the unit) that one hangs, and the next one takes a
-moment; and wdmd stops petting a watchdog of 60 s when less than 10 are left (measured on
+One that hangs is ended after 15 at the latest then (``answering.patience``), and the next one
+takes a moment; and wdmd stops petting a watchdog of 60 s when less than 10 are left (measured on
 sanlock 3.8.5: with 8, three of three healthy nodes were reset)."""
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

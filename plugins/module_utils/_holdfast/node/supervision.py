@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Who sees to it that an LRM does its work: systemd starts it anew, the watchdog resets its node.
 
-systemd hears in each round that the LRM goes round, kills one that does not, and starts
-another at once; the services notice nothing.  That does not help where the next one hangs,
-too, or none can be started.  So while services run, the node is bound to its LRM by wdmd
-(``lease/watchdog_bond.py``): without a round for ``daemon_grace`` seconds its watchdog is petted
-no more, and resets it after its own time: at about when it is fenced where there is a fence
-device, with a watchdog of 60 s up to a minute later.  The bond outlives a daemon's end.
+systemd hears in each round that the LRM goes round, kills one that does not (after how long:
+``answering``), and starts another at once; the services notice nothing.  That does not help
+where the next one hangs, too, or none can be started.  So while services run, the node is bound
+to its LRM by wdmd (``lease/watchdog_bond.py``): without a round for ``daemon_grace`` seconds
+its watchdog is petted no more, and resets it after its own time: at about when it is fenced
+where there is a fence device, with a watchdog of 60 s up to a minute later.  The bond outlives
+a daemon's end.
 """
 
 from __future__ import annotations
