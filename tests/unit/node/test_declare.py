@@ -172,6 +172,29 @@ def test_a_state_from_before_the_change_ends_no_wait(cluster, monkeypatch):
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("failing", [3, 10_000])
+def test_a_wait_outlives_reads_that_fail_for_a_moment(cluster, monkeypatch, failing):
+    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    cluster.manager_says(1, {"web": ServiceStatus(ServiceState.STARTED, "n2", reason="free")})
+    reads = []
+
+    class Failing(await_manager.ClusterStorage):
+        def read_manager(self):
+            reads.append(self)
+            if len(reads) <= failing:
+                raise StorageError("a path fails over")
+            return super().read_manager()
+
+    monkeypatch.setattr(await_manager, "ClusterStorage", Failing)
+    if failing < 10:
+        assert cluster.service(resources=[RESOURCE], wait=True).values["status"]["node"] == "n2"
+        return
+    message = "What came of it is not known (a path fails over) after 0.3 s; see holdfast status."
+    with pytest.raises(HoldfastError) as caught:
+        cluster.service(resources=[RESOURCE], wait=True)
+    assert str(caught.value) == message
+
+
 def test_a_wait_ends_with_where_the_service_is(cluster):
     cluster.manager_says(1, {"web": ServiceStatus(ServiceState.STARTED, "n2", reason="free")})
     result = cluster.service(resources=[RESOURCE], wait=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..errors import HoldfastError
+from ..errors import HoldfastError, StorageError
 from ..manager.state import ClusterState
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
@@ -26,22 +26,40 @@ def await_manager(
     """Wait until the manager has taken up *version* and *done*, and return its record.
 
     Raises ``HoldfastError`` with *why* it is not so after *timeout* seconds; or at once
-    with what has *failed*, where waiting longer is of no use.
+    with what has *failed*, where waiting longer is of no use.  A read that fails, as it may while
+    a path to the storage fails over, is tried again until then.
     """
     until = time.monotonic() + timeout
     storage = ClusterStorage(configuration)
     try:
         while True:
-            state = storage.read_manager() or ClusterState()
-            taken_up = state.config_version >= version
-            if taken_up and done(state):
+            try:
+                state = storage.read_manager() or ClusterState()
+                missing = _missing(state, version, done, why, failed)
+            except StorageError as error:
+                missing = f"What came of it is not known ({error})"
+            if not missing:
                 return state
-            failure = failed(state) if taken_up else ""
-            if failure:
-                raise HoldfastError(f"{failure}; see holdfast why.")
             if time.monotonic() > until:
-                reason = why(state) if taken_up else "The manager has not taken up the change"
-                raise HoldfastError(f"{reason} after {timeout:g} s; see holdfast status.")
+                raise HoldfastError(f"{missing} after {timeout:g} s; see holdfast status.")
             time.sleep(POLL)
     finally:
         storage.close()
+
+
+def _missing(
+    state: ClusterState,
+    version: int,
+    done: Callable[[ClusterState], bool],
+    why: Callable[[ClusterState], str],
+    failed: Callable[[ClusterState], str],
+) -> str:
+    """Return what is still to come, nothing if it is *done*; raise for what has *failed*."""
+    if state.config_version < version:
+        return "The manager has not taken up the change"
+    if done(state):
+        return ""
+    failure = failed(state)
+    if failure:
+        raise HoldfastError(f"{failure}; see holdfast why.")
+    return why(state)
