@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     HoldfastError,
     InputError,
+    StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     Failover,
@@ -18,6 +19,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceState,
     ServiceStatus,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import inform as module
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.inform import inform
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 
@@ -76,6 +78,24 @@ def test_what_is_wrong_with_other_services_is_no_matter_of_a_failover(cluster):
     wait(cluster)
     with pytest.raises(HoldfastError, match="Service old is error"):
         wait(cluster, recovered_from=None)
+
+
+def test_a_wait_outlives_a_read_that_fails_and_a_look_does_not(cluster, monkeypatch):
+    says(cluster, OFF, RUNNING, LOST)
+    read, failures = module.read_status, []
+
+    def fail_once(configuration):
+        if not failures:
+            failures.append("a path fails over")
+            raise StorageError(failures[0])
+        return read(configuration)
+
+    monkeypatch.setattr(module, "read_status", fail_once)
+    assert wait(cluster, timeout=30.0).values["services"]["web"]["node"] == "n1"
+    for options in ({"until": "now", "recovered_from": None}, {"timeout": 0.0}):
+        failures.clear()
+        with pytest.raises(HoldfastError, match="a path fails over"):
+            wait(cluster, **options)
 
 
 @pytest.mark.parametrize("until", ["settled", "recovered"])

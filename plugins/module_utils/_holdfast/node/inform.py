@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import HoldfastError, InputError
+from ..errors import HoldfastError, InputError, StorageError
 from ..manager.state import NodeState
 from ..names import absolute_path
 from ..result import Result
@@ -63,8 +63,14 @@ def _check(options: Mapping[str, Any], configuration: NodeConfiguration) -> None
 def _wait(configuration: NodeConfiguration, options: Mapping[str, Any]) -> dict[str, Any]:
     until = time.monotonic() + options["timeout"]
     while True:
-        status = read_status(configuration)
-        missing = _missing(status, options)
+        try:
+            status = read_status(configuration)
+            missing = _missing(status, options)
+        except StorageError as error:
+            # A read may fail while a path fails over; who waits for something waits for that.
+            if options["until"] == "now":
+                raise
+            missing = [str(error)]
         if not missing:
             return status
         if time.monotonic() > until:
