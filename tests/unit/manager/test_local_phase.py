@@ -294,6 +294,26 @@ def test_a_node_that_is_to_be_fenced_starts_nothing() -> None:
     assert not taken.jobs
 
 
+@pytest.mark.parametrize(
+    ("shutdown", "trouble", "state_of_web", "ends"),
+    [
+        ("reboot", "lease_trouble", LocalState.STOPPED, True),
+        ("poweroff", "lease_trouble", LocalState.STOPPED, True),
+        ("poweroff", "lease_trouble", LocalState.BLOCKED, False),
+        ("poweroff", "renewal_trouble", LocalState.STOPPED, False),
+        ("restart", "lease_trouble", LocalState.STOPPED, False),
+        ("", "lease_trouble", LocalState.STOPPED, False),
+    ],
+)
+def test_a_node_without_its_storage_goes_down_as_soon_as_nothing_runs_there(
+    shutdown, trouble, state_of_web, ends
+) -> None:
+    web = replace(RUNS, state=state_of_web)
+    report = replace(lrm(mode=Mode.SHUTDOWN, phase=Phase.LOST), services={"web": web})
+    seen = look(None, shutdown=shutdown, shutdown_for=60.0, **{trouble: "was not renewed"})
+    assert turn(report, seen).ends is ends
+
+
 def test_a_disarmed_lrm_lets_go_of_the_watchdog_and_watches_nothing() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
     disarming = state({"web": frozen}, disarm="disarming", disarm_mode="freeze")

@@ -88,7 +88,10 @@ def may_end(
     if not shutdown or round_.busy:
         return False
     if round_.report.phase is Phase.LOST:
-        return False
+        # A node whose storage is gone need not wait for it to go down once nothing runs there:
+        # nobody believes in its death without proof, whatever it might still say.
+        goes_down = shutdown in (REBOOT, POWEROFF)
+        return goes_down and round_.report.lease_lost and not round_.report.running()
     late = wanted is None or waited >= wanted.policy.shutdown_timeout
     if shutdown != RESTART and not late and state is not None and round_.report.coming:
         return False
