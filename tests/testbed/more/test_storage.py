@@ -102,3 +102,22 @@ def test_slow_storage_is_no_reason_to_move_anything(cluster, seconds):
     cluster.testbed.storage_of_all("ok")
     cluster.wait_whole()
     assert {service: cluster.node_of(service).name for service in SERVICES} == before
+
+
+def test_a_node_that_has_lost_its_storage_reboots_at_once(without_fencing):
+    cluster = without_fencing
+    cluster.wait_whole()
+    node = cluster.node_of("alpha")
+    with Observer(cluster.testbed) as observer:
+        node.storage("fail")
+        wait_until(lambda: answers("alpha"), LOST, "alpha elsewhere")
+        wait_until(lambda: node.name not in observer.where("alpha"), LOST, "no alpha here")
+        # A node that its watchdog resets meanwhile is not the one that is asked here.
+        boot = node.boot_id()
+        since = time.monotonic()
+        node.run("systemctl", "reboot")
+        wait_until(lambda: node.boot_id() not in (0, boot), 120.0, "a reboot")
+        print(f"rebooted without its storage after {time.monotonic() - since:.1f} s")
+    assert not observer.twice
+    node.storage("ok")
+    cluster.wait_whole(180.0)
