@@ -16,6 +16,7 @@ Run it by ``testbed soak``.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import sys
@@ -146,13 +147,17 @@ FAULTS = (
     ),
 )
 
-HARMLESS = frozenset(
-    {
-        *("LRM killed", "CRM killed", "storage slow", "storage of all slow", "disk full"),
-        *("network cut", "network cut from it", "network cut to it"),
-    }
-)
-"""Faults after which no node may have been fenced, or reset by its watchdog."""
+ALWAYS = math.inf
+HARMLESS = {
+    **dict.fromkeys(("LRM killed", "CRM killed", "disk full"), ALWAYS),
+    **dict.fromkeys(("storage slow", "storage of all slow"), ALWAYS),
+    **dict.fromkeys(("network cut", "network cut from it", "network cut to it"), ALWAYS),
+    **dict.fromkeys(("storage fails", "storage hangs"), 10.0),
+}
+"""Faults for which no node may be fenced, or reset by its watchdog, if they last less seconds.
+
+A node whose storage is gone answers over the network until its host lease fails: that is 16 s
+after it was renewed last, as it is every 4 s."""
 
 
 class Wrong(Exception):
@@ -231,8 +236,8 @@ class Soak:
         self.longest[fault.name] = max(took, self.longest.get(fault.name, 0.0))
         sys.stdout.write(f"{told}: well {took:.1f} s later, {ended - begun + took:.0f} s in all\n")
         sys.stdout.flush()
-        self._judge_fences(fault, node, since, told)
-        self._judge_resets(fault, boots, since, told)
+        self._judge_fences(fault, lasts, node, since, told)
+        self._judge_resets(fault, lasts, boots, since, told)
         self._judge_answers(fault, lasts, since, told)
         self._judge_sightings(told)
         hold_still(rest)
@@ -255,13 +260,15 @@ class Soak:
         seen = self._deployment.status()["nodes"][node.name]["state"]
         return seen in ("offline", "off")
 
-    def _judge_fences(self, fault: Fault, node: Node, since: float, told: str) -> None:
+    def _judge_fences(
+        self, fault: Fault, lasts: float, node: Node, since: float, told: str
+    ) -> None:
         fenced = {
             one["node"]
             for one in self._deployment.status()["events"]
             if one["kind"] == "fence" and one["at"] >= since
         }
-        if fault.name not in HARMLESS and not fault.of_all:
+        if not _is_harmless(fault, lasts) and not fault.of_all:
             self._hit[node.name] = time.time()
         allowed = {name for name, at in self._hit.items() if at >= since - AFTERMATH}
         if fenced - allowed:
@@ -271,10 +278,12 @@ class Soak:
         """Return what is another number once a node was started anew, by node."""
         return {node.name: node.boot_id() for node in self._deployment.testbed.nodes.values()}
 
-    def _judge_resets(self, fault: Fault, before: dict[str, int], since: float, told: str) -> None:
+    def _judge_resets(
+        self, fault: Fault, lasts: float, before: dict[str, int], since: float, told: str
+    ) -> None:
         """No watchdog may act on a node that is well: no node was started anew without a reason."""
         anew = {name for name, boot in self._boots().items() if boot != before[name]}
-        if fault.of_all and fault.name not in HARMLESS:
+        if fault.of_all and not _is_harmless(fault, lasts):
             return
         allowed = {name for name, at in self._hit.items() if at >= since - AFTERMATH}
         if anew - allowed:
@@ -299,6 +308,10 @@ class Soak:
         twice = [*self._observer.twice, *self._watch.twice]
         if twice:
             raise Wrong(f"{told}: active on several nodes at once: {twice[0]}")
+
+
+def _is_harmless(fault: Fault, lasts: float) -> bool:
+    return lasts < HARMLESS.get(fault.name, 0.0)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
