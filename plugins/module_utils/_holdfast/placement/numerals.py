@@ -56,11 +56,11 @@ def read_decimal(what: str, text: str) -> float:
 def start_of_whole(text: str) -> tuple[int, str] | None:
     """Return the whole number at the start of *text* and what follows, None if none is there."""
     found = _start(text)
-    number = None if found is None else _whole_of(found[1])
-    if found is None or number is None:
+    if found is None:
         return None
-    negative, _word, rest = found
-    return -number if negative else number, rest
+    negative, word, rest = found
+    number = _whole_of(word)
+    return None if number is None else ((-1 if negative else 1) * number, rest)
 
 
 def read_truth(what: str, text: str) -> bool:
