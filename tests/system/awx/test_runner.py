@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,7 @@ def job(cluster: EmbeddedCluster, project: Path, tmp_path: Path) -> Job:
     """
 
     def run(name: str, check: bool, variables: dict[str, Any], limit: str) -> str:
-        data = tmp_path / f"{name}-{check}"
+        data = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=tmp_path))
         for folder in ("env", "inventory"):
             (data / folder).mkdir(parents=True)
         write_inventory(cluster, data / "inventory" / "hosts.yml")
