@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 import time
-from types import SimpleNamespace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
@@ -25,6 +24,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     foreseen_rebalance,
+    in_time,
     look_command,
     machine,
     metrics_command,
@@ -291,9 +291,9 @@ def test_metrics_that_nobody_would_read_are_refused(config, words, capsys):
 def hanging_storage(monkeypatch):
     """A storage of which no read ever returns, and little patience with it."""
     monkeypatch.setattr(status_in_time, "read_status", lambda _node: signal.pause())
-    hangs = SimpleNamespace(read_manager=signal.pause)
-    monkeypatch.setattr(status_in_time, "ClusterStorage", lambda _node: hangs)
-    monkeypatch.setattr(status_in_time, "LONGEST", 0.3)
+    for read in ("read_manager", "damaged_records"):
+        monkeypatch.setattr(ClusterStorage, read, lambda _storage: signal.pause())
+    monkeypatch.setattr(in_time, "LONGEST", 0.3)
 
 
 def test_metrics_are_told_while_the_storage_hangs(config, tmp_path, capsys, hanging_storage):

@@ -196,12 +196,11 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _why(options: argparse.Namespace) -> int:
-    from .status_in_time import check_storage_answers
+    from .in_time import in_time
     from .why import read_why, render_why
 
     configuration = load(Path(options.config))
-    check_storage_answers(configuration)
-    why = read_why(configuration, options.subject)
+    why = in_time(configuration, lambda: read_why(configuration, options.subject))
     width = shutil.get_terminal_size((100, 24)).columns
     text = json.dumps(why, indent=2) + "\n" if options.json else render_why(why, width)
     sys.stdout.write(text)
@@ -216,11 +215,12 @@ def _probe(options: argparse.Namespace) -> int:
 
 
 def _what_if(options: argparse.Namespace) -> int:
-    from .status_in_time import check_storage_answers
+    from .in_time import in_time
     from .what_if import answer_document, ask, read_now, render_answer
 
     configuration = load(Path(options.config))
-    check_storage_answers(configuration)
+    # It is no plain data: so it is read here, too, once that is seen to take no time.
+    in_time(configuration, lambda: bool(read_now(configuration)))
     answer = ask(configuration, read_now(configuration), vars(options))
     document = answer_document(answer)
     if options.json:

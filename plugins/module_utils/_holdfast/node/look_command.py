@@ -157,8 +157,8 @@ def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
 
 
 def _history(options: argparse.Namespace) -> int:
+    from .in_time import in_time
     from .look_back import Wish, chosen, lines, read_history, since
-    from .status_in_time import check_storage_answers
 
     if options.last < 0:
         raise InputError("--last", options.last, "a number of events")
@@ -170,8 +170,7 @@ def _history(options: argparse.Namespace) -> int:
         options.last,
     )
     configuration = load(Path(options.config))
-    check_storage_answers(configuration)
-    events = chosen(read_history(configuration), wish)
+    events = chosen(in_time(configuration, lambda: read_history(configuration)), wish)
     if options.json:
         sys.stdout.write(json.dumps(events, indent=2) + "\n")
     else:
@@ -236,11 +235,10 @@ def _list(options: argparse.Namespace) -> int:
 
 def _lint(options: argparse.Namespace) -> int:
     from .board_command import lint_board
-    from .status_in_time import check_storage_answers
+    from .in_time import in_time
 
     configuration = load(Path(options.config))
-    check_storage_answers(configuration)
-    records = _damaged_records(configuration)
+    records = in_time(configuration, lambda: _damaged_records(configuration))
     return lint_board(str(configuration.metadata_path), None, options.json, records)
 
 
