@@ -143,55 +143,60 @@ class Outcome:
 
 
 class Aside:
-    """A stage that only computes, run aside while those after it wait for clusters.
+    """Stages that only compute, one after the other beside those that wait for clusters.
 
-    It takes the CPU time that they leave; what it says is shown once it has ended.
+    They take the CPU time that those leave; what they say is shown once all have ended.
     """
 
-    def __init__(self, stage: Stage, run: Run, no_skips: bool) -> None:
-        """Let it begin."""
+    def __init__(self, stages: Sequence[Stage], run: Run, no_skips: bool) -> None:
+        """Let the first begin."""
         self._run = replace(run, skipped=[], out=io.StringIO(), idle=True, process=None)
         self._outcomes: list[Outcome] = []
-        self._thread = threading.Thread(target=self._go, args=(stage, no_skips), daemon=True)
+        self._thread = threading.Thread(target=self._go, args=(stages, no_skips), daemon=True)
         self._thread.start()
 
-    def _go(self, stage: Stage, no_skips: bool) -> None:
-        try:
-            outcome = outcome_of(stage, self._run, no_skips)
-        except Exception as error:
-            # Told with the others, which all ran meanwhile.
-            outcome = Outcome(stage.__name__, "failed", 0.0, repr(error))
-        self._outcomes.append(outcome)
+    def _go(self, stages: Sequence[Stage], no_skips: bool) -> None:
+        for stage in stages:
+            try:
+                outcome = outcome_of(stage, self._run, no_skips)
+            except Exception as error:
+                # Told with the others, which all ran meanwhile.
+                outcome = Outcome(stage.__name__, "failed", 0.0, repr(error))
+            self._outcomes.append(outcome)
 
-    def outcome(self) -> Outcome:
-        """Wait for its end, show what it said, and return how it ended."""
+    def outcomes(self) -> list[Outcome]:
+        """Wait for their end, show what they said, and return how each ended."""
         self._thread.join()
         assert isinstance(self._run.out, io.StringIO)
         sys.stdout.write(self._run.out.getvalue())
-        return self._outcomes[0]
+        return self._outcomes
 
     def end(self) -> None:
-        """End it, if it runs still: the whole run is given up."""
+        """End them, if they run still: the whole run is given up."""
         self._run.end()
 
 
 def outcomes_of(
     stages: Sequence[Stage], aside: Collection[Stage], run: Run, no_skips: bool
 ) -> list[Outcome]:
-    """Run the stages in their order, those of *aside* beside what comes after them."""
-    begun: list[Aside] = []
+    """Run the stages in their order; those of *aside* beside what comes after the first of them."""
+    computing = [stage for stage in stages if stage in aside]
+    if len(computing) == len(stages):
+        return [outcome_of(stage, run, no_skips) for stage in stages]
+    begun: Aside | None = None
     outcomes = []
     try:
-        for number, stage in enumerate(stages, 1):
-            if stage in aside and number < len(stages):
-                print(f"\n=== {stage.__name__} begins aside, and is shown at the end", flush=True)
-                begun.append(Aside(stage, run, no_skips))
-            else:
+        for stage in stages:
+            if stage not in aside:
                 outcomes.append(outcome_of(stage, run, no_skips))
-        return [*outcomes, *(one.outcome() for one in begun)]
+            elif begun is None:
+                names = ", ".join(one.__name__ for one in computing)
+                print(f"\n=== begins aside, and is shown at the end: {names}", flush=True)
+                begun = Aside(computing, run, no_skips)
+        return [*outcomes, *(begun.outcomes() if begun else ())]
     finally:
-        for one in begun:
-            one.end()
+        if begun:
+            begun.end()
 
 
 def outcome_of(stage: Stage, run: Run, no_skips: bool) -> Outcome:

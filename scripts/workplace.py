@@ -67,11 +67,9 @@ def prepare(scratch: Path) -> dict[str, str]:
 
 
 def copy(scratch: Path) -> Path:
-    """Copy the checkout once more, as an archive has it, and return the place of the copy."""
+    """Copy the checkout once more, and return the place of the copy."""
     place = collection(scratch)
     _copy_checkout(place)
-    # The link for the checkout itself is in no archive, and ansible-core 2.16 allows none.
-    shutil.rmtree(place / ".collections")
     return place
 
 
