@@ -198,7 +198,7 @@ def _lives(pid: int) -> bool:
 
 
 def ledger(testbed: Testbed, service: str) -> list[list[str]]:
-    """Return the lines of a service's ledger: node, process, seconds since 1970, entry."""
+    """Return the lines of a service's ledger: node, process.start, seconds since 1970, entry."""
     path = testbed.storage / FOLDER.rpartition("/")[2] / f"{mark(service)}.log"
     return [line.split() for line in path.read_text().splitlines()]
 
@@ -207,4 +207,7 @@ def owners_in_turn(testbed: Testbed, service: str) -> bool:
     """Return whether no process wrote into a ledger again after another one had begun to."""
     owners = [tuple(line[:2]) for line in ledger(testbed, service)]
     stretches = [one for one, before in zip(owners, [None, *owners]) if one != before]
-    return len(stretches) == len(set(stretches))
+    if len(stretches) == len(set(stretches)):
+        return True
+    print(f"{service} was written to by these, one after the other: {stretches}")
+    return False

@@ -15,17 +15,24 @@ GRACE = 30.0
 
 
 def test_an_lrm_without_services_may_stay_away_as_long_as_it_likes(cluster):
-    cluster.wait_whole()
-    idle = next(
-        cluster.testbed.nodes[name]
-        for name, seen in cluster.status()["nodes"].items()
-        if not seen["services"] and name != cluster.status()["manager"]["node"]
-    )
+    idle = node_without_services(cluster)
     fired, boot = idle.watchdog_fired(), idle.boot_id()
     idle.run("systemctl", "stop", "holdfast-lrm.service")
     hold_still(GRACE + 15.0)
     assert (idle.boot_id(), idle.watchdog_fired()) == (boot, fired)
     idle.run("systemctl", "start", "holdfast-lrm.service")
+
+
+def node_without_services(cluster):
+    """Return one that is not the manager's; where both others run a service, one makes way."""
+    status = cluster.status()
+    manager = status["manager"]["node"]
+    running = {name: one["services"] for name, one in status["nodes"].items() if name != manager}
+    idle = min(running, key=lambda name: len(running[name]))
+    for service in running[idle]:
+        cluster.module("service_move", {"name": service, "node": manager})
+    assert not cluster.wait_whole()["nodes"][idle]["services"]
+    return cluster.testbed.nodes[idle]
 
 
 @pytest.mark.parametrize("unit", ["holdfast-lrm", "holdfast-crm"])

@@ -45,7 +45,7 @@ def test_no_row_that_was_committed_is_lost_when_a_database_fails_over(cluster, f
     print(f"{fault}: {writer.longest:.1f} s without a row, {len(writer.committed)} committed")
     assert set(writer.committed) <= database.rows()
     assert not watch.twice
-    now = cluster.node_of(database.NAME).name
+    now = wait_until(lambda: cluster.node_of(database.NAME), RUNNING, "a manager that knows").name
     assert database.where(nodes) == [now]
     assert fault == "server killed" or now != node.name
     node.storage("ok")
