@@ -35,9 +35,12 @@ _PAUSE = 0.01
 class Family:
     """The child of one call, not collected yet, and all that came of it."""
 
-    def __init__(self, child: int, mark: str) -> None:
-        """Describe the call whose process is *child* and in whose environment MARK is *mark*."""
-        self._child = child
+    def __init__(self, child: int, mark: str, *, ours: bool = True) -> None:
+        """Describe the call whose process is *child* and in whose environment MARK is *mark*.
+
+        *ours* says that it is a child of this process.
+        """
+        self._child, self._ours = child, ours
         self._variable = f"{MARK}={mark}".encode()
         self._known: dict[int, ProcessEntry] = {}
 
@@ -48,7 +51,7 @@ class Family:
     def end(self, until: float, clock: Callable[[], float]) -> None:
         """Kill the child and all that came of it, until none is seen or *clock* says *until*.
 
-        The child must not have been collected: as long as it is not, neither its number
+        One that is ours must not have been collected: as long as it is not, neither its number
         nor its group's can belong to anybody else.
         """
         empty_looks = 0
@@ -57,7 +60,8 @@ class Family:
             self._look_closely()
             alive = [pid for pid, entry in self._known.items() if is_alive(pid, entry.start)]
             # The group needs no look, which may see nothing when we are out of descriptors.
-            _send_kill(os.killpg, self._child)
+            if self._ours:
+                _send_kill(os.killpg, self._child)
             for pid in alive:
                 if is_alive(pid, self._known[pid].start):
                     _send_kill(os.kill, pid)

@@ -58,15 +58,23 @@ def is_alive(pid: int, start: int) -> bool:
 
 
 def carries(pid: int, variable: bytes) -> bool:
-    """Say whether *pid* was started with *variable* (``NAME=value``) in its environment.
+    """Say whether *pid* was started with *variable* (``NAME=value``) in its environment."""
+    return variable in _environment(pid)
 
-    What may not be read, as that of another user's process, counts as "no".
-    """
+
+def carried(pid: int, name: str) -> bytes:
+    """Return the value that *name* had in the environment with which *pid* was started, or b""."""
+    begin = f"{name}=".encode()
+    return next((item[len(begin) :] for item in _environment(pid) if item.startswith(begin)), b"")
+
+
+def _environment(pid: int) -> list[bytes]:
+    """Return what *pid* was started with; what may not be read, as another user's, is empty."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
-            return variable in file.read().split(b"\0")
+            return file.read().split(b"\0")
     except OSError:
-        return False
+        return []
 
 
 def process_table() -> dict[int, ProcessEntry]:

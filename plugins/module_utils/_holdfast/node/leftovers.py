@@ -5,19 +5,21 @@
 A resource agent has a session of its own, so it goes on when its LRM is killed.  A
 start that is half done may then finish after the next LRM has found the service
 stopped, and after the manager has started it elsewhere.  So the next LRM ends its
-predecessor's agents, and all that is in their sessions, before it probes anything.
-Services that an agent left behind in sessions of their own are not touched.
+predecessor's agents before it probes anything, with all that came of their calls: what
+``su`` runs for an agent has a session of its own, and may start the service yet.  What an
+agent left behind when it ended is not touched.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import time
 from pathlib import Path
 
 from ..errors import StorageError
-from ..process_table import carries, process_table
+from ..process_family import MARK as RUN
+from ..process_family import Family
+from ..process_table import carried, carries, process_table
 from .configuration import NodeConfiguration
 
 CALLER = "HOLDFAST_CALLER"
@@ -46,7 +48,8 @@ def end_leftover_agents(configuration: NodeConfiguration) -> int:
             )
         for pid in agents:
             ended.add(pid)
-            _kill_session(pid)
+            call = os.fsdecode(carried(pid, RUN))
+            Family(pid, call, ours=False).end(until, time.monotonic)
         time.sleep(0.02)
 
 
@@ -67,17 +70,3 @@ def _is_agent(pid: int, mark: bytes, configuration: NodeConfiguration) -> bool:
 def _is_agent_file(path: str, configuration: NodeConfiguration) -> bool:
     folders = (f"{directory}/resource.d/" for directory in configuration.agent_directories)
     return path.startswith(tuple(folders))
-
-
-def _kill_session(leader: int) -> None:
-    """Kill the agent and all that is in its session."""
-    try:
-        session = os.getsid(leader)
-    except ProcessLookupError:
-        return
-    for pid in process_table():
-        try:
-            if pid == leader or (session == leader and os.getsid(pid) == session):
-                os.kill(pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            continue

@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nothing that an LRM's agents had begun goes on once the next LRM looks what runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.leftovers import (
+    CALLER,
+    end_leftover_agents,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_family import MARK
+from ansible_collections.holdfast.ha.tests.unit.programs import is_running, wait_until
+
+HANGS = "; sleep 60"
+
+
+@pytest.fixture
+def node(tmp_path):
+    """What of a node's configuration counts here."""
+    (tmp_path / "ocf" / "resource.d" / "test").mkdir(parents=True)
+    (tmp_path / "run").mkdir()
+    folders = (str(tmp_path / "ocf"),)
+    return SimpleNamespace(folder=tmp_path / "run", agent_directories=folders)
+
+
+def begun(node, text):
+    """Call an agent as an LRM does, and return it with the process that it said it made."""
+    (folder,) = node.agent_directories
+    agent, said = Path(folder, "resource.d", "test", "agent"), node.folder / "said"
+    agent.write_text(f"#!/bin/sh\n{text}\n")
+    agent.chmod(0o755)
+    mark = os.urandom(4).hex()
+    environment = {**os.environ, CALLER: str(node.folder.resolve()), MARK: mark, "SAID": said}
+    caller = subprocess.Popen([agent, "start"], env=environment, start_new_session=True)
+    wait_until(lambda: said.exists() and said.read_text().endswith("\n"))
+    return caller, int(said.read_text())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'sleep 61 & echo $! >"$SAID"',
+        # As su does it: the server comes up in a session of its own, whatever becomes of the agent.
+        'setsid sh -c \'echo $$ >"$SAID"; sleep 61; touch "$SAID.started"\'',
+        "setsid sh -c 'sleep 61 & echo $! >\"$SAID\"'",
+    ],
+    ids=["group", "session", "orphan"],
+)
+def test_what_an_agent_began_ends_with_it_wherever_it_went(node, text):
+    caller, helper = begun(node, text + HANGS)
+    try:
+        assert end_leftover_agents(node) >= 1
+        assert not is_running(caller.pid)
+        assert not is_running(helper)
+    finally:
+        caller.kill()
+        caller.wait()
+
+
+def test_a_service_that_an_agent_left_running_when_it_ended_is_not_touched(node):
+    caller, service = begun(node, 'setsid sleep 61 & echo $! >"$SAID"')
+    caller.wait()
+    try:
+        assert end_leftover_agents(node) == 0
+        assert is_running(service)
+    finally:
+        os.kill(service, 9)
+
+
+def test_agents_of_another_node_on_the_same_machine_are_not_touched(node, tmp_path):
+    caller, helper = begun(node, 'sleep 61 & echo $! >"$SAID"' + HANGS)
+    try:
+        other = SimpleNamespace(folder=tmp_path, agent_directories=node.agent_directories)
+        assert end_leftover_agents(other) == 0
+        assert is_running(helper)
+    finally:
+        assert end_leftover_agents(node) >= 1
+        caller.wait()
