@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    LocalService,
     LocalState,
     Mode,
     Outcome,
@@ -17,6 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requ
     MOVE,
     Request,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import NodeRule
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
     Answer,
     LeaseSight,
@@ -80,6 +82,20 @@ def test_a_frozen_service_of_a_node_that_was_rebooted_is_started_there_again() -
         state({"web": frozen}), seen(wanted(WEB), {"n1": says("n1", local=LocalState.STOPPED)})
     )
     assert (web(back).state, web(back).node) == (ServiceState.REQUEST_START, "n1")
+
+
+@pytest.mark.parametrize(
+    "local",
+    [{}, {"web": LocalService(WEB, LocalState.UNKNOWN, "7.0")}],
+    ids=["not known yet", "by another number"],
+)
+def test_what_was_taken_up_just_before_it_was_frozen_is_not_taken_for_stopped(local) -> None:
+    # Its LRM found it, and was started anew before it heard under which number it was adopted.
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    look = {"n1": node_seen("n1", report=report("n1", services=local))}
+    nowhere = wanted(WEB, node_rules={"where": NodeRule("where", ("web",), {"n9": 0}, strict=True)})
+    back = step(state({"web": frozen}), seen(nowhere, look))
+    assert (web(back).state, web(back).node) == (ServiceState.STARTED, "n1")
 
 
 @pytest.mark.parametrize("command", ["request_start", "request_stop"])

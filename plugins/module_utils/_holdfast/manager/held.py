@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .maintenance import told
 from .report import LocalState, Mode, Report
 from .round import Round
 from .service import STARTED, Service
@@ -52,7 +53,9 @@ def look_at_disarm(round_: Round) -> None:
         round_.state = replace(
             state, commands=number, disarm=DISARMING, disarm_mode=asked, disarm_number=number
         )
-        round_.say("disarming", f"the cluster is being disarmed; services: {asked}")
+        by = round_.seen.wanted.disarmed_by
+        why = f", {told(by)}" if by is not None else ""
+        round_.say("disarming", f"the cluster is being disarmed{why}; services: {asked}")
     elif state.disarm and asked != state.disarm_mode:
         round_.state = replace(state, disarm="", disarm_mode="", disarm_waits="")
         round_.say("armed", "the cluster is armed again")
@@ -158,19 +161,19 @@ def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
     bare = replace(status, before="")
     if wanted is None or wanted.state != STARTED:
         round_.command(service_id, replace(bare, node=node), ServiceState.REQUEST_STOP)
-    elif status.underlying is not ServiceState.STARTED or _still_runs(report, service_id, status):
+    elif status.underlying is not ServiceState.STARTED or not _is_stopped(report, service_id):
         # A command is ended as any other: what it began may run, by another definition perhaps.
+        # And what was taken up just before may be known to its LRM by another number, or not yet.
         _uncover(round_, service_id, status)
     else:
         again = replace(bare, digest=wanted.digest(), reason="its node is back")
         round_.command(service_id, again, ServiceState.REQUEST_START)
 
 
-def _still_runs(report: Report, service_id: str, status: ServiceStatus) -> bool:
-    """Return whether the LRM has the service as it was before; if not, it starts it."""
+def _is_stopped(report: Report, service_id: str) -> bool:
+    """Return whether the LRM says that the service does not run on its node any more."""
     local = report.services.get(service_id)
-    gone = (LocalState.STOPPED, LocalState.FAILED)
-    return local is not None and local.uid == status.uid and local.state not in gone
+    return local is not None and local.state in (LocalState.STOPPED, LocalState.FAILED)
 
 
 def _is_blocked(report: Report, status: ServiceStatus) -> bool:
@@ -271,5 +274,6 @@ def _look_for_all(round_: Round) -> None:
                 node="",
                 target="",
                 last_node=status.node or status.last_node,
+                left_since=status.left_as_of(round_.state.disarm_number),
             )
             round_.command(service_id, probing, ServiceState.PROBE)
