@@ -45,6 +45,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.loca
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     CommandResult,
     Outcome,
+    Report,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.round import Round
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import LeaseSight
@@ -392,6 +393,7 @@ MUTATIONS = (
     Mutation("leave-services-on-the-dead", _changed(death, "_lost_its_node", _nothing)),
     Mutation("run-on-without-a-host-lease", _changed(local, "_stop_everything", _nothing)),
     Mutation("leave-what-is-elsewhere", _changed(local_commands, "_not_here", _nothing)),
+    Mutation("take-a-leave-for-an-answer", _changed(Report, "left_without", _returns(True))),
     Mutation("arm-without-looking", _changed(held, "_look_for_all", _nothing)),
     Mutation(
         "fence-while-disarmed-as-a-candidate",

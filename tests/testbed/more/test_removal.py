@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from testbed.deployment import METRICS
+from testbed.node import wait_until
 from testbed.services import SERVICES
 
 UNITS = "/etc/systemd/system"
@@ -34,8 +35,16 @@ def test_removal_is_refused_while_services_run_and_leaves_nothing_when_they_do_n
     assert "still runs" in refused.said
     assert all(node.unit_state("holdfast-lrm") == "active" for node in nodes)
     cluster.module("rule", {"name": "sides", "state": "absent"})
-    for service in SERVICES:
+    for service in SERVICES[1:]:
         cluster.remove(service)
+    ignored = {"name": SERVICES[0], "ignored": True}
+    cluster.module("service", ignored)
+    refused = cluster.play("remove")
+    assert refused.status != 0
+    assert f"ran {SERVICES[0]} when it was left to its operator" in refused.said
+    cluster.module("service", {**ignored, "ignored": False})
+    wait_until(lambda: cluster.node_of(SERVICES[0]), 60.0, "the service to be found")
+    cluster.remove(SERVICES[0])
     said = cluster.play("remove", "--check", "-e", "holdfast_remove_storage=true")
     assert said.status == 0, said.said[-3000:]
     assert all({*traces(node), NEEDRESTART} == {*TRACES} for node in nodes)

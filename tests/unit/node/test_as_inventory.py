@@ -36,6 +36,22 @@ def test_a_node_that_is_proved_dead_is_fenced_and_runs_nothing():
     assert (groups["runs_vm_100"], groups["runs_web"]) == (["n3"], ["n1"])
 
 
+@pytest.mark.parametrize(
+    ("reason", "state", "condition"),
+    [
+        ("fenced: smoke", "offline", "fenced"),
+        ("fenced: smoke", "online", "online"),
+        ("fenced: smoke", "suspect", "stale"),
+        ("new memory", "offline", "stale"),
+    ],
+)
+def test_a_node_whose_power_was_cut_by_hand_is_fenced_once_it_is_silent(reason, state, condition):
+    status = healthy()
+    kept = {"reason": reason, "owner": "ann", "since": 900.0, "until": 0.0}
+    status["nodes"]["n2"].update(state=state, maintenance=kept)
+    assert inventory_variables(status)["n2"]["condition"] == condition
+
+
 def test_a_node_that_is_only_to_be_fenced_is_stale_and_may_still_run_its_service():
     groups = inventory_groups(in_trouble())
     assert groups["stale"] == ["n2", "n4"]

@@ -76,6 +76,13 @@ def test_a_node_on_which_a_service_may_run_keeps_its_host_lease(node, storage, s
     assert storage.withdrawn == 0
 
 
+def test_a_node_to_which_a_service_is_migrating_keeps_its_host_lease(node, storage):
+    storage.reports[1] = Report("n1", "n1-boot1", coming=("db",))
+    with pytest.raises(LeaseError, match="Node n1 keeps its host lease: db may still run here"):
+        leave_cluster(node)
+    assert storage.withdrawn == 0
+
+
 def test_a_node_whose_lrm_runs_keeps_its_host_lease(node, storage):
     lrm = Network(node.cluster, node.node, node.me.address, node.me.port + 1)
     with pytest.raises(LeaseError, match="The LRM of n1 still runs"):

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .death import declare_dead
-from .late_fences import restarts_cut_off, with_fence
+from .death import LEFT_OFF, SHUT_DOWN, declare_dead
+from .late_fences import is_switched_off, restarts_cut_off, with_fence
 from .round import FenceOrder, Round
 from .seen import Answer, FenceReport, PowerReport
 from .state import NodeState, NodeStatus
@@ -79,7 +79,8 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
     status = round_.node(fence.node)
     if status.state is NodeState.OFF and fence.confirmed:
         # Its host lease was the faster proof; but it is this fence that it has to come back from.
-        verified = replace(_fenced(round_, status, fence), expired=False)
+        power = LEFT_OFF if status.power == SHUT_DOWN else status.power
+        verified = replace(_fenced(round_, status, fence), expired=False, power=power)
         round_.set_node(fence.node, verified)
     if status.state is not NodeState.FENCE:
         round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
@@ -91,7 +92,8 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
     sign = _sign_of_life(round_, fence)
     if fence.confirmed and not sign:
         round_.set_node(fence.node, _fenced(round_, status, fence))
-        declare_dead(round_, fence.node, fence.text)
+        power = LEFT_OFF if is_switched_off(round_, fence.node) else ""
+        declare_dead(round_, fence.node, fence.text, power=power)
         return
     text = fence.text
     if fence.confirmed:
@@ -198,5 +200,5 @@ def _switch_on(round_: Round, name: str, status: NodeStatus) -> None:
         return
     minutes = round_.timing.fence_window / 60
     reason = f"{status.proof}; left off: fenced {times} times in {minutes:.0f} minutes"
-    round_.set_node(name, replace(status, power="left off", reason=reason))
+    round_.set_node(name, replace(status, power=LEFT_OFF, reason=reason))
     round_.say("left_off", reason, node=name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import choice
+from .death import SHUT_DOWN, lease_tells_of
 from .report import WORKED_ON
 from .round import Round
 from .seen import LeaseSight, NodeSeen
@@ -34,7 +35,7 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
     if not found and home and not _answers(round_, home):
         found = [home]
     if found:
-        reason = "found running when it was declared"
+        reason = f"found running when it was {'looked for again' if status.uid else 'declared'}"
         if not _answers(round_, found[0]):
             reason = f"declared on {found[0]}, which does not say whether it runs there"
         adopted = replace(status, node=found[0], reason=reason, digest=wanted.digest(), before="")
@@ -102,7 +103,7 @@ def _found_and_missing(
     left: list[str] = []
     for name, seen in sorted(round_.seen.nodes.items()):
         answer = seen.report.found.get(probe) if seen.report is not None else None
-        known = seen.report is not None and seen.report.answers_for(service_id, probe)
+        known = lease_tells_of(round_, name, seen, service_id)
         if _is_out_of_reach(round_, name, seen, again=again, known=known):
             continue
         if answer is None:
@@ -124,12 +125,12 @@ def _is_out_of_reach(round_: Round, name: str, seen: NodeSeen, *, again: bool, k
     """Return whether a probe does without this node: it is dead, left, or silent for long.
 
     What is looked for *again* may have been moved there by hand: then only its death counts,
-    and a host lease that ran out tells the death only of what its LRM knew of (*known*).
+    and a host lease that ran out, or was given back, tells it only of what is *known* of it.
     """
     status = round_.node(name)
     state = status.state
     if state is NodeState.OFF:
-        return known or not (again and status.expired)
+        return known or not (again and (status.expired or status.power == SHUT_DOWN))
     if again or state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
         return False
     timing = round_.timing

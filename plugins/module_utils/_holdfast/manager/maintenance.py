@@ -17,6 +17,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+FENCED = "fenced: "
+"""With this begins the reason for which a node that was fenced by hand is kept empty.
+
+The playbooks have the same, see ``tasks/begin.yml`` there.
+"""
+
 
 @dataclass(frozen=True)
 class Maintenance:
@@ -51,6 +57,11 @@ def maintenance_from_document(row: Mapping[str, Any]) -> Maintenance:
     return Maintenance(
         str(row["reason"]), str(row["owner"]), float(row["since"]), float(row.get("until", 0.0))
     )
+
+
+def fenced_by_hand(maintenance: Maintenance) -> bool:
+    """Return whether it is that of a fence by hand, and not somebody's drain."""
+    return maintenance.reason.startswith(FENCED)
 
 
 def told(maintenance: Maintenance) -> str:

@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from .death import SHUT_DOWN, begin_failover, declare_dead
+from .death import SHUT_DOWN, begin_failover, declare_dead, lease_tells_of
 from .fencing import order_fences, take_ends
 from .late_fences import cut_off, fence_may_arrive, is_switched_off, let_fences_pass, restarts
+from .maintenance import fenced_by_hand, told
 from .report import Mode
 from .round import Round
 from .seen import NodeSeen
@@ -20,6 +21,9 @@ GONE_KEPT = 3600.0
 """Seconds for which a node that was taken out of the configuration is remembered (as in Proxmox
 VE's HA manager)."""
 
+TOLD = 160
+"""So many characters of a reason stand in the history; all of them in the configuration."""
+
 _SECONDS = re.compile(r"\d+(\.\d+)? s\b")
 
 
@@ -29,6 +33,7 @@ def look_at_nodes(round_: Round) -> None:
     let_fences_pass(round_)
     take_ends(round_)
     for name in sorted(round_.seen.nodes):
+        _tell_of_maintenance(round_, name)
         _look_at(round_, name, round_.seen.nodes[name])
     if not round_.seen.held and round_.state.disarm != "disarmed":
         order_fences(round_)
@@ -54,12 +59,29 @@ def _forget_gone(round_: Round) -> None:
             round_.say("gone", reason, node=name)
 
 
+def _tell_of_maintenance(round_: Round, name: str) -> None:
+    """Write into the history who wants a node to be empty, why, and that it is over.
+
+    Of one whose time was over that is told already.
+    """
+    asked, status = round_.seen.wanted.maintenance.get(name), round_.node(name)
+    kept = told(asked)[:TOLD] if asked is not None else ""
+    if kept == status.kept:
+        return
+    round_.set_node(name, replace(status, kept=kept))
+    if kept:
+        round_.say("maintenance", f"is to be kept empty, {kept}", node=name)
+    elif name not in round_.state.ended:
+        text = f"is to be used again; it was kept empty, {status.kept}"
+        round_.say("maintenance_ended", text, node=name)
+
+
 def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
     status = round_.node(name)
     if status.state is NodeState.GONE:
         status = replace(status, state=NodeState.UNKNOWN, reason="")
         round_.set_node(name, status)
-    judgement = judge(seen, round_.seen.storage_trouble, round_.timing)
+    judgement = _judgement(round_, name, seen)
     if judgement.verdict is Verdict.WATCH:
         return
     if name == round_.state.manager and judgement.verdict is not Verdict.HEALTHY:
@@ -79,6 +101,16 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _went_down(round_, name, status)
 
 
+def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:
+    """Return the verdict on a node; one that left in order may have what is looked for again."""
+    judgement = judge(seen, round_.seen.storage_trouble, round_.timing)
+    doubted = _unanswered(round_, name, seen) if judgement.verdict is Verdict.LEFT else []
+    if not doubted:
+        return judgement
+    why = f"{judgement.reason}, but {', '.join(doubted)}, left to an operator before, may run there"
+    return Judgement(Verdict.FENCE, why)
+
+
 def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgement) -> bool:
     """Return whether a host lease that ran out proves the node dead.
 
@@ -88,17 +120,15 @@ def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgeme
     """
     said = seen.report.mode if seen.report is not None else Mode.ACTIVE
     disarmed = said is Mode.DISARM or round_.node(name).mode == Mode.DISARM.value
-    return judgement.verdict is Verdict.DEAD and not disarmed and not _unanswered(round_, seen)
+    return (
+        judgement.verdict is Verdict.DEAD and not disarmed and not _unanswered(round_, name, seen)
+    )
 
 
-def _unanswered(round_: Round, seen: NodeSeen) -> list[str]:
+def _unanswered(round_: Round, name: str, seen: NodeSeen) -> list[str]:
     """Return the services, left to their operator before, that may run on a node unknown to it."""
-    report, services = seen.report, round_.state.services
-    return [
-        one
-        for one in _looked_for_again(round_)
-        if report is None or not report.answers_for(one, services[one].uid)
-    ]
+    asked = _looked_for_again(round_)
+    return [one for one in asked if not lease_tells_of(round_, name, seen, one)]
 
 
 def _looked_for_again(round_: Round) -> list[str]:
@@ -147,10 +177,12 @@ def _prove_anew(
     """Prove a dead node dead once more for what may have come there since.
 
     It may have been switched on, and a service have gone over before its source died.  One
-    that is dead by its host lease alone may run what was left to its operator then.
+    that is dead by its host lease alone, or was shut down, may run what was left to its
+    operator then.
     """
     services = round_.state.services_on(name)
-    doubted = _unanswered(round_, seen) if status.expired else []
+    by_lease = status.expired or status.power == SHUT_DOWN
+    doubted = _unanswered(round_, name, seen) if by_lease else []
     if not (services or doubted) or _hands_off(round_, status):
         return
     if judgement.verdict is Verdict.LEFT:
@@ -315,7 +347,7 @@ def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgemen
     services = _at_stake(round_, name)
     if not services and not cut_off(round_, name):
         if status.state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
-            reason = "silent with no services on it: nothing to recover, not fenced"
+            reason = _why_left_alone(round_, name)
             frozen = round_.state.services_on(name)
             if frozen:
                 reason = f"silent; {', '.join(frozen)} wait frozen until it is back: not fenced"
@@ -342,6 +374,16 @@ def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgemen
     )
     cause = ", ".join(services) or "certainty: an earlier fence may have switched it off"
     round_.say("fence", f"{judgement.reason}; to be fenced for {cause}", node=name)
+
+
+def _why_left_alone(round_: Round, name: str) -> str:
+    """Return why nothing is done about a silent node that has no services."""
+    asked = round_.seen.wanted.maintenance.get(name)
+    if asked is not None and fenced_by_hand(asked):
+        return f"switched off by hand ({told(asked)}), with nothing to recover"
+    if is_switched_off(round_, name):
+        return "switched off in order by its operator, with nothing to recover"
+    return "silent with no services on it: nothing to recover, not fenced"
 
 
 def _same_but_for_numbers(status: NodeStatus, reason: str) -> bool:

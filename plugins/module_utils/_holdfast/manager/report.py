@@ -182,6 +182,14 @@ class Report:
         """
         return probe in self.found or service_id in self.left
 
+    def left_without(self, probe: str, since: int) -> bool:
+        """Return whether a node that gave its host lease back did not have a service then.
+
+        It looked for it under *probe*, or was gone before the command *since*, as of which the
+        service was left to its operator, who may have moved it anywhere.
+        """
+        return self.found.get(probe) is False or self.commands < since
+
     def at_work(self) -> list[str]:
         """Return the ids of the services that are being started, stopped or moved here."""
         return sorted(key for key, one in self.services.items() if one.state in WORKED_ON)
@@ -198,6 +206,7 @@ class Sight:
 
     lease_lost: bool = False
     services: Mapping[str, str] = field(default_factory=dict)
+    left: tuple[str, ...] = ()
 
 
 def sight_from_document(document: Mapping[str, Any]) -> Sight:
@@ -206,6 +215,7 @@ def sight_from_document(document: Mapping[str, Any]) -> Sight:
     return Sight(
         bool(document.get("lease_lost", False)),
         {key: LocalState(row["state"]).value for key, row in services.items()},
+        tuple(document.get("left", ())),
     )
 
 

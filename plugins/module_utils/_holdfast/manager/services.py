@@ -13,6 +13,7 @@ command ended, ``service_error.py`` of one in error, ``held.py`` of one that is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from . import choice, command_ends, held, inactive, running, service_error
@@ -33,7 +34,8 @@ def look_at_services(round_: Round) -> None:
     They come in the order of their ids, or with the largest first where nodes are compared
     by their load: what is small still fits into what the large leave.
     """
-    waiting = sorted({*round_.state.services, *round_.seen.wanted.services})
+    before_all = round_.state.services
+    waiting = sorted({*before_all, *round_.seen.wanted.services})
     if round_.seen.wanted.policy.placement != COUNT:
         waiting.sort(key=round_.load.weight, reverse=True)
     for _turn in range(TURNS):
@@ -44,7 +46,7 @@ def look_at_services(round_: Round) -> None:
         if len(round_.changes) == before:
             break
     _close_failovers(round_)
-    _note_ignored(round_)
+    _note_ignored(round_, before_all)
     probes = _probes(round_.state)
     if probes != round_.state.probes:
         round_.state = replace(round_.state, probes=probes)
@@ -103,18 +105,30 @@ def _ask_for(round_: Round, service_id: str, wanted: Service) -> None:
         ServiceState.PROBE, reason="asking whether it runs anywhere", last_node=home
     )
     if service_id in round_.state.ignored:
-        round_.command(service_id, asking, ServiceState.PROBE)
+        since = round_.state.ignored_since.get(service_id, 0)
+        round_.command(service_id, replace(asking, left_since=since), ServiceState.PROBE)
     else:
         round_.set_service(service_id, asking)
 
 
-def _note_ignored(round_: Round) -> None:
-    """Keep in mind which services are left to their operator, until they are asked for again."""
-    wanted, before, known = round_.seen.wanted, round_.state.ignored, round_.state.services
-    left = {one for one in before if one in wanted.services and one not in known}
+def _note_ignored(round_: Round, last: Mapping[str, ServiceStatus]) -> None:
+    """Keep in mind which services are left to their operator, until they are asked for again.
+
+    It counts as a command: a node that saw none so high had left the cluster before.  *last* is
+    what the manager had of all services: one that was still looked for was left before.
+    """
+    wanted, state = round_.seen.wanted, round_.state
+    left = {one for one in state.ignored if one in wanted.services and one not in state.services}
     ignored = tuple(sorted(left | wanted.ignored))
-    if ignored != before:
-        round_.state = replace(round_.state, ignored=ignored)
+    if ignored == state.ignored:
+        return
+    number, since = state.commands + 1, {}
+    for one in ignored:
+        if one in state.ignored:
+            since[one] = state.ignored_since.get(one, 0)
+        else:
+            since[one] = last[one].left_as_of(number) if one in last else number
+    round_.state = replace(state, ignored=ignored, ignored_since=since, commands=number)
 
 
 def _just_placed(

@@ -108,7 +108,8 @@ class ServiceStatus:
     (seconds since 1970).  *no_live*: its last live migration failed, so that the
     next move stops it.  *expected*: the target of its live migration has said that it may
     come, and only then its source lets it go.  *leave* is why it may not be where it is, or
-    was, though no other node can take it.
+    was, though no other node can take it.  *left_since* is the number of the command as of
+    which one that is looked for again was left to its operator, 0 if that is not known.
     """
 
     state: ServiceState
@@ -131,6 +132,15 @@ class ServiceStatus:
     no_live: bool = False
     leave: str = ""
     expected: bool = False
+    left_since: int = 0
+
+    def left_as_of(self, number: int) -> int:
+        """Return as of which command it counts as left to its operator, who gets it at *number*.
+
+        One that is still looked for was left before that.
+        """
+        again = self.underlying is ServiceState.PROBE and bool(self.uid)
+        return self.left_since if again else number
 
     def probe(self, service_id: str) -> str:
         """Return under what a node answers whether the service runs there.
@@ -176,7 +186,8 @@ class NodeStatus:
     the node was reset, or it had stopped its services and disarmed the watchdog.
     *inherited_fence* is when an earlier manager sent a fence whose end nobody told: it may
     still arrive after one of this manager was proved.  *slower_fence* is when a fence was last
-    known to have ended: those of other candidates may arrive after it.
+    known to have ended: those of other candidates may arrive after it.  *kept* is the maintenance
+    of which the history told last, in words.
     """
 
     state: NodeState = NodeState.UNKNOWN
@@ -194,6 +205,7 @@ class NodeStatus:
     expired: bool = False
     inherited_fence: float = 0.0
     slower_fence: float = 0.0
+    kept: str = ""
 
 
 @dataclass(frozen=True)
@@ -239,7 +251,8 @@ class ClusterState:
     *epoch* is the manager lease's version; *manager* the node that wrote this;
     *config_version* and *config_slot* say which wanted configuration it worked
     from, so that a node reads exactly that one; *probes* are the services that
-    every node is asked to look for, and *ignored* those that are left to their operator.
+    every node is asked to look for, and *ignored* those that are left to their operator,
+    *ignored_since* as of which command.
 
     *hold* is the global maintenance in force and *hold_from_board* whether it is by word
     of the whiteboard alone; *board* is what its global block said when it last agreed
@@ -262,6 +275,7 @@ class ClusterState:
     nodes: Mapping[str, NodeStatus] = field(default_factory=dict)
     probes: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    ignored_since: Mapping[str, int] = field(default_factory=dict)
     failovers: tuple[Failover, ...] = ()
     events: tuple[Event, ...] = ()
     hold: Maintenance | None = None

@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from ..lease.interface import HostState
+from ..manager.maintenance import fenced_by_hand, maintenance_from_document
 from ..manager.state import NodeState, ServiceState
 from .status import UNHELD
 
@@ -39,9 +40,10 @@ _TOLD = (
 def inventory_groups(status: dict[str, Any]) -> dict[str, list[str]]:
     """Return the groups with their nodes, sorted; *status* is what ``read_status`` returns.
 
-    ``fenced`` are the nodes that are proved dead; ``stale`` those of which nobody knows that
-    they are well, nor that they are dead; ``runs_SERVICE`` those on which a service runs, or
-    is reported to, with each character that a group's name may not have as an underscore.
+    ``fenced`` are the nodes that are proved dead, or fenced by hand; ``stale`` those of which
+    nobody knows that they are well, nor that they are dead; ``runs_SERVICE`` those on which a
+    service runs, or is reported to, with each character that a group's name may not have as an
+    underscore.
     """
     nodes: dict[str, Any] = status["nodes"]
     groups: dict[str, list[str]] = {name: [] for name in GROUPS}
@@ -76,12 +78,20 @@ def inventory_variables(status: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _condition(node: dict[str, Any], status: dict[str, Any]) -> str:
     """Return which of online, fenced and stale a node is."""
-    if node["state"] == NodeState.OFF.value:
+    if node["state"] == NodeState.OFF.value or _is_fenced_by_hand(node):
         return FENCED
     judged = status["manager"]["active"] is not False
     lives = node["host_lease"]["state"] not in _GONE
     well = node["state"] == NodeState.ONLINE.value and not node["problem"]
     return ONLINE if judged and lives and well else STALE
+
+
+def _is_fenced_by_hand(node: dict[str, Any]) -> bool:
+    """Return whether a node is silent since somebody cut its power; with nothing to recover there
+    its manager wants no proof of that."""
+    if node["state"] != NodeState.OFFLINE.value or node["maintenance"] is None:
+        return False
+    return fenced_by_hand(maintenance_from_document(node["maintenance"]))
 
 
 def _runs_on(service: dict[str, Any]) -> list[str]:

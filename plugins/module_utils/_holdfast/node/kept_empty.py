@@ -12,12 +12,6 @@ from ..manager.maintenance import Maintenance
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
 
-FENCED = "fenced: "
-"""With this begins the reason for which a node that was fenced by hand is kept empty.
-
-The playbooks have the same, see ``tasks/begin.yml`` there.
-"""
-
 
 def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | None:
     """Return the maintenance of *node* that is in force, or None."""
@@ -28,8 +22,3 @@ def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | Non
     finally:
         storage.close()
     return wanted.maintenance.get(node)
-
-
-def fenced_by_hand(maintenance: Maintenance) -> bool:
-    """Return whether it is that of a fence, and not somebody's drain."""
-    return maintenance.reason.startswith(FENCED)

@@ -31,7 +31,7 @@ def leave_cluster(configuration: NodeConfiguration) -> None:
     storage = ClusterStorage(configuration)
     try:
         report = storage.read_report(me.host_id)
-        left = report.running() if report is not None else []
+        left = [*report.running(), *report.coming] if report is not None else []
         if report is not None and report.boot == configuration.boot() and left:
             raise LeaseError(
                 f"Node {configuration.node} keeps its host lease: {', '.join(left)} may still run"

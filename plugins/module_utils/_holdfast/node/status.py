@@ -234,6 +234,7 @@ def _node(name: str, state: ClusterState, wanted: Wanted, report: Sight | None) 
         "mode": status.mode,
         "maintenance": maintenance_document(maintenance) if maintenance is not None else None,
         "services": state.services_on(name),
+        "left": list(report.left) if report is not None else [],
         "lease_lost": report.lease_lost if report is not None else False,
     }
 

@@ -57,8 +57,8 @@ class Daemon:
         if self.alive:
             self._plan(self.rounds.next_after(self.world.now))
 
-    def kill(self, restart_after: float | None = None) -> None:
-        """End without a last word; the machine starts another one."""
+    def end(self) -> None:
+        """End for good, as the machine goes down."""
         if not self.alive:
             return
         world, machine = self.world, self.machine
@@ -67,6 +67,13 @@ class Daemon:
         self.gone()
         machine.refresh(world.now)
         world.after_change(machine)
+
+    def kill(self, restart_after: float | None = None) -> None:
+        """End without a last word; the machine starts another one."""
+        if not self.alive:
+            return
+        self.end()
+        world, machine = self.world, self.machine
         if machine.on:
             world.say(f"{self.kind} of {machine.name} is killed")
             if restart_after is None:

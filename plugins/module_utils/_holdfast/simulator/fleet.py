@@ -77,7 +77,7 @@ class Fleet:
 
     def start(self, kind: str, machine: Machine) -> None:
         """Start a daemon that is not there."""
-        if not machine.on or self.world.machines[machine.name] is not machine:
+        if not machine.on or machine.left or self.world.machines[machine.name] is not machine:
             return
         present = self.daemon(kind, machine.name)
         if present is not None and present.alive:
@@ -93,6 +93,13 @@ class Fleet:
             self.world.before_change(machine)
             self.start(kind, machine)
             self.world.after_change(machine)
+
+    def leave(self, machine: Machine) -> None:
+        """End a machine's daemons for good, as it goes down or is gone."""
+        for kind in ("lrm", "crm"):
+            daemon = self.daemon(kind, machine.name)
+            if daemon is not None and daemon.machine is machine:
+                daemon.end()
 
     def daemon(self, kind: str, name: str) -> Daemon | None:
         """Return a node's LRM or CRM, alive or not."""
@@ -192,10 +199,7 @@ class Fleet:
         # What was old stood in its memory.
         self.stale.pop(machine.name, None)
         self.world.stale.discard(machine.name)
-        for kind in ("lrm", "crm"):
-            daemon = self.daemon(kind, machine.name)
-            if daemon is not None and daemon.machine is machine:
-                daemon.kill()
+        self.leave(machine)
 
     def _before_change(self, machine: Machine | None) -> None:
         now = self.world.now

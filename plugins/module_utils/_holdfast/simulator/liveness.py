@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..manager.death import LEFT_OFF
 from ..manager.report import POWEROFF
 from ..manager.service import STARTED, Service
 from ..manager.state import (
@@ -41,8 +42,9 @@ BROKEN_EACH = 12
 QUIET = 15.0
 """Once all is well and settled for so long, so long nothing may be written or done."""
 
-LEFT_ALONE = ("left off", "given up")
-"""A node that was fenced too often, or could not be switched on, waits for its operator."""
+LEFT_ALONE = (LEFT_OFF, "given up")
+"""A node that was fenced too often, or switched off, or could not be switched on, waits for its
+operator."""
 
 
 def play_and_get_well(scenario: Scenario, *, every_round: bool = False) -> Outcome:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .fleet import Fleet
 
 JOIN_AGAIN = 3.0
+GOES_DOWN = (1.0, 12.0)
+"""Seconds from a node's leaving to its last breath."""
 
 
 class LocalDaemon(Daemon):
@@ -92,11 +94,6 @@ class LocalDaemon(Daemon):
         begun, self._foretold_from = self._foretold_from, None
         for service_id in self._foretells:
             self._catch_up_with(service_id, begun, now)
-
-    def leave(self) -> None:
-        """End for good, as this node goes down."""
-        self.alive = False
-        self.gone()
 
     def _set_hung(self, hung: bool) -> None:
         self.hung = hung
@@ -197,12 +194,24 @@ class LocalDaemon(Daemon):
         self.wake()
 
     def _end(self) -> None:
-        """End as asked: this daemon alone, or the whole node goes down."""
-        world, machine, shutdown = self.world, self.machine, self.shutdown
-        if shutdown == RESTART:
+        """End as asked: this daemon alone, or the whole node goes down.
+
+        What is left to its operator goes on until the rest of the system has ended.
+        """
+        world, machine = self.world, self.machine
+        if self.shutdown == RESTART:
             self.kill()
             return
-        machine.left = True
+        world.say(f"{machine.name} leaves the cluster")
+        with world.changing(machine):
+            self.fleet.leave(machine)
+            machine.left = True
+        world.later(world.random.uniform(*GOES_DOWN), self._is_down, machine.powered)
+
+    def _is_down(self, powered: int) -> None:
+        world, machine, shutdown = self.world, self.machine, self.shutdown
+        if machine.powered != powered:
+            return
         world.power_off(machine, f"it is shut down ({shutdown})")
         if shutdown == POWEROFF:
             machine.cut = True

@@ -210,11 +210,13 @@ def _disarm(chance: random.Random, nodes: Sequence[str], services: Sequence[str]
 
 
 def _by_hand(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
-    """A disarmed cluster leaves its services to its operator, who moves them."""
+    """A disarmed cluster leaves its services to its operator, who moves them, or a node."""
     moves: list[Made] = [
         ("move-by-hand", (chance.choice(list(services)), chance.choice(nodes)), {})
         for _turn in range(3)
     ]
+    if chance.random() < 0.4:
+        moves.append(_shutdown(chance, nodes, services))
     return [("disarm", ("ignore",), {"for": chance.uniform(6.0, 12.0)}), *moves]
 
 

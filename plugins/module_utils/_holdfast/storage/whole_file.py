@@ -106,10 +106,9 @@ def cannot_create(path: str, error: OSError) -> StorageError:
     """Return the error that says why *path* cannot be created and what helps."""
     folder = os.path.split(path)[0] or "."
     remedies = {
-        errno.ENOENT: f"folder {folder} does not exist; mount the shared storage there or create"
-        " the folder first",
-        errno.ENOTDIR: f"{folder} is not a folder; name the folder where the shared storage is"
-        " mounted",
+        errno.ENOENT: f"folder {folder} does not exist; mount the storage that it is on, or create"
+        " the folder, first",
+        errno.ENOTDIR: f"{folder} is not a folder; name a path in one",
         errno.EACCES: f"folder {folder} is not writable for user id {os.geteuid()}; make it"
         " writable for that user, or run the task with become",
         errno.EROFS: f"folder {folder} is mounted read-only; mount it writable",
