@@ -79,6 +79,39 @@ def test_the_file_of_metrics_that_is_removed_is_the_one_that_the_unit_wrote(unit
     assert found == file
 
 
+PATHS = {
+    **{"node_storage": "/srv/ha-1/rack_1", "node_folder": "/var/lib/holdfast"},
+    **{"node_config": "/etc/holdfast/node.json", "node_library": "/usr/lib/holdfast.pyz"},
+    "node_command": "/usr/sbin/holdfast",
+}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/srv/my ha", "/srv/ha\n", "/srv/%h", "/srv/$a", "/srv/'a'", '/srv/"', "/srv/\\x", "ha"],
+)
+def test_a_path_that_systemd_would_not_take_as_it_is_is_refused(path):
+    assert evaluated("node", "__node_not_for_units", **PATHS) == []
+    for name in PATHS:
+        assert evaluated("node", "__node_not_for_units", **{**PATHS, name: path}) == [path]
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        *((f"{place}/ha", True) for place in ("/home", "/root", "/tmp", "/var/tmp", "//home")),
+        *((place, True) for place in ("/tmp", "/usr/ha")),
+        *((place, False) for place in ("/srv/ha", "/homes/ha", "/mnt/tmp", "/var/lib/ha", "/ha")),
+    ],
+)
+def test_the_storage_is_not_where_the_units_cannot_write(path, refused):
+    pattern = load("node", "vars/main.yml")["__node_not_for_storage"]
+    assert match(path, pattern) is refused
+    first = load("node", "tasks/present.yml")[0]
+    assert "not (node_storage is match(__node_not_for_storage))" in str(first)
+    assert first["when"] == "node_units | bool"
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_the_readme_lists_the_variables_of_the_argument_spec(role):
     options = specification(role)["options"]
@@ -218,3 +251,15 @@ def test_settings_of_sanlock_that_the_role_did_not_write_are_kept(text, own):
         text = template.read_text(encoding="utf-8")
     read = {"content": base64.b64encode(text.encode()).decode()}
     assert evaluated("leases", "__leases_own", **{"__leases_present": read}) is own
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_boolean_that_is_given_on_the_command_line_as_a_text_is_a_condition_all_the_same(role):
+    booleans = [
+        name for name, option in specification(role)["options"].items() if option["type"] == "bool"
+    ]
+    for path in (ROOT / "roles" / role).rglob("*.yml"):
+        if path.parent.name in ("tasks", "handlers"):
+            text = path.read_text(encoding="utf-8")
+            for name in booleans:
+                assert not re.findall(rf"\b{name}\b(?! \| bool)", text), path

@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
 from testbed.deployment import CHECKOUT
 from testbed.services import SERVICES, Client, Observer, owners_in_turn
 
@@ -89,11 +90,16 @@ def test_a_version_that_does_not_run_reaches_one_node_only(cluster, tmp_path):
     assert not observer.twice
 
 
-def test_daemons_that_an_interrupted_run_left_with_other_files_are_restarted_by_the_next(cluster):
+@pytest.mark.parametrize(
+    "touched",
+    [(LIBRARY,), ("-d", "2 hours", "/run/holdfast-lrm")],
+    ids=["interrupted", "its clock was set back"],
+)
+def test_daemons_that_may_have_started_with_other_files_are_restarted(cluster, touched):
     cluster.wait_whole()
     behind = cluster.node_of("alpha")
     before = {node.name: node.main_process("holdfast-lrm.service") for node in nodes(cluster)}
-    behind.run("touch", LIBRARY)
+    behind.run("touch", *touched)
     said = cluster.play("deploy", "--check")
     done = cluster.play("deploy")
     assert (said.status, done.status) == (0, 0), done.said[-4000:]

@@ -11,6 +11,7 @@ lease by the Python binding and the lockspace is lost.
 
 from __future__ import annotations
 
+import importlib
 import signal
 import time
 from collections.abc import Callable
@@ -41,6 +42,10 @@ from .telemetry import (
     Telemetry,
     telemetry_path,
 )
+
+# What weighs nodes by their load is loaded with its first question elsewhere; here it may come when
+# another version of the library lies in this one's place.
+importlib.import_module("..placement.for_services", __package__)
 
 ROUND = 0.5
 
