@@ -36,7 +36,7 @@ def see(tmp_path: Path, expected: str, updates: bool, hint: int = 0, **variables
     (library / "pretended.py").write_text(MANAGER.replace("CHANGED", str(updates)))
     restarting = tmp_path / "bin" / "needs-restarting"
     restarting.parent.mkdir()
-    restarting.write_text(f"#!/bin/sh\nexit {hint}\n")
+    restarting.write_text(f"#!/bin/sh\necho Reboot is required.\nexit {hint}\n")
     restarting.chmod(0o755)
     path = f"{restarting.parent}:{os.environ['PATH']}"
     tasks = [
