@@ -94,6 +94,18 @@ def test_a_node_that_was_fenced_and_is_back_before_the_next_look_is_told():
     assert cluster.look(back) == []
 
 
+def test_a_node_whose_power_was_cut_by_hand_is_told_with_who_and_why():
+    cluster = source.Cluster()
+    cluster.look(healthy())
+    cut, kept = healthy(), {"reason": "fenced: smoke", "owner": "ann", "since": 9.0, "until": 0.0}
+    why = "switched off by hand (by ann: fenced: smoke), with nothing to recover"
+    cut["nodes"]["n2"].update(state="suspect", maintenance=kept)
+    assert kinds(cluster.look(cut)) == []
+    cut["nodes"]["n2"].update(state="offline", reason=why)
+    assert [one["text"] for one in cluster.look(cut)] == [why]
+    assert kinds(cluster.look(healthy())) == [("node_back", "n2")]
+
+
 def test_a_node_is_not_told_to_be_fenced_before_there_is_proof():
     cluster = source.Cluster()
     cluster.look(healthy())
@@ -159,11 +171,13 @@ def test_a_cluster_without_a_manager_is_told_and_one_of_which_nobody_can_tell_is
 
 @pytest.mark.parametrize(("margin", "told"), [(8.1, []), (7.9, [("lease_margin_small", "n1")])])
 def test_a_lease_is_told_when_half_of_its_time_is_gone(margin, told):
-    assert kinds(source.Measures({}).look({"n1": metrics(healthy(), margin)})) == told
+    assert (
+        kinds(source.Measures(source.checked({})).look({"n1": metrics(healthy(), margin)})) == told
+    )
 
 
 def test_a_lease_is_told_of_whichever_node_it_is_and_once():
-    measures = source.Measures({})
+    measures = source.Measures(source.checked({}))
     small = metrics(None, 3.0, node="n2")
     both = {"n1": metrics(healthy()), "n2": small}
     (event,) = measures.look(both)
@@ -178,7 +192,7 @@ def test_a_lease_is_told_of_whichever_node_it_is_and_once():
 
 
 def test_nodes_whose_fencing_was_not_rehearsed_are_told_one_by_one():
-    measures = source.Measures({"rehearsal_days": 30}, wall=lambda: AT)
+    measures = source.Measures(source.checked({"rehearsal_days": 30}), wall=lambda: AT)
     text = metrics(healthy(), rehearsed={"n1": AT - 86400, "n2": AT - 31 * 86400})
     assert kinds(measures.look({"n1": text})) == [
         ("rehearsal_overdue", "n2"),
@@ -187,7 +201,7 @@ def test_nodes_whose_fencing_was_not_rehearsed_are_told_one_by_one():
 
 
 def test_a_rehearsal_counts_on_whichever_node_its_report_is_and_while_that_is_down():
-    measures = source.Measures({"rehearsal_days": 30}, wall=lambda: AT)
+    measures = source.Measures(source.checked({"rehearsal_days": 30}), wall=lambda: AT)
     rehearsed = dict.fromkeys(("n1", "n2", "n3"), AT - 86400)
     reporter = metrics(healthy(), rehearsed=rehearsed, node="n3")
     assert measures.look({"n1": metrics(healthy()), "n3": reporter}) == []
@@ -289,7 +303,9 @@ sys.exit(1)
 def arguments(tmp_path):
     (tmp_path / "holdfast.py").write_text(HOLDFAST)
     command = [sys.executable, str(tmp_path / "holdfast.py"), f"{tmp_path}/{{node}}"]
-    return {"nodes": ["n1", "n2", "n3"], "command": command, "timeout": 5.0, "delay": 0.01}
+    return source.checked(
+        {"nodes": ["n1", "n2", "n3"], "command": command, "timeout": 5.0, "delay": 0.1}
+    )
 
 
 def test_a_node_that_is_down_or_hangs_is_passed_over(arguments, tmp_path):
@@ -305,7 +321,8 @@ def test_each_node_is_asked_for_its_metrics_and_none_waits_for_one_that_hangs(ar
         (tmp_path / node).write_text("{}")
         (tmp_path / f"{node}.metrics").write_text(f"of {node}")
     began = time.monotonic()
-    found = asyncio.run(source.ask_metrics({**arguments, "nodes": ["n2", "n1", "n3", "n4", "n2"]}))
+    asked = source.checked({**arguments, "nodes": ["n2", "n1", "n3", "n4", "n2"]})
+    found = asyncio.run(source.ask_metrics(asked))
     # The first tells of the whole cluster too, in case that the manager's node is not asked.
     assert found == {"n2": "of n2 --whole-cluster\n", "n3": "of n3\n"}
     assert time.monotonic() - began < 20.0
@@ -340,10 +357,35 @@ def test_when_nobody_answers_each_node_is_named(arguments):
         asyncio.run(source.ask(arguments))
 
 
-def test_a_node_that_would_be_an_option_is_refused(arguments):
-    for ask in (source.ask, source.ask_metrics):
-        with pytest.raises(ValueError, match="is no name of a node"):
-            asyncio.run(ask({**arguments, "nodes": ["-oProxyCommand=reboot"]}))
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"nodes": ["-oProxyCommand=reboot"]}, "nodes: '-oProxyCommand=reboot' is not accepted"),
+        ({"nodes": "n1"}, "nodes: 'n1' is not accepted; expected a list of texts"),
+        ({"nodes": [None]}, r"nodes: \[None\] is not accepted"),
+        ({"command": "/usr/sbin/holdfast"}, "command: '/usr/sbin/holdfast' is not accepted"),
+        ({"command": []}, r"command: \[\] is not accepted"),
+        ({"delay": 0}, "delay: 0 is not accepted; expected seconds from 0.1 to 86400"),
+        ({"delay": "x"}, "delay: 'x' is not accepted; expected seconds"),
+        ({"timeout": True}, "timeout: True is not accepted"),
+        ({"margin": 2}, "margin: 2 is not accepted; expected a share from 0 to 1"),
+        ({"margin": float("nan")}, "margin: nan is not accepted"),
+        ({"rehearsal_days": -1}, "rehearsal_days: -1 is not accepted"),
+        ({"expected": ["a"]}, r"expected: \['a'\] is not accepted"),
+        ({"rehearsal_day": 30}, "rehearsal_day is no option .* did you mean rehearsal_days"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_before_anything_is_run(arguments, wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        asyncio.run(source.main(asyncio.Queue(), {**arguments, **wrong}))
+
+
+def test_options_are_taken_as_ansible_rulebook_gives_them():
+    given = {"delay": "10", "nodes": [], "expected": None, "eda_feedback_queue": object()}
+    assert source.checked(given) == source.checked({})
+    documented = yaml.safe_load(source.DOCUMENTATION)["options"]
+    defaults = {name: spec.get("default") for name, spec in documented.items()}
+    assert {**source.checked({}), "nodes": None, "expected": None} == defaults
 
 
 def test_the_source_puts_what_is_new_into_the_queue(arguments, tmp_path):

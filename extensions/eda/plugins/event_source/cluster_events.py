@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import json
 import os
 import re
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import yaml
@@ -34,41 +35,46 @@ description:
   - The kinds are V(node_fenced), V(node_back), V(no_manager), V(problem), V(problem_gone),
     V(failover_finished), V(lease_margin_small), V(rehearsal_overdue), V(drift),
     V(expected_unreadable), V(unreachable) and V(reachable).
+  - The options are checked before anything is run. One that is none, or that has no such value,
+    ends the source with a sentence that names it.
   - What lasts is told once, and again after it was gone. A problem of which only numbers change is
     the same one.
 options:
   nodes:
     description:
-      - The nodes to ask. The first that answers says how the cluster is; each is asked for its
-        metrics. Without any, O(command) is run as it is.
+      - The nodes to ask, always a list. The first that answers says how the cluster is; each is
+        asked for its metrics. Without any, O(command) is run as it is.
     type: list
     elements: str
   command:
     description:
-      - The command of holdfast as a list, run without a shell; C({node}) in it becomes the node.
+      - The command of holdfast as a list of words, run without a shell; C({node}) in them becomes
+        the node.
     type: list
     elements: str
     default: [holdfast]
   delay:
     description:
-      - Seconds between two looks.
+      - Seconds between two looks, from 0.1 to 86400.
     type: float
     default: 10
   timeout:
     description:
-      - Seconds that a node gets to answer. Then the next is asked how the cluster is, and its
-        metrics are not known.
+      - Seconds that a node gets to answer, from 0.1 to 3600. Then the next is asked how the cluster
+        is, and its metrics are not known.
     type: float
     default: 15
   margin:
     description:
-      - A host lease is told when less than this share of its time is left on a node that answers.
+      - A host lease is told when less than this share of its time, from 0 to 1, is left on a node
+        that answers.
     type: float
     default: 0.5
   rehearsal_days:
     description:
       - The fencing of a node is told when it was not rehearsed for so many days, by the reports on
-        all nodes that answer and what they said since the source runs; V(0) is never.
+        all nodes that answer and what they said since the source runs, 36500 at most; V(0) is
+        never.
     type: float
     default: 0
   expected:
@@ -101,8 +107,21 @@ _SAMPLE = re.compile(r"^holdfast_(\w+)\{(.*)\} (\S+)$")
 _NUMBER = re.compile(r"(?<!\w)(?<!\w[.:-])\d+(?:\.\d+)?(?!\w|[.:-]\w)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
+BY_HAND = "fenced: "
+"""With this begins the reason for which a node is kept empty whose power somebody cut."""
+
+OWN = "eda_"
+"""What ansible-rulebook itself gives to a source begins so."""
+
 Event = dict[str, Any]
 Number = tuple[str, dict[str, str], float]
+
+
+def _is_off(node: dict[str, Any]) -> bool:
+    """Return whether a node is proved dead, or silent since its power was cut by hand."""
+    kept = node.get("maintenance") or {}
+    by_hand = node["state"] == "offline" and kept.get("reason", "").startswith(BY_HAND)
+    return by_hand or node["state"] == "off"
 
 
 class Cluster:
@@ -122,7 +141,7 @@ class Cluster:
         name = self._name = status["cluster"]
         now: dict[str, Event] = {}
         for node, one in status["nodes"].items():
-            if one["state"] == "off":
+            if _is_off(one):
                 now[f"off {node}"] = _event("node_fenced", name, one["reason"], node=node)
         if not status["manager"]["active"] and status["manager"]["active"] is not None:
             now["manager"] = _event("no_manager", name, "No node holds the manager lease.")
@@ -196,9 +215,9 @@ class Measures:
     """What the nodes' metrics said; each look returns what is new."""
 
     def __init__(self, arguments: dict[str, Any], wall: Any = time.time) -> None:
-        """Take the arguments of the source; nothing is known yet."""
-        self._margin = float(arguments.get("margin", 0.5))
-        self._days = float(arguments.get("rehearsal_days", 0))
+        """Take the arguments of the source, checked; nothing is known yet."""
+        self._margin = arguments["margin"]
+        self._days = arguments["rehearsal_days"]
         self._wall = wall
         self._name = ""
         self._nodes: set[str] = set()
@@ -284,7 +303,9 @@ async def main(queue: Any, args: dict[str, Any]) -> None:
     """Look again and again, and put what is new into *queue*.
 
     The metrics have a pace of their own: a node that is down must not delay what the others say.
+    Raises ValueError for arguments that are not accepted, before anything is run.
     """
+    args = checked(args)
     both = [
         asyncio.ensure_future(_follow_cluster(queue, args)),
         asyncio.ensure_future(_follow_measures(queue, args)),
@@ -297,12 +318,93 @@ async def main(queue: Any, args: dict[str, Any]) -> None:
             one.cancel()
 
 
+def checked(args: dict[str, Any]) -> dict[str, Any]:
+    """Return all options of the source as they are used; ValueError says which of *args* is wrong.
+
+    One that is null counts as not given.
+    """
+    found = {name: default for name, (default, _take) in _OPTIONS.items()}
+    for name, value in args.items():
+        if name in _OPTIONS:
+            if value is not None:
+                found[name] = _OPTIONS[name][1](name, value)
+        elif not name.startswith(OWN):
+            close = difflib.get_close_matches(name, _OPTIONS, n=1)
+            hint = f"; did you mean {close[0]}?" if close else "."
+            known = ", ".join(_OPTIONS)
+            raise ValueError(f"{name} is no option of cluster_events; expected {known}{hint}")
+    return found
+
+
+def _words(name: str, value: object) -> list[str]:
+    """Return a list of texts; one text is none, as its letters would be taken for them."""
+    if not isinstance(value, list) or not all(
+        isinstance(one, (str, int)) and not isinstance(one, bool) and str(one) for one in value
+    ):
+        raise _not_accepted(name, value, "a list of texts, such as [n1, n2]")
+    return [str(one) for one in value]
+
+
+def _node_names(name: str, value: object) -> list[str]:
+    """Return the nodes to ask, each once; one without a name where there are none."""
+    nodes = list(dict.fromkeys(_words(name, value)))
+    for node in nodes:
+        # What begins so would be an option of ssh.
+        if node.startswith("-"):
+            raise _not_accepted(name, node, "the name of a node, which does not begin with a dash")
+    return nodes or [""]
+
+
+def _command(name: str, value: object) -> list[str]:
+    words = _words(name, value)
+    if not words:
+        raise _not_accepted(name, value, "the words of a command, such as [holdfast]")
+    return words
+
+
+def _number(least: float, most: float, what: str) -> Callable[[str, object], float]:
+    """Return what takes a number from *least* to *most*; a variable may have made a text of it."""
+
+    def take(name: str, value: object) -> float:
+        try:
+            number = float(value) if isinstance(value, (int, float, str)) else None
+        except ValueError:
+            number = None
+        if isinstance(value, bool) or number is None or not least <= number <= most:
+            raise _not_accepted(name, value, f"{what} from {least:g} to {most:g}")
+        return number
+
+    return take
+
+
+def _file(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise _not_accepted(name, value, "the path of a file")
+    return value
+
+
+def _not_accepted(name: str, value: object, expected: str) -> ValueError:
+    return ValueError(f"{name}: {value!r} is not accepted; expected {expected}.")
+
+
+_OPTIONS: dict[str, tuple[Any, Callable[[str, object], Any]]] = {
+    "nodes": ([""], _node_names),
+    "command": (["holdfast"], _command),
+    "delay": (10.0, _number(0.1, 86400, "seconds")),
+    "timeout": (15.0, _number(0.1, 3600, "seconds")),
+    "margin": (0.5, _number(0, 1, "a share")),
+    "rehearsal_days": (0.0, _number(0, 36500, "days")),
+    "expected": ("", _file),
+}
+"""Each option with its default and with what takes a value of it."""
+
+
 async def _follow_cluster(queue: Any, args: dict[str, Any]) -> None:
     cluster = Cluster()
     while True:
         try:
             status = await ask(args)
-            events = cluster.look(status, drift(status, args.get("expected")))
+            events = cluster.look(status, drift(status, args["expected"]))
         except OSError as error:
             events = cluster.silent(str(error))
         await _put(queue, args, events)
@@ -318,13 +420,13 @@ async def _put(queue: Any, args: dict[str, Any], events: list[Event]) -> None:
     """Put *events* into *queue*, and wait until the next look."""
     for event in events:
         await queue.put({"holdfast": event})
-    await asyncio.sleep(float(args.get("delay", 10)))
+    await asyncio.sleep(args["delay"])
 
 
 async def ask(args: dict[str, Any]) -> dict[str, Any]:
     """Return the status of the first node that answers; OSError when none does."""
     whys = []
-    for node in _nodes(args):
+    for node in args["nodes"]:
         try:
             status = json.loads(await _run(args, node, "status", "--json"))
             if not isinstance(status, dict) or "nodes" not in status:
@@ -337,7 +439,7 @@ async def ask(args: dict[str, Any]) -> dict[str, Any]:
 
 async def ask_metrics(args: dict[str, Any]) -> dict[str, str]:
     """Return the metrics of each node that answers in time; all are asked side by side."""
-    nodes = _nodes(args)
+    nodes = args["nodes"]
     room = asyncio.Semaphore(AT_ONCE)
     found: dict[str, str] = {}
 
@@ -352,18 +454,8 @@ async def ask_metrics(args: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-def _nodes(args: dict[str, Any]) -> list[str]:
-    """Return the nodes to ask, each once; one without a name where there are none."""
-    nodes = list(dict.fromkeys(str(node) for node in args.get("nodes") or [""]))
-    for node in nodes:
-        # What begins so would be an option of ssh.
-        if node.startswith("-"):
-            raise ValueError(f"nodes: {node!r} is no name of a node")
-    return nodes
-
-
 async def _run(args: dict[str, Any], node: str, *words: str) -> str:
-    command = [word.replace(PLACE, node) for word in args.get("command") or ["holdfast"]]
+    command = [word.replace(PLACE, node) for word in args["command"]]
     process = await asyncio.create_subprocess_exec(
         *command,
         *words,
@@ -373,7 +465,7 @@ async def _run(args: dict[str, Any], node: str, *words: str) -> str:
         start_new_session=True,
     )
     try:
-        out, error = await asyncio.wait_for(process.communicate(), float(args.get("timeout", 15)))
+        out, error = await asyncio.wait_for(process.communicate(), args["timeout"])
     except BaseException:
         await _end(process)
         raise
