@@ -59,7 +59,8 @@ version:
 differences:
   description:
     - How the cluster differed from what it is to do now, as
-      RV(holdfast.ha.configuration_info#module:drift) says it.
+      RV(holdfast.ha.configuration_info#module:drift) says it, and with O(exact=true) what is
+      removed.
   returned: success
   type: list
   elements: dict

@@ -17,7 +17,8 @@ description:
     other, until none is worth it. Rules and room are kept to; services that are kept together move
     together.
   - What the load is, and how much a move has to gain, says M(holdfast.ha.cluster_policy).
-  - Nothing is moved. M(holdfast.ha.service_move) makes a move.
+  - Nothing is moved. M(holdfast.ha.service_move) makes a move, while the cluster is neither held
+    nor disarmed.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
   - holdfast.ha.node
@@ -88,6 +89,13 @@ imbalance_after:
   returned: success
   type: float
   sample: 0.0
+reason:
+  description:
+    - Why nothing would be moved now, such as that the cluster is held or disarmed, or that no move
+      is worth it. Empty where something would.
+  returned: success
+  type: str
+  sample: ""
 """
 
 from ..module_utils._holdfast.node.plan_rebalance import rebalance_info

@@ -41,7 +41,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_
     exported,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.secrets import HIDDEN
-from ansible_collections.holdfast.ha.tests.unit.node.declaring import Cluster
+from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 
 SECRET = "hunter2-and-more"
@@ -164,6 +164,14 @@ def test_an_exact_restore_leaves_nothing_else():
     result = restored(now, wanted(), exact=True)
     assert sorted(result.services) == ["a", "b", "c"]
     assert {rule.name for rule in result.rules()} == {"sides", "home"}
+
+
+def test_what_an_exact_restore_removes_is_told_as_removed(cluster, kept):
+    cluster.service("x", resources=[RESOURCE])
+    options = {"config": str(cluster.path), "path": str(kept), "exact": True}
+    told = restore(options, True).values["differences"]
+    removed = "removed, as the backup does not have it"
+    assert ("service", "x", removed) in [(one["kind"], one["name"], one["how"]) for one in told]
 
 
 def test_the_policy_is_restored_where_the_backup_has_one():

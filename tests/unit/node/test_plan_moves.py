@@ -35,8 +35,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
     Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.plan_moves import (
+    placed,
     plan_evacuation,
     plan_place,
+    short_of_room,
 )
 
 NODES = ("n1", "n2", "n3")
@@ -157,6 +159,31 @@ def test_what_a_new_service_takes_decides_where_it_goes():
     assert plan_place(state, seen, "new", {"memory": 9000.0}).node == ""
     assert plan_place(state, seen, "a", {"memory": 4096.0}).node == "n3"
     assert "new" not in seen.wanted.services
+
+
+def with_room(seen, **memory):
+    """Let each node have 4 CPUs and so many MiB of memory."""
+    nodes = {
+        name: replace(one, report=replace(one.report, room=(4.0, memory[name])))
+        for name, one in seen.nodes.items()
+    }
+    return replace(seen, nodes=nodes)
+
+
+@pytest.mark.parametrize("placement", ["count", "load"])
+def test_that_a_node_would_carry_more_than_it_has_is_said_where_nothing_refuses_it(placement):
+    policy = Policy(placement=placement)
+    state, seen = cluster({"a": "n1"}, declared("a").with_policy(policy), off=["n3"])
+    seen = with_room(seen, n1=1024.0, n2=1024.0, n3=1024.0)
+    choice, then = placed(state, seen, "new", {"memory": 9000.0, "cpus": 5.0})
+    assert choice.node == "n2"
+    assert short_of_room(then, ["n2"], policy) == [
+        "n2 would carry services that declare 9000 MiB of memory of 1024 and 5 CPUs of 4; the"
+        f" policy (placement={placement}) refuses no node for that."
+    ]
+    assert short_of_room(then, ["n1"], policy) == []
+    assert short_of_room(then, ["n2"], Policy(placement="score")) == []
+    assert short_of_room(placed(state, seen, "new", {"memory": 1024.0})[1], ["n2"], policy) == []
 
 
 def test_that_there_is_no_place_is_said_with_each_nodes_reason():

@@ -23,11 +23,12 @@ from ..names import absolute_path
 from ..result import Result
 from ..storage.whole_file import write_text
 from .configuration import NodeConfiguration, load
-from .export_configuration import differences, exported, read_configuration
+from .export_configuration import ALONE, differences, exported, read_configuration
 from .wanted_change import change_wanted
 
 FORMAT = "holdfast wanted configuration"
 VERSION = 1
+REMOVED = "removed, as the backup does not have it"
 _MODE = 0o600
 
 
@@ -62,7 +63,10 @@ def restore(options: Mapping[str, Any], check: bool) -> Result:
 
     change = change_wanted(configuration, plan, check=check)
     before, after = exported(change.before), exported(change.after)
-    told = [asdict(one) for one in differences(change.before, change.after)]
+    told = [
+        asdict(replace(one, how=REMOVED) if one.how == ALONE else one)
+        for one in differences(change.before, change.after)
+    ]
     return Result(
         change.changed, {"version": change.after.version, "differences": told}, before, after
     )

@@ -24,7 +24,14 @@ from ..result import Result
 from .await_manager import await_manager
 from .configuration import NodeConfiguration, load
 from .declare_move import ENDS, why_held
-from .plan_moves import Evacuation, checked_nodes, look, plan_evacuation, plan_place
+from .plan_moves import (
+    Evacuation,
+    checked_nodes,
+    look,
+    placed,
+    plan_evacuation,
+    short_of_room,
+)
 from .wanted_change import change_wanted
 
 
@@ -39,6 +46,10 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
     nodes = checked_nodes(options["nodes"] or [configuration.node], configuration)
     state, seen = look(configuration)
     plan = plan_evacuation(state, seen, nodes)
+    held = why_held(state)
+    # First: a service that waits in the state freeze would be named for that alone.
+    if held and not check and (plan.moves or plan.blocked):
+        raise HoldfastError(f"Nothing was moved off {', '.join(nodes)}: {held}.")
     if plan.blocked and not options["partial"]:
         raise HoldfastError(_cannot(nodes, plan))
     before = {move.service: move.source for move in plan.moves}
@@ -49,10 +60,8 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
         "blocked": dict(plan.blocked),
         "then": {node: asdict(one) for node, one in plan.then.items()},
     }
+    warnings = short_of_room(plan.then, after.values(), seen.wanted.policy)
     if plan.moves and not check:
-        held = why_held(state)
-        if held:
-            raise HoldfastError(f"Nothing was moved off {', '.join(nodes)}: {held}.")
         made = time.time()
 
         def ask(wanted: Wanted) -> Wanted:
@@ -68,7 +77,7 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
             state = _wait(configuration, plan, change.after.version, options["timeout"], known)
             after = {one: state.services[one].node for one in before if one in state.services}
     values["placed"] = after
-    return Result(bool(plan.moves), values, before, after)
+    return Result(bool(plan.moves), values, before, after, warnings)
 
 
 def place_info(options: Mapping[str, Any], check: bool) -> Result:
@@ -76,7 +85,7 @@ def place_info(options: Mapping[str, Any], check: bool) -> Result:
     configuration = load(Path(options["config"]))
     service = names.service_id(options["service"])
     state, seen = look(configuration)
-    choice = plan_place(state, seen, service, needs_from_options(options))
+    choice, then = placed(state, seen, service, needs_from_options(options))
     status = state.services.get(service)
     return Result(
         values={
@@ -86,7 +95,8 @@ def place_info(options: Mapping[str, Any], check: bool) -> Result:
             "node": choice.node,
             "reason": choice.reason,
             "rejected": dict(choice.rejected),
-        }
+        },
+        warnings=short_of_room(then, [choice.node], seen.wanted.policy),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import InputError
 from ..result import Result
 from .configuration import load
-from .plan_moves import checked_nodes, look
+from .plan_moves import checked_nodes, look, short_of_room
 from .plan_outages import Outages, plan_outages
 
 
@@ -34,7 +34,14 @@ def outage_info(options: Mapping[str, Any], check: bool) -> Result:
         redundant=options["redundant"],
         owner=options["owner"] or "",
     )
-    return Result(values=_document(plan))
+    warnings = [
+        f"While {', '.join(group.nodes)} cannot be used, {sentence}"
+        for group in plan.groups
+        for sentence in short_of_room(
+            group.then, [move.target for move in group.moves], seen.wanted.policy
+        )
+    ]
+    return Result(values=_document(plan), warnings=warnings)
 
 
 def _document(plan: Outages) -> dict[str, Any]:

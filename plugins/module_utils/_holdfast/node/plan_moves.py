@@ -10,7 +10,7 @@ manager would do at this moment; what changes meanwhile is its to decide.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .. import names
@@ -19,6 +19,7 @@ from ..manager.choice import Choice, better_place, choose, unusable
 from ..manager.hold import in_force
 from ..manager.load import NOTHING, Load, declared_figures
 from ..manager.maintenance import Maintenance
+from ..manager.policy import SCORE, Policy
 from ..manager.report import Report
 from ..manager.seen import Figures, NodeSeen, Seen
 from ..manager.service import Service
@@ -141,10 +142,41 @@ def carried(state: ClusterState, seen: Seen) -> dict[str, Carried]:
     return found
 
 
+def short_of_room(then: Mapping[str, Carried], targets: Iterable[str], policy: Policy) -> list[str]:
+    """Return a sentence for each of *targets* that would carry more than it has.
+
+    *then* is what nodes would carry.  Only a policy that places by score refuses such a node.
+    """
+    if policy.placement == SCORE:
+        return []
+    found = []
+    for node in sorted(set(targets) & set(then)):
+        one = then[node]
+        sums = ((one.memory, one.memory_there, "MiB of memory"), (one.cpus, one.cpus_there, "CPUs"))
+        over = [
+            f"{used:g} {what} of {there:g}"
+            for used, there, what in sums
+            if there is not None and used > there
+        ]
+        if over:
+            found.append(
+                f"{node} would carry services that declare {' and '.join(over)}; the policy"
+                f" (placement={policy.placement}) refuses no node for that."
+            )
+    return found
+
+
 def plan_place(
     state: ClusterState, seen: Seen, service_id: str, needs: Mapping[str, float] | None = None
 ) -> Choice:
-    """Return where a service would be started now, whether it is declared or not.
+    """Return where a service would be started now, as ``placed`` does."""
+    return placed(state, seen, service_id, needs)[0]
+
+
+def placed(
+    state: ClusterState, seen: Seen, service_id: str, needs: Mapping[str, float] | None = None
+) -> tuple[Choice, dict[str, Carried]]:
+    """Return where a service would be started now, declared or not, and what nodes carry then.
 
     *needs* are what it takes of its node, ``cpus`` and ``memory`` (MiB), where that is not
     what is declared.
@@ -158,7 +190,9 @@ def plan_place(
         seen = replace(seen, wanted=wanted)
     if service_id not in state.services:
         state = state.with_service(service_id, ServiceStatus(ServiceState.STOPPED))
-    return choose(service_id, state, seen)
+    choice = choose(service_id, state, seen)
+    there = ServiceStatus(ServiceState.STARTED, choice.node)
+    return choice, carried(state.with_service(service_id, there), seen)
 
 
 def _why_not(service_id: str, status: ServiceStatus, source: str, wanted: Wanted) -> str:

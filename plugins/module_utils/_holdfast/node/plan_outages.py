@@ -17,15 +17,19 @@ from ..manager.choice import choose, unusable
 from ..manager.load import Load
 from ..manager.seen import Seen
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState
-from .plan_moves import Move, emptied
+from .plan_moves import Carried, Move, emptied
 
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes that can be out of service together, and what leaves them before."""
+    """Nodes that can be out of service together, and what leaves them before.
+
+    *then* is what the others would carry.
+    """
 
     nodes: tuple[str, ...]
     moves: tuple[Move, ...] = ()
+    then: Mapping[str, Carried] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ def _judge(
 ) -> tuple[Group, str]:
     """Return the group of *nodes*, and why they cannot be out together; nothing if they can."""
     plan, after, then = emptied(state, seen, nodes)
-    group = Group(nodes, plan.moves)
+    group = Group(nodes, plan.moves, plan.then)
     if plan.blocked:
         told = "; ".join(f"{service}: {why}" for service, why in plan.blocked.items())
         return group, f"not everything can leave: {told}"

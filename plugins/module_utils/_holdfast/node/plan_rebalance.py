@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..manager.policy import Policy
 from ..manager.rebalance import next_move
 from ..manager.round import Round
 from ..manager.seen import Seen, Timing
@@ -40,6 +41,8 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
 
     Raises ``InputError`` for a node that is none, or a threshold below 0.
     """
+    from .declare_move import why_held
+
     configuration = load(Path(options["config"]))
     nodes = checked_nodes(options["nodes"] or sorted(configuration.members), configuration)
     state, seen = look(configuration)
@@ -48,12 +51,17 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
         threshold = seen.wanted.policy.rebalance_threshold
     if threshold < 0:
         raise InputError("threshold", threshold, "an imbalance of 0 or more")
-    before, plan = plan_rebalance(state, seen, nodes, threshold, options["most"])
+    policy, most = seen.wanted.policy, options["most"]
+    before, plan = plan_rebalance(state, seen, nodes, threshold, most)
+    reason = why_held(state)
+    if not reason and not plan and most != 0:
+        reason = why_no_step(before, threshold, policy)
     values = {
         "nodes": nodes,
         "steps": [{**asdict(one), "services": list(one.services)} for one in plan],
         "imbalance_before": before,
         "imbalance_after": plan[-1].imbalance if plan else before,
+        "reason": f"Nothing would be moved: {reason}." if reason else "",
     }
     return Result(values=values)
 
@@ -64,6 +72,16 @@ def plan_rebalance(
     """Return the imbalance of *nodes* and at most *most* steps among them; below 0: no limit."""
     found = steps(state, seen, nodes, threshold)
     return imbalance_now(state, seen, nodes), list(islice(found, most if most >= 0 else None))
+
+
+def why_no_step(before: float, threshold: float, policy: Policy) -> str:
+    """Return why there is no step where the imbalance is *before*."""
+    if before <= threshold:
+        return f"the imbalance is {before:.2f}, and only above {threshold:.2f} a move is sought"
+    return (
+        f"the imbalance is {before:.2f}, but no move that rules and room allow takes away"
+        f" {policy.rebalance_margin:.0%} of it"
+    )
 
 
 def imbalance_now(state: ClusterState, seen: Seen, nodes: Sequence[str]) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 from . import status_words as words
 from .foreseen_rebalance import ReasonedStep, Rebalance, counted, share
 from .plan_moves import Carried
+from .plan_rebalance import why_no_step
 from .status_page_parts import Column, Html, escaped, table
 
 NODES_OPEN = 12
@@ -51,16 +52,8 @@ def _why_nothing(status: dict[str, Any], plan: Rebalance) -> str:
         return f"The plan is left out. {plan.left_out}"
     if plan.steps:
         return ""
-    policy = plan.policy
-    if plan.before <= policy.rebalance_threshold:
-        return (
-            f"Nothing would be moved: the imbalance is {plan.before:.2f}, and only above"
-            f" {policy.rebalance_threshold:.2f} a move is sought.{_unsized(plan)}"
-        )
-    return (
-        f"Nothing would be moved: the imbalance is {plan.before:.2f}, but no move that rules and"
-        f" room allow takes away {policy.rebalance_margin:.0%} of it.{_unsized(plan)}"
-    )
+    why = why_no_step(plan.before, plan.policy.rebalance_threshold, plan.policy)
+    return f"Nothing would be moved: {why}.{_unsized(plan)}"
 
 
 def _summary(plan: Rebalance) -> Html:

@@ -88,6 +88,7 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
         expected=True,
         crashes=10,
         not_before=WALL,
+        left_since=10**9,
     )
     dead = NodeStatus(
         state=NodeState.OFF,
@@ -105,6 +106,7 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
         power="given up",
         mode="maintenance",
         demanded=True,
+        kept=REASON,
     )
     others = ((longest, REASON),) * 2
     event = Event(WALL, "maintenance_ended", longest, "x" * 64, REASON, others)
