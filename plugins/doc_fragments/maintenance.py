@@ -21,7 +21,7 @@ options:
     description:
       - Who asked for it.
       - If not given or empty, that of a maintenance that is there already stays; of a new one it
-        is the user of the task.
+        is the user of the task; of one that became root by sudo, who did so.
     type: str
   until:
     description:

@@ -16,6 +16,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._declarations import (
     RULE,
     SERVICE,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    FENCED,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import (
     Policy,
     policy_document,
@@ -32,7 +35,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_configuration import (  # noqa: E501
     exported,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.kept_empty import FENCED
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAYBOOKS = ROOT / "playbooks"
@@ -266,15 +268,24 @@ def test_a_speaker_that_dies_is_not_waited_for_without_an_end():
             assert isinstance(deadline, int), (name, module)
 
 
-@pytest.mark.parametrize("name", ["node_maintenance", "rolling_update"])
-def test_nothing_is_drained_before_it_is_seen_that_the_cluster_is_not_held(name):
+@pytest.mark.parametrize("name", ["drill", "evacuate", "node_maintenance", "rolling_update"])
+def test_nothing_is_begun_before_it_is_seen_that_the_cluster_is_not_held(name):
+    begins = {f"holdfast.ha.{module}" for module in ("evacuate", "fence", "node_maintenance")}
     for play in yaml.safe_load(text_of(name)):
         kinds = [
-            "look" if "tasks/not_while_held.yml" in task.values() else "drain"
+            "look" if "tasks/not_while_held.yml" in task.values() else "act"
             for task in play["tasks"]
-            if "tasks/not_while_held.yml" in task.values() or "holdfast.ha.node_maintenance" in task
+            if "tasks/not_while_held.yml" in task.values() or begins & set(task)
         ]
         assert kinds[0] == "look"
+
+
+@pytest.mark.parametrize("name", ["cluster_maintenance", "fence", "node_maintenance"])
+def test_who_asks_is_the_operator_and_not_the_user_as_whom_the_module_runs(name):
+    (play,) = yaml.safe_load(text_of(name))
+    modules = {"holdfast.ha.cluster_maintenance", "holdfast.ha.node_maintenance"}
+    (asking,) = [task for task in play["tasks"] if modules & set(task)]
+    assert asking["environment"] == "{{ __holdfast_by }}"
 
 
 def test_that_a_node_can_be_fenced_is_known_before_it_is_drained():

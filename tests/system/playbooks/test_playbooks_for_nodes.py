@@ -174,6 +174,8 @@ def test_fencing_is_rehearsed_and_for_real_only_with_consent(
     node = next(name for name in NODES if name != cluster.status()["manager"]["node"])
     cluster.give_a_service(node)
     consent = {"fence_rehearsal_consent": True, **report}
+    whole = play("fence_rehearsal", fails=True, **consent)
+    assert "Say with --limit which one node is meant (now: n1, n2, n3)" in whole.text
     refused = play("fence_rehearsal", "--limit", node, fails=True, **consent)
     assert "Drain it first, or allow it with services." in refused.text
     cluster.maintenance(node, "drained", on=next(one for one in NODES if one != node))

@@ -61,6 +61,14 @@ def test_a_backup_is_private_and_restores_what_was_lost(
     assert play("restore", restore_src=str(kept), restore_host="n3").changed == 1
     assert {one["name"] for one in cluster.status()["rules"]} == before
     assert play("restore", restore_src=str(kept), restore_exact=True).changed == 0
+    strange = tmp_path / "strange.json"
+    strange.write_text("{}")
+    refused = play("restore", fails=True, restore_src=str(strange))
+    assert f"restore_src: '{strange}' is not accepted; expected a backup of" in refused.text
+    cluster.declare_rule("more", ["left", "right"], affinity="apart")
+    exact = play("restore", "--check", restore_src=str(kept), restore_exact=True)
+    assert "removed, as the backup does not have it" in exact.text
+    cluster.declare_rule("more", ["left", "right"], state="absent")
     assert not list(tmp_path.glob("holdfast.*"))
 
 
@@ -150,6 +158,8 @@ def test_services_and_rules_are_declared_together_in_any_order_and_without_their
     now = cluster.status()["services"]
     assert now["app"]["state"] == now["db"]["state"] == "started"
     assert now["app"]["node"] != now["db"]["node"]
+    misspelt = play("declare", holdfast_service=services)
+    assert (misspelt.changed, "there is no holdfast_services, no" in misspelt.text) == (0, True)
     gone = {
         "holdfast_services": [{"name": name, "state": "absent"} for name in ("app", "db")],
         "holdfast_rules": [{"name": "beside", "state": "absent"}],

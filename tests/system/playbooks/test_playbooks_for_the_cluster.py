@@ -66,9 +66,10 @@ def test_the_cluster_is_held_with_a_reason_and_let_go(cluster: EmbeddedCluster, 
     assert cluster.status()["maintenance"] is None
     assert play("cluster_maintenance", "--check", **hold).changed == 1
     assert cluster.status()["maintenance"] is None
-    assert play("cluster_maintenance", **hold).changed == 1
+    assert play("cluster_maintenance", awx_user_name="grace", **hold).changed == 1
     told = cluster.status()["maintenance"]
     assert (told["reason"], told["until"]) == ("switches", told["since"] + 3600)
+    assert told["owner"] == "grace"
     assert play("cluster_maintenance", **hold).changed == 0
     assert play("cluster_maintenance", cluster_maintenance_state="absent").changed == 1
     assert play("cluster_maintenance", cluster_maintenance_state="absent").changed == 0
@@ -134,6 +135,12 @@ def test_the_cluster_is_disarmed_with_a_reason_and_armed_again(
         "reason": "new storage",
     }
     assert play("cluster_maintenance", **disarm).changed == 0
+    still = play("rebalance", rebalance_threshold=0)
+    assert "Nothing would be moved: the cluster is disarmed (freeze)." in still.text
+    told = "the cluster is disarmed (new storage; "
+    assert f"Nothing is moved now: {told}" in play("evacuate", "--limit", "n1", fails=True).text
+    drill = play("drill", "--limit", "n1", fails=True, drill_consent=True)
+    assert f"Nothing was cut: {told}" in drill.text
     assert play("cluster_maintenance", cluster_maintenance_state="absent").changed == 1
     assert cluster.status()["disarm"] is None
 

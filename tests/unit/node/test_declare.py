@@ -252,6 +252,7 @@ def test_a_node_that_is_none_is_not_drained(cluster):
 
 
 def test_a_drained_node_keeps_since_when_it_is_and_who_asked_for_it(cluster, monkeypatch):
+    monkeypatch.delenv("SUDO_USER", raising=False)
     before = time.time()
     first = cluster.maintenance().values["maintenance"]
     assert before <= first["since"] <= time.time()
@@ -272,6 +273,7 @@ def test_a_drained_node_keeps_since_when_it_is_and_who_asked_for_it(cluster, mon
 
 
 def test_who_fences_a_node_that_somebody_drained_keeps_it_empty_from_then_on(cluster, monkeypatch):
+    monkeypatch.delenv("SUDO_USER", raising=False)
     monkeypatch.setattr(getpass, "getuser", lambda: "eve")
     cluster.maintenance(reason="rolling update", owner="the playbook")
     for reason in ("fenced: smoke", None, "fenced: smoke and fire"):
@@ -281,6 +283,7 @@ def test_who_fences_a_node_that_somebody_drained_keeps_it_empty_from_then_on(clu
 
 
 def test_without_an_owner_it_is_the_user_even_one_without_a_name(cluster, monkeypatch):
+    monkeypatch.delenv("SUDO_USER", raising=False)
     monkeypatch.setattr(getpass, "getuser", lambda: "eve")
     assert cluster.maintenance(owner="").values["maintenance"]["owner"] == "eve"
     cluster.maintenance("active")
@@ -291,6 +294,15 @@ def test_without_an_owner_it_is_the_user_even_one_without_a_name(cluster, monkey
     monkeypatch.setattr(getpass, "getuser", nameless)
     owner = cluster.maintenance(owner="").values["maintenance"]["owner"]
     assert owner == f"user id {os.geteuid()}"
+
+
+@pytest.mark.parametrize(("user_id", "owner"), [(0, "alice"), (1000, "eve")])
+def test_who_became_root_by_sudo_is_the_owner_and_not_root(cluster, monkeypatch, user_id, owner):
+    monkeypatch.setenv("SUDO_USER", "alice")
+    monkeypatch.setattr(getpass, "getuser", lambda: "eve")
+    monkeypatch.setattr(os, "geteuid", lambda: user_id)
+    assert cluster.maintenance(owner=None).values["maintenance"]["owner"] == owner
+    assert cluster.maintenance(owner="ada").values["maintenance"]["owner"] == "ada"
 
 
 def test_the_node_is_this_one_if_none_is_named(cluster):

@@ -43,6 +43,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare
     declare_policy,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.evacuate import evacuate
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.plan_rebalance import (
+    rebalance_info,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
     change_wanted,
 )
@@ -260,6 +263,27 @@ def test_no_move_is_asked_for_that_would_come_after_the_cluster_is_let_go(movabl
     assert str(caught.value).startswith("Nothing was moved off n1: the cluster is ")
     assert str(caught.value).endswith(why)
     assert not movable.wanted().requests
+    frozen = {"web": ServiceStatus(ServiceState.FREEZE, "n1", reason="so it is")}
+    movable.manager_says(4, frozen, movable.online, **held)
+    with pytest.raises(HoldfastError) as caught:
+        evacuate(options, False)
+    assert str(caught.value).endswith(why)
+    planned = {"config": str(movable.path), "nodes": [], "threshold": None, "most": -1}
+    told = rebalance_info(planned, False).values["reason"]
+    assert (told.startswith("Nothing would be moved: the cluster is "), told.endswith(why)) == (
+        True,
+        True,
+    )
+
+
+def test_that_no_step_is_worth_it_is_said_by_the_plan(movable):
+    def reason(threshold):
+        options = {"config": str(movable.path), "nodes": [], "threshold": threshold, "most": -1}
+        return rebalance_info(options, False).values["reason"]
+
+    movable.manager_says(3, movable.web, movable.online)
+    assert "and only above 9.00 a move is sought." in reason(9.0)
+    assert "but no move that rules and room allow takes away 10% of it." in reason(0.0)
 
 
 RETURNS = ServiceStatus(ServiceState.RELOCATE, "n1", target="n3", reason="so it is")

@@ -18,7 +18,14 @@ from typing import Any
 
 from .. import names
 from ..errors import FormatError, InputError
-from ..manager.maintenance import Maintenance, maintenance_document, time_from_text, told
+from ..manager.maintenance import (
+    FENCED,
+    Maintenance,
+    fenced_by_hand,
+    maintenance_document,
+    time_from_text,
+    told,
+)
 from ..manager.report import Mode
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState
 from ..manager.wanted import Wanted
@@ -27,7 +34,6 @@ from ..storage.whiteboard import GlobalBlock
 from .await_manager import await_manager
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration, load
-from .kept_empty import FENCED, fenced_by_hand
 from .wanted_change import change_wanted
 
 ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
@@ -186,7 +192,10 @@ def _document(maintenance: Maintenance | None) -> dict[str, Any] | None:
 
 
 def _user() -> str:
-    """Return who runs this; a container's user may have a number only."""
+    """Return who runs this, by sudo if so; a container's user may have a number only."""
+    by_sudo = os.environ.get("SUDO_USER")
+    if by_sudo and os.geteuid() == 0:
+        return by_sudo
     try:
         return getpass.getuser()
     except (OSError, KeyError):
