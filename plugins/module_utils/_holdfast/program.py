@@ -35,13 +35,13 @@ if __name__ == "__main__":
         os.execv(sys.executable, [sys.executable, "-m", "holdfast", *sys.argv[1:]])
     if sys.argv[1:2] == ["iallocator"]:
         # A process for each question: nothing is imported that an answer does not need.
-        from .node.iallocator_command import main_and_exit
+        from .node.iallocator_command import main_and_exit as answer_and_exit
 
-        main_and_exit(sys.argv[2:])
+        answer_and_exit(sys.argv[2:])
     if sys.argv[1:2] == ["balance"]:
-        from .node.balance_command import main_and_exit
+        from .node.balance_command import main_and_exit as balance_and_exit
 
-        main_and_exit(sys.argv[2:])
-    from .node.command import main
+        balance_and_exit(sys.argv[2:])
+    from .node.command import main_and_exit
 
-    raise SystemExit(main(sys.argv[1:]))
+    main_and_exit(sys.argv[1:])

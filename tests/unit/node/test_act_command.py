@@ -88,6 +88,35 @@ def test_a_node_is_drained_with_a_reason_and_used_again(holdfast, cluster):
     assert not cluster.wanted().maintenance
 
 
+@pytest.mark.parametrize("action", [("drain", "n2"), ("hold",)])
+def test_a_span_counts_from_the_beginning_and_the_help_says_so(holdfast, cluster, capsys, action):
+    asked = ("maintenance", *action, "--reason", "disks", "--no-wait")
+
+    def kept():
+        wanted = cluster.wanted()
+        return wanted.maintenance.get("n2") or wanted.global_maintenance
+
+    holdfast(*asked)
+    begun = kept().since
+    holdfast(*asked, "--for", "2h")
+    assert (kept().since, kept().until) == (begun, begun + 7200)
+    assert holdfast(*asked, "--for", "2h")[1].startswith("nothing to change")
+    with pytest.raises(SystemExit):
+        holdfast("maintenance", action[0], "--help")
+    helped = " ".join(capsys.readouterr().out.split())
+    assert "7d after its beginning: of one in force, after that one's" in helped
+
+
+def test_whoever_asks_why_a_node_is_drained_hears_who_became_root_for_it(
+    holdfast, cluster, monkeypatch
+):
+    cluster.manager_says(1)
+    monkeypatch.setenv("SUDO_USER", "alice")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    holdfast("maintenance", "drain", "n2", "--reason", "a new disk", "--no-wait")
+    assert "by alice: a new disk" in holdfast("why", "n2")[1]
+
+
 def on_n2(cluster, state=ServiceState.STARTED, **more):
     """Have the manager say that all nodes are online, and web is on n2."""
     if not cluster.wanted().services:
@@ -129,8 +158,18 @@ def test_a_node_that_would_not_be_emptied_is_not_drained_unless_that_is_meant(ho
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("maintenance", "drain", "n9"), "one of the cluster's nodes (n1, n2, n3)"),
-        (("maintenance", "drain", "n2", "--for", "soon"), "a span such as 90s, 30m, 2h or 7d"),
+        (
+            ("maintenance", "drain", "n9", "--reason", "disks"),
+            "one of the cluster's nodes (n1, n2, n3)",
+        ),
+        (
+            ("maintenance", "drain", "n2", "--reason", "disks", "--for", "soon"),
+            "a span such as 90s, 30m, 2h or 7d",
+        ),
+        (("maintenance", "drain", "n2", "--reason", ""), "a few words that say why"),
+        (("maintenance", "hold", "--reason", " "), "a few words that say why"),
+        (("maintenance", "disarm", "--reason", ""), "a few words that say why"),
+        (("fence", "n2", "--reason", "", "--yes"), "a few words that say why"),
         (("service", "start", "web"), "the id of a declared service (there are none yet)"),
         (("service", "move", "web", "n2"), "the id of a declared service"),
         (("fence", "n1", "--reason", "it hangs", "--yes"), "another node than this one"),
@@ -149,10 +188,24 @@ def test_what_cannot_be_is_refused_in_one_sentence_and_nothing_is_done(
     assert calls(device) == []
 
 
+@pytest.mark.parametrize(
+    "words", [("maintenance", "drain", "n2"), ("maintenance", "hold"), ("maintenance", "disarm")]
+)
+def test_nobody_takes_nodes_from_the_manager_without_saying_why(holdfast, cluster, capsys, words):
+    with pytest.raises(SystemExit) as refused:
+        holdfast(*words, "--no-wait")
+    assert refused.value.code == 2
+    assert "the following arguments are required: --reason" in capsys.readouterr().err
+    assert cluster.wanted().version == 0
+
+
 def test_a_dry_run_says_what_would_change_and_changes_nothing(holdfast, cluster, device):
     for words, expected in (
         (("maintenance", "drain", "n2", "--reason", "disks"), "n2 would be drained\n"),
-        (("maintenance", "disarm", "--mode", "ignore"), "the cluster would be disarmed (ignore)\n"),
+        (
+            ("maintenance", "disarm", "--mode", "ignore", "--reason", "new switches"),
+            "the cluster would be disarmed (ignore)\n",
+        ),
         (("fence", "n2", "--reason", "it hangs"), "n2 would be switched off\n"),
     ):
         status, said, complained = holdfast(*words, "--dry-run")
@@ -167,8 +220,9 @@ def test_the_cluster_is_held_disarmed_and_managed_again(holdfast, cluster):
     assert cluster.wanted().global_maintenance.reason == "storage"
     assert "managed again" in holdfast("maintenance", "end", "--no-wait")[1]
     assert cluster.wanted().global_maintenance is None
-    assert holdfast("maintenance", "disarm", "--no-wait")[0] == 0
+    assert holdfast("maintenance", "disarm", "--reason", "sanlock", "--no-wait")[0] == 0
     assert cluster.wanted().disarm == "freeze"
+    assert cluster.wanted().disarmed_by.reason == "sanlock"
     assert holdfast("maintenance", "end", "--no-wait")[0] == 0
     assert cluster.wanted().disarm == ""
 
@@ -201,7 +255,7 @@ def test_no_power_is_cut_unless_somebody_agrees(holdfast, cluster, device, monke
 
 
 def test_a_node_is_fenced_with_its_reason_kept_and_comes_back_by_unfence(holdfast, cluster, device):
-    holdfast("maintenance", "drain", "n2", "--for", "2h", "--no-wait")
+    holdfast("maintenance", "drain", "n2", "--reason", "disks", "--for", "2h", "--no-wait")
     status, said, _said = holdfast("fence", "n2", "--reason", "it hangs", "--yes", "--no-wait")
     assert (status, "n2 is off: " in said, "empty until 'holdfast unfence'" in said) == (
         0,
@@ -230,10 +284,12 @@ def test_a_node_that_was_fenced_by_hand_is_not_used_again_unless_that_is_meant(
     assert not cluster.wanted().maintenance
 
 
-@pytest.mark.parametrize("more", [["--reason", "new kernel"], ["--for", "1h"]])
+@pytest.mark.parametrize("more", [[], ["--for", "1h"]])
 def test_a_drain_takes_the_place_of_no_fence_by_hand(holdfast, cluster, device, more):
     holdfast("fence", "n2", "--reason", "it hangs", "--yes", "--no-wait")
-    status, _said, complained = holdfast("maintenance", "drain", "n2", "--no-wait", *more)
+    status, _said, complained = holdfast(
+        "maintenance", "drain", "n2", "--reason", "new kernel", "--no-wait", *more
+    )
     assert (status, "n2 was fenced by hand (fenced: it hangs)" in complained) == (0, True)
     kept = cluster.wanted().maintenance["n2"]
     assert (kept.reason, kept.until) == ("fenced: it hangs", 0.0)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 import time
@@ -147,7 +148,9 @@ def test_a_page_is_written_beside_the_text(config, cluster, tmp_path, capsys):
     assert "n1" in capsys.readouterr().out
     nowhere = tmp_path / "nowhere" / "page.html"
     assert main(["status", "--config", str(config), "--html", str(nowhere)]) == NO_ANSWER
-    assert f"{nowhere} cannot be created" in capsys.readouterr().err
+    complained = capsys.readouterr().err
+    assert f"{nowhere} cannot be created: folder {nowhere.parent} does not exist; " in complained
+    assert "shared storage" not in complained, "a page may be anywhere"
 
 
 @pytest.mark.parametrize("words", [["status", "--json"], ["watch", "--times", "1"]])
@@ -344,6 +347,25 @@ def test_the_history_is_told_with_its_reasons(config, cluster, capsys):
     assert main([*words, "--since", "soon"]) == NO_ANSWER
 
 
+def test_a_history_of_what_can_have_none_is_refused_with_what_there_is(config, cluster, capsys):
+    state = cluster.read_manager()
+    for event in (
+        Event(100.0, "gone", "n7", "", "it was taken out"),
+        Event(101.0, "brewed", "n1", "web", "by a newer manager", (("n8", "no beans"),)),
+    ):
+        state = state.with_event(event)
+    cluster.write_manager(state)
+    words = ["history", "--config", str(config)]
+    for more in (["--node", "n2"], ["--node", "n7"], ["--node", "n8"], ["--kind", "brewed"]):
+        assert main([*words, *more]) == WELL
+    capsys.readouterr()
+    for option, known in (("node", "(n1, n2, n3, n7, n8)"), ("kind", "blocked, brewed, ")):
+        assert main([*words, f"--{option}", "nosuch"]) == NO_ANSWER
+        said = capsys.readouterr()
+        assert (said.out, said.err.count("\n")) == ("", 1)
+        assert f"--{option}: 'nosuch' is not accepted" in said.err and known in said.err
+
+
 def test_a_check_has_the_exit_statuses_of_monitoring_plugins(config, cluster, tmp_path, capsys):
     words = ["check", "--config", str(config)]
     assert main(words) == 0
@@ -360,6 +382,21 @@ def test_a_check_has_the_exit_statuses_of_monitoring_plugins(config, cluster, tm
     (tmp_path / "storage" / "c1.metadata").unlink()
     assert main(words) == 3
     assert capsys.readouterr().out.startswith("HOLDFAST UNKNOWN - ")
+
+
+@pytest.mark.parametrize(
+    "more", [["--nosuch"], ["--timeout", "1"], ["--rehearsal-age", "abc"], ["more words"]]
+)
+def test_a_check_that_is_not_understood_is_unknown_to_monitoring_and_not_critical(
+    config, cluster, capsys, more
+):
+    assert main(["check", *more]) == 3
+    said = capsys.readouterr()
+    assert said.out == (
+        f"HOLDFAST UNKNOWN - The command line is not understood: check {shlex.join(more)};"
+        " see holdfast check --help.\n"
+    )
+    assert "usage: holdfast" in said.err
 
 
 def test_a_report_of_rehearsals_that_cannot_be_read_hides_no_problem(
@@ -415,6 +452,34 @@ def test_watching_tells_changes_keeps_a_page_and_survives_a_storage_that_is_gone
     assert main(["watch", "--config", str(config), "--every", "0"]) == NO_ANSWER
 
 
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [
+        ({}, True),
+        ({"NO_COLOR": ""}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"NO_COLOR": "0"}, False),
+        ({"TERM": "dumb"}, False),
+    ],
+)
+def test_a_terminal_is_coloured_unless_it_or_its_user_wants_none(
+    config, cluster, capsys, monkeypatch, environment, coloured
+):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for name, value in {"TERM": "xterm", "NO_COLOR": "", **environment}.items():
+        monkeypatch.setenv(name, value)
+    for words in (["status"], ["watch", "--times", "1"]):
+        assert main([*words, "--config", str(config)]) == WELL
+        assert ("\x1b[32m" in capsys.readouterr().out) == coloured
+
+
+def test_watching_on_a_dumb_terminal_tells_lines(config, cluster, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    assert main(["watch", "--config", str(config), "--times", "1"]) == WELL
+    assert "\x1b" not in capsys.readouterr().out
+
+
 def test_watching_on_a_terminal_gives_the_screen_back_when_it_is_interrupted(
     config, cluster, capsys, monkeypatch
 ):
@@ -423,6 +488,8 @@ def test_watching_on_a_terminal_gives_the_screen_back_when_it_is_interrupted(
 
     monkeypatch.setattr(look_command.time, "sleep", interrupted)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
     assert main(["watch", "--config", str(config)]) == WELL
     shown = capsys.readouterr().out
     assert shown.startswith("\x1b[?1049h") and shown.endswith("\x1b[?1049l")

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import state
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import (
     _parser,
     main,
@@ -17,6 +20,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.complet
     SHELLS,
     places,
     script,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.event_kinds import (
+    EVENT_KINDS,
 )
 
 CASES = [
@@ -33,8 +39,25 @@ CASES = [
     (["maintenance", "drain", "n"], {"n1", "n2"}),
     (["why", ""], {"n1", "web", "vm:100"}),
     (["service", "stop", "w"], {"web"}),
+    (["what-if", "--dies", ""], {"n1", "n2"}),
+    (["what-if", "--drained", "n1", "--loses-network", ""], {"n1", "n2"}),
+    (["maintenance", "disarm", "--mode", ""], {"freeze", "ignore"}),
+    (["board", "dump", "--block-size", ""], {"4096", "2048"}),
+    (["history", "--kind", "f"], {"fence", "failed"}),
+    (["rehearse", "n1", "--report", "x", ""], {"n1", "n2"}),
+    (["service", "move", ""], {"web"}),
 ]
 """What is typed, word for word, and what is offered among other words."""
+
+
+LEFT_OUT = [
+    (["service", "move", "web", "--timeout", "9", ""], {"n1", "n2"}, {"web", "vm:100"}),
+    (["service", "move", "vm:100", ""], {"n1", "n2"}, {"web", "vm:100"}),
+    (["service", "move", ""], {"web"}, {"n1", "n2"}),
+    (["fence", "n2", ""], set(), {"n1", "n2"}),
+    (["history", "--kind", "fence", ""], set(), {"n1", "n2"}),
+]
+"""What is typed, what is offered and what is not, as it does not stand there."""
 
 
 @pytest.fixture
@@ -101,6 +124,38 @@ def test_bash_offers_the_rest_of_a_name_with_a_colon_where_it_splits_words(shell
     assert set(shell("bash", code, "bash", *typed).split()) == offered
 
 
+def bash(shell, *words):
+    code = """
+    source ./holdfast.bash
+    COMP_WORDS=(holdfast "$@"); COMP_CWORD=$#
+    _holdfast
+    printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    return set(shell("bash", code, "bash", *words).split())
+
+
+@pytest.mark.parametrize(("typed", "offered", "left_out"), LEFT_OUT)
+def test_bash_offers_each_name_in_its_place_only(shell, typed, offered, left_out):
+    said = bash(shell, *typed)
+    assert offered <= said
+    assert not said & left_out
+
+
+def test_bash_finds_the_place_behind_a_name_that_it_splits(shell):
+    said = bash(shell, "service", "move", "vm", ":", "100", "")
+    assert {"n1", "n2"} <= said
+    assert not said & {"web", "vm:100"}
+
+
+@pytest.mark.parametrize(("typed", "offered", "left_out"), LEFT_OUT)
+def test_fish_offers_each_name_in_its_place_only(shell, typed, offered, left_out):
+    typed_line = " ".join(["holdfast", *typed])
+    told = shell("fish", f"source ./holdfast.fish; complete -C '{typed_line}'")
+    said = {line.split("\t")[0] for line in told.splitlines()}
+    assert offered <= said
+    assert not said & left_out
+
+
 def test_bash_offers_files_where_a_file_is_asked_for(shell):
     code = """
     source ./holdfast.bash
@@ -109,6 +164,30 @@ def test_bash_offers_files_where_a_file_is_asked_for(shell):
     printf '%s\\n' "${COMPREPLY[@]}"
     """
     assert "holdfast.bash" in shell("bash", code).split()
+
+
+def zsh(shell, *words):
+    # As bashcompinit calls the function.
+    code = """
+    source ./holdfast.zsh
+    emulate sh; setopt kshglob noshglob braceexpand
+    COMP_WORDS=(holdfast "$@"); COMP_CWORD=$#
+    _holdfast
+    printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    return set(shell("zsh", code, "zsh", *words).split())
+
+
+@pytest.mark.parametrize(("typed", "offered"), CASES)
+def test_zsh_offers_what_can_follow(shell, typed, offered):
+    assert offered <= zsh(shell, *typed)
+
+
+@pytest.mark.parametrize(("typed", "offered", "left_out"), LEFT_OUT)
+def test_zsh_offers_each_name_in_its_place_only(shell, typed, offered, left_out):
+    said = zsh(shell, *typed)
+    assert offered <= said
+    assert not said & left_out
 
 
 @pytest.mark.parametrize(("typed", "offered"), CASES)
@@ -127,7 +206,18 @@ def test_every_command_and_option_of_the_parser_is_known():
     assert {"", "status", "board dump", "lockspace init", "history"} <= set(found)
     assert {word.text for word in found[""].commands} >= {"status", "watch", "metrics"}
     assert {word.text for word in found["history"].options} >= {"--node", "--since"}
-    assert found["board dump"].files
+    assert [one.files for one in found["board dump"].arguments] == [True]
+    assert [one.names for one in found["service move"].arguments] == [("services",), ("nodes",)]
+
+
+def test_every_kind_of_event_that_a_manager_writes_is_known():
+    manager = Path(state.__file__).parent
+    written = {"fence"}
+    for path in manager.glob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "say":
+                written.add(call.args[0].value)
+    assert tuple(sorted(written)) == EVENT_KINDS
 
 
 @pytest.mark.parametrize("name", SHELLS)

@@ -9,7 +9,6 @@ import json
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     HoldfastError,
-    InputError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     CommandResult,
@@ -128,13 +127,13 @@ def test_a_rule_is_asked_about_without_being_declared(config):
     ("options", "named"),
     [
         ({"dies": ["nowhere"]}, "dies"),
-        ({}, "question"),
+        ({}, "name nodes with dies, loses_storage, loses_network, drained, or rules"),
         ({"rules": [{"name": "r", "services": ["web"], "nodes": {"n9": 1}}]}, "nodes"),
         ({"rules": [{"name": "r", "services": ["x"], "nodes": {"n1": 1}}]}, "services"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(config, options, named):
-    with pytest.raises(InputError, match=named):
+    with pytest.raises(HoldfastError, match=named):
         ask(config, **options)
 
 
@@ -185,3 +184,20 @@ def test_the_command_answers_for_people_and_for_programs(config, capsys):
     answer = json.loads(capsys.readouterr().out)
     assert answer["services"]["web"]["after"] in ("n1", "n2")
     assert "fence" not in {one["kind"] for one in answer["steps"]}
+
+
+def test_the_command_says_how_to_ask_whoever_asks_nothing(config, capsys):
+    assert command.main(["what-if", "--config", str(config)]) == command.NO_ANSWER
+    assert capsys.readouterr().err == (
+        "holdfast: Nothing is asked: name a node with one of --dies, --loses-storage,"
+        " --loses-network, --drained.\n"
+    )
+
+
+def test_a_service_that_blocks_a_drain_is_named_with_the_reason(config, capsys):
+    drained = [word for name in NODES for word in ("--drained", name)]
+    assert command.main(["what-if", "--config", str(config), *drained]) == command.WELL
+    told = capsys.readouterr().out.splitlines()
+    assert told[-1].startswith("web: on n3; as before; it blocks the drain: should leave n3 (")
+    answer = ask(config, drained=["n1", "n2"])["text"]
+    assert answer[-1] == "web: on n3; as before", "n3 is not to be drained"

@@ -134,6 +134,22 @@ def test_a_node_is_told_with_its_proof_and_what_it_has():
     assert "web (started): so it is" in text
 
 
+@pytest.mark.parametrize(
+    ("drained", "line"),
+    [
+        (Maintenance("kernel", "ada", 5.0, 7200.0), ", by ada: kernel; until 1970-01-01T02:00:00Z"),
+        (Maintenance("", "root", 5.0), ", by root"),
+        (Maintenance("", "", 5.0), ", no reason given"),
+    ],
+)
+def test_a_drained_node_is_told_with_the_end_of_that_and_with_no_colon_before_nothing(
+    drained, line
+):
+    cluster = state({}, {"n1": NodeStatus(NodeState.ONLINE, 950.0)})
+    text = render_why(why_node("n1", cluster, wanted(maintenance={"n1": drained}), 1000.0))
+    assert f"drained  since 1970-01-01T00:00:05Z{line}\n" in text
+
+
 def test_a_reason_drives_no_terminal_and_is_never_cut_short():
     nasty = RUNS.reason + " \x1b[31m\n" + "x" * 300
     text = render_why(of_service(started("n2", reason=nasty)), width=60)

@@ -70,9 +70,14 @@ def _register_maintenance(
         help="also a node that was fenced by hand; the cluster may switch it on",
     )
     for action in (drain, hold, disarm):
-        action.add_argument("--reason", metavar="TEXT", help="why; it is shown by status")
+        add_reason(action, "why; it is shown by status")
     for action in (drain, hold):
-        action.add_argument("--for", dest="span", metavar="SPAN", help="end it after 90m, 2h, 7d")
+        action.add_argument(
+            "--for",
+            dest="span",
+            metavar="SPAN",
+            help="end it 90m, 2h, 7d after its beginning: of one in force, after that one's",
+        )
     disarm.add_argument(
         "--mode",
         choices=MODES,
@@ -116,6 +121,17 @@ def _register_service(
         add_waiting(action, NODE_WAIT)
         add_config(action)
         action.set_defaults(act=act)
+
+
+def add_reason(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add why something is done to the cluster: whoever comes by later has only that to go by."""
+    parser.add_argument("--reason", metavar="TEXT", required=True, type=_reason, help=what)
+
+
+def _reason(text: str) -> str:
+    if not text.strip():
+        raise InputError("--reason", text, "a few words that say why")
+    return text
 
 
 def add_waiting(parser: argparse.ArgumentParser, seconds: float) -> None:
@@ -214,8 +230,8 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
 
 def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
     """Raise ``HoldfastError`` for a node that was fenced by hand: it may be switched on then."""
-    from ..manager.maintenance import told
-    from .kept_empty import fenced_by_hand, kept_empty
+    from ..manager.maintenance import fenced_by_hand, told
+    from .kept_empty import kept_empty
 
     drained = kept_empty(configuration, node)
     if drained is not None and fenced_by_hand(drained):

@@ -13,7 +13,7 @@ import gc
 import sys
 
 from ..errors import ClusterDataError, HoldfastError
-from . import htools_options
+from . import htools_options, standard_streams
 from .balance_options import OPTIONS, Asked
 from .cluster_source import ask_loads, read_source
 from .htools_options import CommandLine
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"Error: a number or the description is too large: {error}\n")
         return BAD_INPUT
     except OSError as error:
-        htools_options.say_unwritten(error)
+        htools_options.say_unwritten(standard_streams.reason(error))
         return BAD_INPUT
     finally:
         progress.done()

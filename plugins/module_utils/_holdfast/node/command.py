@@ -15,6 +15,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from ..errors import HoldfastError
 from ..version import VERSION
@@ -28,6 +29,19 @@ from . import (
 )
 from .board_command import Commands
 from .configuration import DEFAULT_PATH, NodeConfiguration, load
+from .standard_streams import (
+    CLOSED,
+    Output,
+    UnwrittenError,
+    complain,
+    leave_unwritten,
+    nowhere,
+    prepare_streams,
+    takes_colour,
+)
+
+DAEMONS = ("lrm", "crm", "machine")
+"""The commands that run and tell nothing, and so need no standard output."""
 
 WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
 INTERRUPTED = 130
@@ -48,24 +62,57 @@ def main(arguments: Sequence[str]) -> int:
         from .balance_command import main as balance
 
         return balance(arguments[1:])
-    parser = _parser()
-    options = parser.parse_args(list(arguments))
+    name = arguments[0] if arguments else ""
+    no_answer = look_command.UNKNOWN if name == "check" else NO_ANSWER
+    if not prepare_streams():
+        if name not in DAEMONS:
+            # Before anything is done: what becomes of it could not be told.
+            complain(f"holdfast: {UnwrittenError(CLOSED)}\n")
+            return no_answer
+        sys.stdout = nowhere()
+    stream = sys.stdout
+    sys.stdout = Output(stream)
     try:
-        result: int = options.act(options)
+        return _act(arguments)
     except HoldfastError as error:
         from .status_words import clean
 
         # It may hold what an agent printed.
-        sys.stderr.write(f"holdfast: {clean(error)}\n")
-        return NO_ANSWER
+        complain(f"holdfast: {clean(error)}\n")
+        return no_answer
     except BrokenPipeError:
-        return NO_ANSWER
+        return no_answer
     except KeyboardInterrupt:
-        sys.stderr.write(
+        complain(
             "holdfast: interrupted; what the cluster was asked for already stands, see"
             " holdfast status\n"
         )
         return INTERRUPTED
+    finally:
+        sys.stdout = stream
+
+
+def main_and_exit(arguments: Sequence[str]) -> NoReturn:
+    """Be the command's whole process."""
+    try:
+        status = main(arguments)
+    finally:
+        leave_unwritten()
+    raise SystemExit(status)
+
+
+def _act(arguments: Sequence[str]) -> int:
+    """Do what *arguments* say, and write out all that is told; return the exit status."""
+    try:
+        options = _parser().parse_args(list(arguments))
+    except SystemExit as ended:
+        if ended.code != WELL and arguments[:1] == ["check"]:
+            return look_command.refuse_check(arguments)
+        # After a help that was printed.
+        sys.stdout.flush()
+        raise
+    result: int = options.act(options)
+    sys.stdout.flush()
     return result
 
 
@@ -190,7 +237,7 @@ def _status(options: argparse.Namespace) -> int:
         from .status_text import render_text
 
         width = shutil.get_terminal_size((100, 24)).columns
-        sys.stdout.write(render_text(status, colour=sys.stdout.isatty(), width=width))
+        sys.stdout.write(render_text(status, colour=takes_colour(), width=width))
     sys.stdout.flush()
     return NOT_AS_WANTED if status["problems"] else WELL
 
@@ -216,8 +263,11 @@ def _probe(options: argparse.Namespace) -> int:
 
 def _what_if(options: argparse.Namespace) -> int:
     from .in_time import in_time
-    from .what_if import answer_document, ask, read_now, render_answer
+    from .what_if import QUESTIONS, answer_document, ask, read_now, render_answer
 
+    if not any(getattr(options, one) for one in QUESTIONS):
+        asked = ", ".join(f"--{one.replace('_', '-')}" for one in QUESTIONS)
+        raise HoldfastError(f"Nothing is asked: name a node with one of {asked}.")
     configuration = load(Path(options.config))
     # It is no plain data: so it is read here, too, once that is seen to take no time.
     in_time(configuration, lambda: bool(read_now(configuration)))
@@ -226,7 +276,7 @@ def _what_if(options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     else:
-        sys.stdout.write("\n".join(render_answer(answer)) + "\n")
+        sys.stdout.write("\n".join(render_answer(answer, options.drained or ())) + "\n")
     return NOT_AS_WANTED if document["not_running"] else WELL
 
 

@@ -15,42 +15,61 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .event_kinds import EVENT_KINDS
+
 SHELLS = ("bash", "zsh", "fish")
 
-NAMES = {"--node": "nodes", "--service": "services"}
-"""Options whose values are names, and what ``holdfast list`` calls those."""
+NAMES = {
+    "NODE": ("nodes",),
+    "SERVICE": ("services",),
+    "SERVICE|NODE": ("services", "nodes"),
+}
+"""How arguments, and the values of options, that are names are called.
 
-PLACES = {"NODE": ("nodes",), "SERVICE": ("services",), "SERVICE|NODE": ("services", "nodes")}
-"""How arguments that are names are called, and what ``holdfast list`` calls those."""
+The names themselves are those that ``holdfast list`` gives for these words.
+"""
+
+WORDS: dict[str, tuple[str, ...]] = {"KIND": EVENT_KINDS}
+"""How values are called for which there are words, though others are taken too."""
 
 FILES = ("FILE", "--config", "path", "config")
 """How an argument that is a file is called."""
 
 
 @dataclass(frozen=True)
-class Word:
-    """A word that may come, and its help in one line; *value* is what follows it.
+class Value:
+    """What may stand for an argument, or for the value of an option.
 
-    That is ``none``, ``file``, ``names NODES`` (of ``holdfast list``), or ``other``.
+    *words* and the *names* that ``holdfast list`` gives for these words, or *files*.  *many* is
+    whether more of it may follow.
     """
+
+    words: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    files: bool = False
+    many: bool = False
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word that may come, its help in one line, and the *value* that has to follow, if any."""
 
     text: str
     help: str
-    value: str = "none"
+    value: Value | None = None
 
 
 @dataclass(frozen=True)
 class Place:
-    """A command (the words after ``holdfast``), what may follow it, and whether files may.
+    """A command (the words after ``holdfast``), and what may follow it.
 
-    *names* are those that may follow, as ``holdfast list`` calls them.
+    Those are *commands* of its own or *arguments*, which have their order, and *options*.
     """
 
     words: tuple[str, ...]
     commands: tuple[Word, ...]
     options: tuple[Word, ...]
-    files: bool
-    names: tuple[str, ...] = ()
+    arguments: tuple[Value, ...]
 
 
 def register(commands: Any, parser: Callable[[], argparse.ArgumentParser]) -> None:
@@ -67,8 +86,7 @@ def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iter
     commands: list[Word] = []
     options: list[Word] = []
     below: list[Place] = []
-    names: list[str] = []
-    files = False
+    arguments: list[Value] = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             helps = {one.dest: one.help or "" for one in action._choices_actions}
@@ -76,14 +94,11 @@ def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iter
                 commands.append(Word(name, helps.get(name, "")))
                 below.extend(places(child, (*words, name)))
         elif action.option_strings:
-            text = action.option_strings[-1]
-            options.append(Word(text, _line(action.help), _value(action)))
-        elif action.choices:
-            commands.extend(Word(str(one), "") for one in action.choices)
+            value = None if action.nargs == 0 else _value(action, action.option_strings[-1])
+            options.append(Word(action.option_strings[-1], _line(action.help), value))
         else:
-            files = files or action.dest in FILES
-            names.extend(PLACES.get(str(action.metavar), ()))
-    yield Place(words, tuple(commands), tuple(options), files, tuple(dict.fromkeys(names)))
+            arguments.append(_value(action, action.dest))
+    yield Place(words, tuple(commands), tuple(options), tuple(arguments))
     yield from below
 
 
@@ -101,20 +116,27 @@ def _line(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
-def _value(action: argparse.Action) -> str:
-    if action.nargs == 0:
-        return "none"
-    name = action.option_strings[-1]
-    if name in NAMES:
-        return f"names {NAMES[name]}"
-    if name in FILES or action.metavar in FILES:
-        return "file"
-    return "other"
+def _value(action: argparse.Action, name: str) -> Value:
+    """Return what may stand for an argument, or for an option's value; *name* is its own."""
+    called = str(action.metavar)
+    return Value(
+        tuple(str(one) for one in action.choices or WORDS.get(called) or ()),
+        NAMES.get(called, ()),
+        name in FILES or called in FILES,
+        action.nargs in ("*", "+"),
+    )
+
+
+def _with_value(found: list[Place]) -> dict[str, Value]:
+    """Return what may follow each option that takes a value, in all commands."""
+    words = [word for place in found for word in place.options]
+    return {word.text: word.value for word in words if word.value is not None}
 
 
 def _bash(found: list[Place]) -> str:
     """Return a script that needs bash alone, not the package bash-completion."""
     known = " ".join(shlex.quote(" ".join(place.words)) for place in found if place.words)
+    valued = " | ".join(sorted(_with_value(found)))
     return f"""# bash completion of holdfast; source it, or put it into bash-completion's folder.
 _holdfast() {{
     local at=$COMP_CWORD current=${{COMP_WORDS[COMP_CWORD]}} before typed
@@ -131,18 +153,34 @@ _holdfast() {{
     fi
 }}
 _holdfast_offer() {{
-    local place='' word words='' files='' candidate
+    local place='' offers='' files='' count=0 skip='' last='' word candidate
     local -a known=({known})
-    for word in "${{COMP_WORDS[@]:1:at-1}}"; do
+    for word in "${{COMP_WORDS[@]:1:$((at - 1))}}"; do
         for candidate in "${{known[@]}}"; do
-            if [ "$candidate" = "${{place:+$place }}$word" ]; then place=$candidate; fi
+            if [ "$candidate" = "${{place:+$place }}$word" ]; then
+                place=$candidate count=-1
+                break
+            fi
         done
+        # How many arguments there are already, without options and their values.
+        if [ "$word" = = ]; then
+            skip=yes
+        elif [ -n "$skip" ]; then
+            skip=''
+        elif [[ $word != :* && $last != *: ]]; then
+            case $word in
+                {valued}) skip=yes ;;
+                -*) ;;
+                *) count=$((count + 1)) ;;
+            esac
+        fi
+        last=$word
     done
 {_values("    ", found)}
     case $place in
 {_cases("        ", found)}
     esac
-    COMPREPLY=($(compgen -W "$words" -- "$current"))
+    COMPREPLY=($(compgen -W "$offers" -- "$current"))
     if [ -n "$files" ] && [ "${{#COMPREPLY[@]}}" -eq 0 ]; then
         COMPREPLY=($(compgen -f -- "$current"))
     fi
@@ -153,35 +191,40 @@ complete -o filenames -F _holdfast holdfast
 
 def _values(indent: str, found: list[Place]) -> str:
     """Return the lines by which bash completes the value of an option."""
-    kinds: dict[str, list[str]] = {}
-    for word in sorted({word for place in found for word in place.options}, key=lambda w: w.text):
-        names = kinds.setdefault(word.value, [])
-        if word.text not in names:
-            names.append(word.text)
+    options: dict[Value, list[str]] = {}
+    for text, value in sorted(_with_value(found).items()):
+        options.setdefault(value, []).append(text)
     lines = [f"{indent}case $before in"]
-    for kind, texts in sorted(kinds.items()):
-        if kind == "none":
-            continue
+    for value, texts in options.items():
         reply = "COMPREPLY=()"
-        if kind == "file":
+        if value.files:
             reply = 'COMPREPLY=($(compgen -f -- "$current"))'
-        elif kind.startswith("names "):
-            listed = _listed(kind.split()[1])
-            reply = f'COMPREPLY=($(compgen -W "{listed}" -- "$current"))'
+        elif value.words or value.names:
+            reply = f'COMPREPLY=($(compgen -W "{_offers(value)}" -- "$current"))'
         lines.append(f"{indent}    {' | '.join(texts)}) {reply}; return ;;")
     return "\n".join([*lines, f"{indent}esac"])
 
 
 def _cases(indent: str, found: list[Place]) -> str:
+    """Return the lines by which bash completes what may follow each command."""
     lines = []
     for place in found:
         words = " ".join(word.text for word in (*place.commands, *place.options))
-        told = f"'{words}'"
-        if place.names:
-            told += f'" {" ".join(map(_listed, place.names))}"'
-        files = " files=yes" if place.files else ""
-        lines.append(f"{indent}{shlex.quote(' '.join(place.words))}) words={told}{files} ;;")
+        lines.append(f"{indent}{shlex.quote(' '.join(place.words))})")
+        lines.append(f"{indent}    offers='{words}'")
+        if place.arguments:
+            lines.append(f"{indent}    case $count in")
+            for count, value in enumerate(place.arguments):
+                files = " files=yes" if value.files else ""
+                at = "*" if value.many else count
+                lines.append(f'{indent}        {at}) offers+=" {_offers(value)}"{files} ;;')
+            lines.append(f"{indent}    esac")
+        lines.append(f"{indent}    ;;")
     return "\n".join(lines)
+
+
+def _offers(value: Value) -> str:
+    return " ".join([*value.words, *map(_listed, value.names)])
 
 
 def _listed(names: str) -> str:
@@ -199,39 +242,72 @@ def _zsh(found: list[Place]) -> str:
 
 
 def _fish(found: list[Place]) -> str:
-    lines = ["# fish completion of holdfast; put it into ~/.config/fish/completions/holdfast.fish."]
-    lines.append("complete -c holdfast -f")
+    lines = [_fish_begin(found), "complete -c holdfast -f"]
     for place in found:
-        names = [word.text for word in place.commands]
-        test = f"__fish_seen_subcommand_from {place.words[-1]}" if place.words else ""
-        if len(place.words) > 1:
-            above = "; and ".join(f"__fish_seen_subcommand_from {one}" for one in place.words)
-            test = above
-        if names and place.words:
-            more = f"not __fish_seen_subcommand_from {' '.join(names)}"
-            first = f"{test}; and {more}"
-        else:
-            first = test or "__fish_use_subcommand"
+        test = _fish_test(place)
+        first = _fish_test(place, f"-eq {len(place.words)}")
         for word in place.commands:
             lines.append(_fish_line(first, f"-a {shlex.quote(word.text)}", word.help))
         for word in place.options:
             flag = f"-l {word.text[2:]}" if word.text.startswith("--") else f"-s {word.text[1:]}"
             lines.append(_fish_line(test, flag + _fish_value(word.value), word.help))
-        for kind in place.names:
-            lines.append(_fish_line(test, f"-a '(holdfast list {kind} 2>/dev/null)'", ""))
-        if place.files:
-            lines.append(_fish_line(test, "-F", ""))
+        for at, value in enumerate(place.arguments, len(place.words)):
+            than = "-ge" if value.many else "-eq"
+            here = _fish_test(place, f"{than} {at}")
+            if value.words or value.names:
+                lines.append(_fish_line(here, f"-a {_fish_offers(value)}", ""))
+            if value.files:
+                lines.append(_fish_line(here, "-F", ""))
     return "\n".join(lines) + "\n"
 
 
-def _fish_value(value: str) -> str:
-    if value == "none":
+def _fish_test(place: Place, many: str = "") -> str:
+    """Return what is true behind the words of *place*, where there are so *many* words, if told."""
+    there = [f"__holdfast_in {' '.join(place.words)}"] if place.words else []
+    number = [f"test (count (__holdfast_words)) {many}"] if many else []
+    return "; and ".join([*there, *number])
+
+
+def _fish_begin(found: list[Place]) -> str:
+    """Return what tells the words before the cursor, without options and their values."""
+    return f"""\
+# fish completion of holdfast; put it into ~/.config/fish/completions/holdfast.fish.
+function __holdfast_words
+    set -l words (commandline -opc)
+    set -e words[1]
+    set -l skip no
+    for word in $words
+        if test $skip = yes
+            set skip no
+            continue
+        end
+        switch $word
+            case {" ".join(sorted(_with_value(found)))}
+                set skip yes
+            case '-*'
+            case '*'
+                echo $word
+        end
+    end
+end
+function __holdfast_in
+    set -l words (__holdfast_words)
+    set -l many (count $argv)
+    test "$words[1..$many]" = "$argv"
+end"""
+
+
+def _fish_value(value: Value | None) -> str:
+    if value is None:
         return ""
-    if value == "file":
+    if value.files:
         return " -r -F"
-    if value.startswith("names "):
-        return f" -x -a '(holdfast list {value.split()[1]} 2>/dev/null)'"
-    return " -x"
+    return f" -x -a {_fish_offers(value)}" if value.words or value.names else " -x"
+
+
+def _fish_offers(value: Value) -> str:
+    names = [f"(holdfast list {one} 2>/dev/null)" for one in value.names]
+    return f"'{' '.join([*value.words, *names])}'"
 
 
 def _fish_line(test: str, what: str, help_: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HoldfastError, InputError
-from .act_command import add_waiting, how, waiting
+from .act_command import add_reason, add_waiting, how, waiting
 from .configuration import NodeConfiguration, load
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
         "fence", help="cut the power of a node, prove it, and see its services run elsewhere"
     )
     fence.add_argument("node", metavar="NODE")
-    fence.add_argument("--reason", metavar="TEXT", required=True, help="why; the cluster keeps it")
+    add_reason(fence, "why; the cluster keeps it")
     fence.add_argument(
         "--while-held",
         action="store_true",
@@ -67,7 +67,7 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 
 def _fence(options: argparse.Namespace) -> int:
-    from .kept_empty import FENCED
+    from ..manager.maintenance import FENCED
 
     configuration = load(Path(options.config))
     node = _other_member(configuration, options.node)
@@ -166,8 +166,8 @@ def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> No
 
     Somebody may have their hands in it: its power is not for whoever only ends a fence.
     """
-    from ..manager.maintenance import told
-    from .kept_empty import fenced_by_hand, kept_empty
+    from ..manager.maintenance import fenced_by_hand, told
+    from .kept_empty import kept_empty
 
     drained = kept_empty(configuration, node)
     if drained is not None and not fenced_by_hand(drained):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 
 from ..errors import ClusterDataError, HoldfastError
+from . import standard_streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,23 +29,11 @@ An option is its letter, its name, one of these, the name of its value, and its 
 
 
 def prepare_output() -> bool:
-    """Make the standard streams ready; return whether there is a standard output at all.
-
-    What it cannot encode is written as JSON writes it, as ``\\ud800``: half of a surrogate
-    pair, which JSON can name, is a character in no encoding.  What is said on a standard
-    error that is closed goes nowhere, and stops no answer.
-    """
-    if sys.stderr is None:
-        from io import StringIO
-
-        sys.stderr = StringIO()
-    if sys.stdout is None:
-        sys.stderr.write("Error: the answer cannot be written: standard output is closed\n")
-        return False
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")
-    return True
+    """Make the standard streams ready; return, and say, whether there is a standard output."""
+    ready = standard_streams.prepare_streams()
+    if not ready:
+        say_unwritten(standard_streams.CLOSED)
+    return ready
 
 
 def finish_output(status: int) -> int:
@@ -53,17 +42,17 @@ def finish_output(status: int) -> int:
         return status
     try:
         sys.stdout.flush()
-        sys.stderr.flush()
     except OSError as error:
         if status == 0:
-            say_unwritten(error)
-        return 1
+            say_unwritten(standard_streams.reason(error))
+        status = 1
+    standard_streams.complain("")
     return status
 
 
-def say_unwritten(error: OSError) -> None:
-    """Say that standard output does not take the answer."""
-    sys.stderr.write(f"Error: the answer cannot be written: {error.strerror}\n")
+def say_unwritten(why: str) -> None:
+    """Say why standard output does not take the answer."""
+    standard_streams.complain(f"Error: {standard_streams.UnwrittenError(why)}\n")
 
 
 class CommandLine(HoldfastError):

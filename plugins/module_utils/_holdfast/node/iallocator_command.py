@@ -14,7 +14,7 @@ import gc
 import sys
 
 from ..errors import ClusterDataError, HoldfastError
-from . import htools_options
+from . import htools_options, standard_streams
 from .cluster_source import STATIC_NODE_MEMORY, ask_loads, read_source
 from .htools_options import MAYBE, NEEDED, NONE, CommandLine, Settings
 from .progress import Progress
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"Error: a number or the request is too large: {error}\n")
         return BAD_INPUT
     except OSError as error:
-        htools_options.say_unwritten(error)
+        htools_options.say_unwritten(standard_streams.reason(error))
         return BAD_INPUT
     finally:
         progress.done()

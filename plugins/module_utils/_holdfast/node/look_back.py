@@ -9,7 +9,7 @@ of was done.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..manager.state import ClusterState
 from . import status_words as words
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
+from .event_kinds import EVENT_KINDS
 from .history import event_document
 from .status_words import clean
 
@@ -62,6 +63,25 @@ def chosen(events: Iterable[dict[str, Any]], wish: Wish) -> list[dict[str, Any]]
     return found[-wish.most :] if wish.most else found
 
 
+def refuse_unknown(wish: Wish, events: Iterable[dict[str, Any]], members: Collection[str]) -> None:
+    """Raise ``InputError`` for a node or kind of which there can be no event.
+
+    Those are known that the cluster has now, as its *members* and the kinds of this version, and
+    those of the *events*: of a node that was taken out, or of a manager of another version.
+    """
+    nodes, kinds = set(members), set(EVENT_KINDS)
+    for event in events:
+        nodes |= _nodes_of(event)
+        kinds.add(event["kind"])
+    for option, asked, known, what in (
+        ("--node", wish.nodes, nodes - {""}, "a node of the cluster or of its history"),
+        ("--kind", wish.kinds, kinds, "a kind of event"),
+    ):
+        for one in asked:
+            if one not in known:
+                raise InputError(option, one, f"{what} ({', '.join(sorted(known))})")
+
+
 def since(text: str, now: float) -> float:
     """Return a time in seconds since 1970 from a span before *now*, such as 2h, or from a time.
 
@@ -96,10 +116,14 @@ def lines(events: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _is_wanted(event: dict[str, Any], wish: Wish) -> bool:
-    nodes = {event["node"], *(node for node, _why in event["rejected"])}
     return (
-        (not wish.nodes or bool(nodes & set(wish.nodes)))
+        (not wish.nodes or bool(_nodes_of(event) & set(wish.nodes)))
         and (not wish.services or event["service"] in wish.services)
         and (not wish.kinds or event["kind"] in wish.kinds)
         and event["at"] >= wish.since
     )
+
+
+def _nodes_of(event: dict[str, Any]) -> set[str]:
+    """Return the nodes that an event is about, also those that were rejected for a choice."""
+    return {event["node"], *(node for node, _why in event["rejected"])}

@@ -10,19 +10,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HoldfastError, InputError, StorageError
 from .configuration import NodeConfiguration, load
+from .standard_streams import on_terminal, takes_colour
 
 if TYPE_CHECKING:
     from .health import Health
 
 WELL = 0
+UNKNOWN = 3
+"""Of ``holdfast check`` alone, as monitoring plugins have it."""
+
 EVERY = 2.0
 LEAST_EVERY = 0.2
 
@@ -52,9 +58,13 @@ def register(commands: Any, add_config: Any) -> None:
 
     history = commands.add_parser("history", help="show what the manager did, and why")
     add_config(history)
-    for name, what in (("node", "about a node"), ("service", "about a service")):
+    for name in ("node", "service"):
         history.add_argument(
-            f"--{name}", action="append", default=[], metavar="NAME", help=f"{what}; repeatable"
+            f"--{name}",
+            action="append",
+            default=[],
+            metavar=name.upper(),
+            help=f"about a {name}; repeatable",
         )
     history.add_argument(
         "--kind", action="append", default=[], metavar="KIND", help="such as fence; repeatable"
@@ -91,7 +101,7 @@ def _watch(options: argparse.Namespace) -> int:
     if options.every < LEAST_EVERY:
         raise InputError("--every", options.every, f"at least {LEAST_EVERY:g} seconds")
     configuration = load(Path(options.config))
-    terminal = sys.stdout.isatty()
+    terminal = on_terminal()
     try:
         if terminal:
             sys.stdout.write(_ENTER)
@@ -150,7 +160,7 @@ def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
     if error_text:
         parts.append(f"holdfast: {error_text}")
     if status is not None:
-        parts.append(render_text(status, colour=True, width=size.columns))
+        parts.append(render_text(status, colour=takes_colour(), width=size.columns))
     shown = screen("\n".join(parts), size.lines)
     drawn = f"{_TO_LINE_END}\r\n".join(shown.splitlines())
     sys.stdout.write(f"{_AGAIN}{drawn}{_TO_LINE_END}{_TO_SCREEN_END}")
@@ -158,7 +168,7 @@ def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
 
 def _history(options: argparse.Namespace) -> int:
     from .in_time import in_time
-    from .look_back import Wish, chosen, lines, read_history, since
+    from .look_back import Wish, chosen, lines, read_history, refuse_unknown, since
 
     if options.last < 0:
         raise InputError("--last", options.last, "a number of events")
@@ -170,7 +180,9 @@ def _history(options: argparse.Namespace) -> int:
         options.last,
     )
     configuration = load(Path(options.config))
-    events = chosen(in_time(configuration, lambda: read_history(configuration)), wish)
+    written = in_time(configuration, lambda: read_history(configuration))
+    refuse_unknown(wish, written, configuration.members)
+    events = chosen(written, wish)
     if options.json:
         sys.stdout.write(json.dumps(events, indent=2) + "\n")
     else:
@@ -189,6 +201,20 @@ def _check(options: argparse.Namespace) -> int:
     else:
         health = _health(options, status)
     sys.stdout.write(health.line() + "\n")
+    return int(health.level)
+
+
+def refuse_check(arguments: Sequence[str]) -> int:
+    """Say that a check's command line is not understood, as monitoring hears it.
+
+    It reads standard output alone, and takes the exit status of other commands for critical.
+    """
+    from .health import unknown
+
+    said = shlex.join(arguments)
+    health = unknown(f"The command line is not understood: {said}; see holdfast check --help.")
+    sys.stdout.write(health.line() + "\n")
+    sys.stdout.flush()
     return int(health.level)
 
 

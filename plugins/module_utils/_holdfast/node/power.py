@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import FenceError, InputError
+from ..process_table import carried
 from .configuration import run_directory
 
 MARK = "HOLDFAST_MACHINE"
@@ -168,7 +169,7 @@ def die_with_parent() -> None:
 
 def processes(machine: Path) -> list[int]:
     """Return the process ids of all that lives for the machine in this folder."""
-    mark = os.fsencode(f"{MARK}={machine}")
+    mark = os.fsencode(machine)
     parents: dict[int, int] = {}
     marks: dict[int, bytes] = {}
     for entry in Path("/proc").iterdir():
@@ -178,7 +179,7 @@ def processes(machine: Path) -> list[int]:
         parent = _parent_if_alive(entry)
         if parent is not None:
             parents[pid] = parent
-            marks[pid] = _mark(entry)
+            marks[pid] = carried(pid, MARK)
     found = {pid for pid, own in marks.items() if own == mark}
     grown = True
     while grown:
@@ -219,18 +220,6 @@ def _parent_if_alive(entry: Path) -> int | None:
         return None
     state, parent = stat.rpartition(b")")[2].split()[:2]
     return None if state in (b"Z", b"X") else int(parent)
-
-
-def _mark(entry: Path) -> bytes:
-    """Return the mark in a process's environment, empty if it has none that we may read."""
-    try:
-        environment = (entry / "environ").read_bytes()
-    except OSError:
-        return b""
-    for item in environment.split(b"\0"):
-        if item.startswith(MARK.encode() + b"="):
-            return item
-    return b""
 
 
 def _signal(pids: Iterable[int], number: signal.Signals) -> None:

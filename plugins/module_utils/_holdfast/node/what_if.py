@@ -8,7 +8,7 @@ What stands on the storage is read, and played on in virtual time (``simulator/w
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ from .cluster_storage import ClusterStorage
 from .configuration import EMBEDDED, NodeConfiguration, load
 from .status_words import clean
 
+QUESTIONS = ("dies", "loses_storage", "loses_network", "drained")
+"""The options that name nodes to which something happens."""
+
 AGENT_SECONDS = 2.0
 FENCE_SECONDS = 3.0
 BOOT_SECONDS = 60.0
@@ -40,7 +43,7 @@ def simulate_failover(options: Mapping[str, Any], check: bool) -> Result:
     now = read_now(configuration, options.get("boot_seconds") or BOOT_SECONDS)
     answer = ask(configuration, now, options, rules)
     values = answer_document(answer)
-    values["text"] = render_answer(answer)
+    values["text"] = render_answer(answer, options.get("drained") or ())
     return Result(values=values)
 
 
@@ -52,7 +55,7 @@ def ask(
 ) -> Answer:
     """Return what would happen if all that *options* name happened at once.
 
-    *options* has lists of nodes: ``dies``, ``loses_storage``, ``loses_network``, ``drained``.
+    *options* has lists of nodes: the ``QUESTIONS``.
     """
     wanted = now.wanted
     for rule in rules:
@@ -70,7 +73,7 @@ def ask(
                 raise InputError(option, node, f"one of the cluster's nodes ({known})")
             actions.append(Action(0.0, verb, (node, *more)))
     if not actions and not rules:
-        raise InputError("question", "", "at least one node or rule to ask about")
+        raise HoldfastError(f"Nothing is asked: name nodes with {', '.join(QUESTIONS)}, or rules.")
     return what_if(now, actions, within=float(options.get("within") or 600.0), wanted=wanted)
 
 
@@ -113,8 +116,8 @@ def answer_document(answer: Answer) -> dict[str, Any]:
     }
 
 
-def render_answer(answer: Answer) -> list[str]:
-    """Return an answer as lines for people."""
+def render_answer(answer: Answer, drained: Collection[str] = ()) -> list[str]:
+    """Return an answer as lines for people, in which the nodes *drained* were to be emptied."""
     lines = []
     for step in answer.steps:
         about = " ".join(part for part in (step.service, step.node) if part)
@@ -126,6 +129,8 @@ def render_answer(answer: Answer) -> list[str]:
         moved = "as before" if one.before == one.after else before
         if one.down:
             moved = f"{moved}, down for {one.down:.1f} s"
+        if answer.ended and one.after in drained:
+            moved = f"{moved}; it blocks the drain: {clean(one.reason)}"
         lines.append(f"{key}: {where}; {moved}")
     if not answer.ended:
         lines.append("It would still be going on at the end of the time asked for.")

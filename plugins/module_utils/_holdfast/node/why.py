@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..manager.hold import in_force
-from ..manager.maintenance import maintenance_document, told, utc
+from ..manager.maintenance import maintenance_document, maintenance_from_document, told, utc
 from ..manager.requests import request_document
 from ..manager.rules import rule_document
 from ..manager.state import ClusterState, NodeStatus, ServiceState, ServiceStatus
@@ -161,9 +161,8 @@ def _node_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("node", f"{why['name']} is {why['state']}{_for(why)}"), ("why", why["reason"])]
     lines += [(key, why[key]) for key in ("proof", "mode", "power") if why[key]]
     if why["maintenance"] is not None:
-        maintenance = why["maintenance"]
-        by = f" by {maintenance['owner']}" if maintenance["owner"] else ""
-        lines.append(("drained", f"since {utc(maintenance['since'])}{by}: {maintenance['reason']}"))
+        drained = maintenance_from_document(why["maintenance"])
+        lines.append(("drained", f"since {utc(drained.since)}, {told(drained)}"))
     if why["fenced"]:
         lines.append(("fenced", ", ".join(utc(one) for one in why["fenced"])))
     for name, service in why["services"].items():
