@@ -81,15 +81,15 @@ options:
     description:
       - Switches the one node in O(nodes) off and on for real, after it was asked and unless that
         showed that its fencing fails.
-      - Refused for the machine that the task runs on, and for a node that runs services or of
-        which that is not known, unless O(with_services=true).
+      - Refused for the machine that the task runs on, and for a node that is the manager, that runs
+        services or of which that is not known, unless O(with_services=true).
       - A node of a cluster is best drained before, with M(holdfast.ha.node_maintenance).
     type: bool
     default: false
   with_services:
     description:
-      - Allows O(consent) for a node that runs services. They end with the node, and the cluster
-        fences and recovers it as after any other failure.
+      - Allows O(consent) for a node that runs services, or is the manager. They end with the node,
+        and the cluster fences and recovers it as after any other failure.
     type: bool
     default: false
   address:

@@ -154,6 +154,11 @@ def test_fencing_is_rehearsed_by_asking_and_for_real(cluster):
     assert "Drain it first" in refused.said
     drain = {"node_maintenance_reason": "rehearsal"}
     play(cluster, "node_maintenance", "--limit", node.name, **drain)
+    while cluster.status()["manager"]["node"] == node.name:
+        refused = play(cluster, "fence_rehearsal", "--limit", node.name, fails=True, **real)
+        assert f"{node.name} is the manager" in refused.said
+        node.run("systemctl", "restart", "holdfast-crm.service")
+        wait_until(lambda: cluster.status()["manager"]["active"], 30.0, "a manager")
     play(cluster, "fence_rehearsal", "--limit", node.name, **real)
     wait_until(lambda: node.boot_id() not in (begun, 0), 30.0, "a node that is on again")
     play(cluster, "unfence", "--limit", node.name, unfence_drained=True)

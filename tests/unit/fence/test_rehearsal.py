@@ -288,18 +288,23 @@ def test_a_slow_answer_is_remarked_before_it_is_too_slow():
         (["me"], {"me": []}, True, "the machine that this runs on"),
         (["n1"], None, False, "not known"),
         (["n1"], {"n1": ["web", "vm:1"]}, False, "n1 runs web, vm:1"),
+        (["first"], {"first": []}, False, "first is the manager"),
     ],
 )
 def test_no_node_is_switched_that_must_not_be(nodes, services, allowed, says):
     with pytest.raises(FenceError, match=says):
-        check_consent(nodes, {"me"}, services, allowed)
+        check_consent(nodes, {"me"}, services, allowed, manager="first")
 
 
 @pytest.mark.parametrize(
     ("services", "allowed"), [({"n1": []}, False), (None, True), ({"n1": ["web"]}, True)]
 )
 def test_a_node_is_switched_when_it_is_empty_or_that_is_allowed(services, allowed):
-    assert check_consent(["n1"], {"me"}, services, allowed) == "n1"
+    assert check_consent(["n1"], {"me"}, services, allowed, manager="n2") == "n1"
+
+
+def test_the_manager_is_switched_where_that_may_be_taken_for_a_failure():
+    assert check_consent(["n1"], {"me"}, {"n1": []}, True, manager="n1") == "n1"
 
 
 @given(

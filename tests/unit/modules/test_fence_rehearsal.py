@@ -178,7 +178,8 @@ def test_a_node_that_the_cluster_says_is_on_has_to_have_its_plug_on(
         name: {"state": "online" if name in online else "off", "services": ["web"]}
         for name in ("n1", "n2")
     }
-    monkeypatch.setattr(rehearse_fence, "read_status", lambda _node: {"nodes": nodes})
+    status = {"nodes": nodes, "manager": {"node": "n1"}}
+    monkeypatch.setattr(rehearse_fence, "read_status", lambda _node: status)
     for plug in "12":
         (tmp_path / "a" / f"state-{plug}").write_text("off\n")
     result = run_module("fence_rehearsal", {**options, "node_config": node_config})
@@ -188,6 +189,16 @@ def test_a_node_that_the_cluster_says_is_on_has_to_have_its_plug_on(
     for name in fails:
         assert f"{name}: level 1" in result["msg"]
     assert "it says that it is off" not in str(result.get("warnings", ""))
+
+
+def test_a_drained_node_is_not_switched_while_it_is_the_manager(options, node_config, monkeypatch):
+    nodes = {name: {"state": "online", "services": []} for name in ("n1", "n2")}
+    status = {"nodes": nodes, "manager": {"node": "n2"}}
+    monkeypatch.setattr(rehearse_fence, "read_status", lambda _node: status)
+    wanted = {**options, "node_config": node_config, "nodes": ["n2"], "consent": True}
+    assert "n2 is the manager" in run_failing("fence_rehearsal", wanted)
+    status["manager"] = {"node": "n1"}
+    assert run_ok("fence_rehearsal", wanted)["nodes"]["n2"]["switched_at"]
 
 
 def test_this_machine_is_not_switched_by_its_short_name_either(options, monkeypatch):

@@ -133,11 +133,14 @@ def check_consent(
     own_names: Collection[str],
     services: Mapping[str, Sequence[str]] | None,
     with_services: bool,
+    manager: str = "",
 ) -> str:
     """Return the one node that may be switched off and on for real, else raise FenceError.
 
     *services* are those that each node runs, None when nobody can say; *with_services* is
-    the operator's word that they may be lost.  *own_names* are the names of this machine.
+    the operator's word that they may be lost, and the node fenced by the cluster as well.
+    *own_names* are the names of this machine; *manager* is the manager's node, where that is
+    known: the silence of no other without services is answered with a fence.
     """
     if len(nodes) != 1:
         raise FenceError(
@@ -161,6 +164,12 @@ def check_consent(
         raise FenceError(
             f"{node} runs {', '.join(services[node])} and is not switched off. Drain it first,"
             " or allow it with services."
+        )
+    if node == manager:
+        raise FenceError(
+            f"{node} is the manager and is not switched off: the other nodes would fence it in"
+            " the middle of the rehearsal. Let one of them be manager first (systemctl restart"
+            f" holdfast-crm on {node}), or allow it with services."
         )
     return node
 

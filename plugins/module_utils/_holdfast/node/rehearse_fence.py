@@ -45,12 +45,14 @@ CONNECT = 2.0
 class _Cluster:
     """What is known of the nodes by other means than their fence devices.
 
-    ``own_names`` are this machine's; ``services`` is None when nobody can say.
+    ``own_names`` are this machine's; ``services`` is None when nobody can say; ``manager`` is
+    the manager's node.
     """
 
     own_names: frozenset[str]
     online: frozenset[str] = frozenset()
     services: Mapping[str, Sequence[str]] | None = None
+    manager: str = ""
 
 
 def rehearse_fence(
@@ -73,7 +75,11 @@ def rehearse_fence(
     to_switch = ""
     if options["consent"]:
         to_switch = check_consent(
-            nodes, cluster.own_names, cluster.services, options["with_services"]
+            nodes,
+            cluster.own_names,
+            cluster.services,
+            options["with_services"],
+            cluster.manager,
         )
         _check_address(options)
     if check:
@@ -134,13 +140,15 @@ def _look(path: str | None) -> _Cluster:
     if path is None:
         return _Cluster(own_names)
     node = load(Path(path))
-    status = read_status(node)["nodes"]
+    seen = read_status(node)
+    status = seen["nodes"]
     return _Cluster(
         own_names=own_names | {node.node},
         online=frozenset(
             name for name, one in status.items() if one["state"] == NodeState.ONLINE.value
         ),
         services={name: one["services"] for name, one in status.items()},
+        manager=seen["manager"]["node"],
     )
 
 
