@@ -24,7 +24,7 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
         return
     found, missing = _found_and_missing(round_, service_id, status)
     if missing or len(found) > 1:
-        reason = f"asking whether it runs on {', '.join(missing)}"
+        reason = _asking(round_, missing, again=bool(status.uid))
         if len(found) > 1:
             reason = f"it runs on {' and '.join(found)}: stop it on all but one by hand"
         if reason != status.reason:
@@ -107,13 +107,28 @@ def _found_and_missing(
         if _is_out_of_reach(round_, name, seen, again=again, known=known):
             continue
         if answer is None:
-            silent = not _answers(round_, name)
-            (left if known and silent else missing).append(name)
+            ran = known and seen.report is not None and service_id in seen.report.left
+            (left if ran and not _answers(round_, name) else missing).append(name)
         elif answer:
             found.append(name)
     if len(left) == 1 and not (found or missing):
         return left, []
     return found, sorted([*missing, *left])
+
+
+def _asking(round_: Round, missing: list[str], *, again: bool) -> str:
+    """Return what is waited for: the word of these nodes, and how to do without it.
+
+    Of what is looked for *again* a node that cannot say it would be waited for without an end.
+    """
+    reason = f"asking whether it runs on {', '.join(missing)}"
+    mute = [name for name in missing if round_.node(name).state is not NodeState.ONLINE]
+    if not (again and mute):
+        return reason
+    return (
+        f"{reason}; {' and '.join(mute)} cannot say: a node like that has to boot, to be fenced"
+        " with proof, or to be taken out of the configuration"
+    )
 
 
 def _answers(round_: Round, name: str) -> bool:

@@ -34,8 +34,10 @@ def look_at_services(round_: Round) -> None:
     They come in the order of their ids, or with the largest first where nodes are compared
     by their load: what is small still fits into what the large leave.
     """
-    before_all = round_.state.services
-    waiting = sorted({*before_all, *round_.seen.wanted.services})
+    services = round_.state.services
+    # What is forgotten in this round is not in there any more at its end.
+    left = {one: services[one] for one in round_.seen.wanted.ignored if one in services}
+    waiting = sorted({*services, *round_.seen.wanted.services})
     if round_.seen.wanted.policy.placement != COUNT:
         waiting.sort(key=round_.load.weight, reverse=True)
     for _turn in range(TURNS):
@@ -46,7 +48,7 @@ def look_at_services(round_: Round) -> None:
         if len(round_.changes) == before:
             break
     _close_failovers(round_)
-    _note_ignored(round_, before_all)
+    _note_ignored(round_, left)
     probes = _probes(round_.state)
     if probes != round_.state.probes:
         round_.state = replace(round_.state, probes=probes)
@@ -115,7 +117,7 @@ def _note_ignored(round_: Round, last: Mapping[str, ServiceStatus]) -> None:
     """Keep in mind which services are left to their operator, until they are asked for again.
 
     It counts as a command: a node that saw none so high had left the cluster before.  *last* is
-    what the manager had of all services: one that was still looked for was left before.
+    what the manager had of those that it is to leave: one still looked for was left before.
     """
     wanted, state = round_.seen.wanted, round_.state
     left = {one for one in state.ignored if one in wanted.services and one not in state.services}
