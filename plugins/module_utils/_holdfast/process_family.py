@@ -35,12 +35,13 @@ _PAUSE = 0.01
 class Family:
     """The child of one call, not collected yet, and all that came of it."""
 
-    def __init__(self, child: int, mark: str, *, ours: bool = True) -> None:
+    def __init__(self, child: int, mark: str, start: int | None = None) -> None:
         """Describe the call whose process is *child* and in whose environment MARK is *mark*.
 
-        *ours* says that it is a child of this process.
+        Without *start* it is a child of this process, else one of somebody else that started then
+        (in clock ticks since the boot): what has its number later did not come of the call.
         """
-        self._child, self._ours = child, ours
+        self._child, self._start = child, start
         self._variable = f"{MARK}={mark}".encode()
         self._known: dict[int, ProcessEntry] = {}
 
@@ -60,7 +61,7 @@ class Family:
             self._look_closely()
             alive = [pid for pid, entry in self._known.items() if is_alive(pid, entry.start)]
             # The group needs no look, which may see nothing when we are out of descriptors.
-            if self._ours:
+            if self._start is None:
                 _send_kill(os.killpg, self._child)
             for pid in alive:
                 if is_alive(pid, self._known[pid].start):
@@ -84,6 +85,11 @@ class Family:
                 self._known[pid] = entry
 
     def _remember(self, table: dict[int, ProcessEntry]) -> None:
+        if self._start is not None:
+            child = table.get(self._child)
+            ended_before = child is None and not self._known
+            if ended_before or (child is not None and child.start != self._start):
+                return
         self._known.update(descendants(table, self._child, self._known))
 
 

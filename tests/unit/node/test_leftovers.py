@@ -6,15 +6,20 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import leftovers
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.leftovers import (
     CALLER,
     end_leftover_agents,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_family import MARK
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_family import (
+    MARK,
+    Family,
+)
 from ansible_collections.holdfast.ha.tests.unit.programs import is_running, wait_until
 
 HANGS = "; sleep 60"
@@ -71,6 +76,33 @@ def test_a_service_that_an_agent_left_running_when_it_ended_is_not_touched(node)
         assert is_running(service)
     finally:
         os.kill(service, 9)
+
+
+def test_an_agent_that_ends_well_just_before_its_turn_leaves_its_service_running(node, monkeypatch):
+    caller, service = begun(node, 'sleep 61 & echo $! >"$SAID"; read answer')
+    late = {"call": leftovers.carried}
+
+    def ends_first(pid, name):
+        caller.kill()
+        caller.wait()
+        return late["call"](pid, name)
+
+    monkeypatch.setattr(leftovers, "carried", ends_first)
+    try:
+        assert end_leftover_agents(node) == 0
+        assert is_running(service)
+    finally:
+        os.kill(service, 9)
+
+
+def test_what_has_an_agents_number_by_now_is_not_touched(node):
+    caller, helper = begun(node, 'sleep 61 & echo $! >"$SAID"' + HANGS)
+    try:
+        Family(caller.pid, "another", start=1).end(time.monotonic() + 5.0, time.monotonic)
+        assert is_running(caller.pid) and is_running(helper)
+    finally:
+        assert end_leftover_agents(node) >= 1
+        caller.wait()
 
 
 def test_agents_of_another_node_on_the_same_machine_are_not_touched(node, tmp_path):

@@ -38,18 +38,24 @@ def end_leftover_agents(configuration: NodeConfiguration) -> int:
     until = time.monotonic() + DEADLINE
     ended: set[int] = set()
     while True:
-        agents = [pid for pid in process_table() if _is_agent(pid, mark, configuration)]
+        agents = {
+            pid: entry.start
+            for pid, entry in process_table().items()
+            if _is_agent(pid, mark, configuration)
+        }
         if not agents:
             return len(ended)
         if time.monotonic() > until:
             raise StorageError(
-                f"An agent of the LRM before this one does not end (process {agents[0]}); what it"
+                f"An agent of the LRM before this one does not end (process {min(agents)}); what it"
                 " does to its service is not known, so restart the node."
             )
-        for pid in agents:
-            ended.add(pid)
+        for pid, start in agents.items():
             call = os.fsdecode(carried(pid, RUN))
-            Family(pid, call, ours=False).end(until, time.monotonic)
+            # Without one it ended by itself meanwhile: what it left behind is a service.
+            if call:
+                ended.add(pid)
+                Family(pid, call, start).end(until, time.monotonic)
         time.sleep(0.02)
 
 
