@@ -17,10 +17,10 @@ description:
     the first answer. Each node can answer for all of them, so this works while others are down.
   - The groups are V(holdfast_manager), the one node that is the manager; V(holdfast_online);
     V(holdfast_maintenance), the drained nodes; V(holdfast_fenced), the nodes that are proved dead,
-    or silent since they were fenced by hand; V(holdfast_stale), those of which it is not known that
-    they are well, nor that they are dead; and V(holdfast_runs_SERVICE) for each service, where a
-    character that a group's name may not have is an underscore. A node is in one of online, fenced
-    and stale. The parent of all is V(holdfast_nodes).
+    or that were fenced by hand and whose host lease is gone; V(holdfast_stale), those of which it
+    is not known that they are well, nor that they are dead; and V(holdfast_runs_SERVICE) for each
+    service, where a character that a group's name may not have is an underscore. A node is in one
+    of online, fenced and stale. The parent of all is V(holdfast_nodes).
   - While no node is the manager nobody judges the nodes, so all that are not proved dead are stale.
   - Each host has its state in the variables C(holdfast_state), C(holdfast_condition) (V(online),
     V(fenced) or V(stale)), C(holdfast_reason), C(holdfast_since), C(holdfast_proof),

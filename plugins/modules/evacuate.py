@@ -18,8 +18,9 @@ description:
     is moved and the task fails and names it with its reason.
   - The nodes stay in use, so that a rule may bring services back. To keep a node empty use
     M(holdfast.ha.node_maintenance); in check mode this module says whether that would succeed.
-  - Where a node would carry services that declare more memory or CPUs than it has it is warned of,
-    as only O(holdfast.ha.cluster_policy#module:placement=score) refuses such a node.
+  - Where a node would carry services that declare more memory than it has, or more than 4 CPUs for
+    each of its own, it is warned of, as only
+    O(holdfast.ha.cluster_policy#module:placement=score) refuses such a node.
   - While the cluster is held or disarmed nothing can be moved, and the task fails but for in check
     mode.
 extends_documentation_fragment:

@@ -17,8 +17,9 @@ description:
   - A group can be out if everything on its nodes has somewhere to go by the manager's own choice,
     rules and room included, and if any other node could still be lost meanwhile (N+1).
   - What a node's loss would cost already now does not count against a group.
-  - Where a node would carry services that declare more memory or CPUs than it has it is warned of,
-    as only O(holdfast.ha.cluster_policy#module:placement=score) refuses such a node.
+  - Where a node would carry services that declare more memory than it has, or more than 4 CPUs for
+    each of its own, it is warned of, as only
+    O(holdfast.ha.cluster_policy#module:placement=score) refuses such a node.
   - Each group is judged on the cluster as it is now. Ask again for a group before its turn.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module

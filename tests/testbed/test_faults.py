@@ -20,9 +20,16 @@ print("ready", flush=True)
 print(ear.recv(9).decode())
 """
 TALKER = """
-import socket, sys
-socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"heard", (sys.argv[1], 7777))
+import socket, sys, time
+mouth = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _turn in range(5):
+    try:
+        mouth.sendto(b"heard", (sys.argv[1], 7777))
+    except OSError as error:
+        print(error)
+    time.sleep(0.1)
 """
+"""A datagram may be lost on a way that is whole; of some one arrives."""
 
 
 def hears(listener, talker):
@@ -35,7 +42,8 @@ def hears(listener, talker):
     )
     assert ear.stdout.readline() == "ready\n"
     # Only what was sent can be waited for: on a busy machine its sender takes a while to start.
-    talker.run("python3", "-c", TALKER, listener.address, check=False)
+    said = talker.run("python3", "-c", TALKER, listener.address)
+    print(f"{talker.name} to {listener.name}: {said.stdout}{said.stderr}")
     try:
         return "heard" in ear.communicate(timeout=2)[0]
     except subprocess.TimeoutExpired:

@@ -17,7 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._declarations import (
     SERVICE,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
-    FENCED,
+    FENCE_REASON,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import (
     Policy,
@@ -159,9 +159,9 @@ def test_a_fenced_node_is_kept_drained_without_an_end_whatever_an_earlier_drain_
 
 def test_a_fence_by_hand_has_the_same_mark_in_the_playbooks_as_in_the_command():
     begin = text_of("tasks/begin")
-    assert begin.count(f'__holdfast_fenced: "{FENCED}"\n') == 1
+    assert begin.count(f'__holdfast_fenced: "{FENCE_REASON}"\n') == 1
     files = [path for path in PLAYBOOKS.rglob("*.yml") if path.name != "begin.yml"]
-    assert not [path.name for path in files if FENCED in path.read_text(encoding="utf-8")]
+    assert not [path.name for path in files if FENCE_REASON in path.read_text(encoding="utf-8")]
     for name in ("fence", "unfence", "node_maintenance"):
         assert "__holdfast_fenced" in text_of(name)
 

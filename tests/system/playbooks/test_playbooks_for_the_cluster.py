@@ -8,6 +8,7 @@ import os
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 from cluster import CHECKOUT, EmbeddedCluster
 from playing import Play
@@ -57,7 +58,11 @@ def test_a_variable_that_is_none_or_has_no_such_value_is_refused(play: Play) -> 
     )
 
 
-def test_the_cluster_is_held_with_a_reason_and_let_go(cluster: EmbeddedCluster, play: Play) -> None:
+def test_the_cluster_is_held_with_a_reason_and_let_go(
+    cluster: EmbeddedCluster, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As become by sudo leaves it: the account by which the node is reached.
+    monkeypatch.setenv("SUDO_USER", "ansible")
     assert "Say with cluster_maintenance_reason why" in play("cluster_maintenance", fails=True).text
     hold = {"cluster_maintenance_reason": "switches", "cluster_maintenance_duration": 3600}
     hold["cluster_maintenance_until"] = ""

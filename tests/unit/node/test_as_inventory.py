@@ -37,18 +37,25 @@ def test_a_node_that_is_proved_dead_is_fenced_and_runs_nothing():
 
 
 @pytest.mark.parametrize(
-    ("reason", "state", "condition"),
+    ("reason", "state", "lease", "condition"),
     [
-        ("fenced: smoke", "offline", "fenced"),
-        ("fenced: smoke", "online", "online"),
-        ("fenced: smoke", "suspect", "stale"),
-        ("new memory", "offline", "stale"),
+        ("fenced: smoke", "offline", "dead", "fenced"),
+        ("fenced: smoke", "offline", "free", "fenced"),
+        # The fence was asked for, and may have failed: the daemons alone may have ended.
+        ("fenced: smoke", "offline", "live", "stale"),
+        ("fenced: smoke", "offline", "fail", "stale"),
+        ("fenced: smoke", "online", "live", "online"),
+        ("fenced: smoke", "suspect", "dead", "stale"),
+        ("new memory", "offline", "dead", "stale"),
     ],
 )
-def test_a_node_whose_power_was_cut_by_hand_is_fenced_once_it_is_silent(reason, state, condition):
+def test_a_node_whose_power_was_to_be_cut_by_hand_is_fenced_once_its_lease_is_gone(
+    reason, state, lease, condition
+):
     status = healthy()
     kept = {"reason": reason, "owner": "ann", "since": 900.0, "until": 0.0}
     status["nodes"]["n2"].update(state=state, maintenance=kept)
+    status["nodes"]["n2"]["host_lease"]["state"] = lease
     assert inventory_variables(status)["n2"]["condition"] == condition
 
 

@@ -175,15 +175,16 @@ def test_that_a_node_would_carry_more_than_it_has_is_said_where_nothing_refuses_
     policy = Policy(placement=placement)
     state, seen = cluster({"a": "n1"}, declared("a").with_policy(policy), off=["n3"])
     seen = with_room(seen, n1=1024.0, n2=1024.0, n3=1024.0)
-    choice, then = placed(state, seen, "new", {"memory": 9000.0, "cpus": 5.0})
+    choice, then = placed(state, seen, "new", {"memory": 9000.0, "cpus": 17.0})
     assert choice.node == "n2"
     assert short_of_room(then, ["n2"], policy) == [
-        "n2 would carry services that declare 9000 MiB of memory of 1024 and 5 CPUs of 4; the"
+        "n2 would carry services that declare 9000 MiB of memory of 1024 and 17 CPUs of 4; the"
         f" policy (placement={placement}) refuses no node for that."
     ]
     assert short_of_room(then, ["n1"], policy) == []
     assert short_of_room(then, ["n2"], Policy(placement="score")) == []
-    assert short_of_room(placed(state, seen, "new", {"memory": 1024.0})[1], ["n2"], policy) == []
+    fits = {"memory": 1024.0, "cpus": 16.0}
+    assert short_of_room(placed(state, seen, "new", fits)[1], ["n2"], policy) == []
 
 
 def test_that_there_is_no_place_is_said_with_each_nodes_reason():

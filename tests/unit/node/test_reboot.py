@@ -54,6 +54,16 @@ def test_a_kernel_that_was_installed_since_the_node_booted_is_due(installed):
     )
 
 
+def test_a_kernel_is_due_also_below_one_that_the_boot_loader_passed_over(installed):
+    installed(_18=BEFORE, _99=BEFORE, _20=SINCE)
+    assert by(18).due and "6.12.20+" in by(18).why
+
+
+def test_what_was_installed_is_due_where_the_running_kernel_is_gone(installed):
+    installed(_18=SINCE)
+    assert by(43).due
+
+
 def test_a_kernel_that_was_written_anew_under_its_own_name_is_due(installed):
     installed(_43=SINCE)
     assert by(43).due

@@ -108,7 +108,10 @@ _NUMBER = re.compile(r"(?<!\w)(?<!\w[.:-])\d+(?:\.\d+)?(?!\w|[.:-]\w)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 BY_HAND = "fenced: "
-"""With this begins the reason for which a node is kept empty whose power somebody cut."""
+"""With this begins the reason for which a node is kept empty whose power somebody was to cut."""
+
+GONE = ("free", "dead")
+"""States of a host lease behind which its node is dead, or has left."""
 
 OWN = "eda_"
 """What ansible-rulebook itself gives to a source begins so."""
@@ -118,10 +121,11 @@ Number = tuple[str, dict[str, str], float]
 
 
 def _is_off(node: dict[str, Any]) -> bool:
-    """Return whether a node is proved dead, or silent since its power was cut by hand."""
-    kept = node.get("maintenance") or {}
-    by_hand = node["state"] == "offline" and kept.get("reason", "").startswith(BY_HAND)
-    return by_hand or node["state"] == "off"
+    """Return whether a node is proved dead, or was to be fenced by hand and its lease is gone."""
+    if node["state"] != "offline":
+        return bool(node["state"] == "off")
+    by_hand = ((node.get("maintenance") or {}).get("reason") or "").startswith(BY_HAND)
+    return by_hand and node["host_lease"]["state"] in GONE
 
 
 class Cluster:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING
 
-from .policy import COUNT, SCORE
+from .policy import COUNT, MOST_CPUS_PER_CORE, SCORE
 from .seen import Figures, Seen
 from .state import ACTIVE, MOVING, ServiceState, ServiceStatus
 
@@ -161,7 +161,7 @@ class Load:
                 for service_id, nodes in self.where.items()
                 for node in nodes
             )
-            self._places = Places(rooms, placed)
+            self._places = Places(rooms, placed, MOST_CPUS_PER_CORE)
         return self._places
 
     def _needs(self, service_id: str) -> Needs:

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-FENCED = "fenced: "
+FENCE_REASON = "fenced: "
 """With this begins the reason for which a node that was fenced by hand is kept empty.
 
 The playbooks have the same, see ``tasks/begin.yml`` there.
@@ -61,7 +61,7 @@ def maintenance_from_document(row: Mapping[str, Any]) -> Maintenance:
 
 def fenced_by_hand(maintenance: Maintenance) -> bool:
     """Return whether it is that of a fence by hand, and not somebody's drain."""
-    return maintenance.reason.startswith(FENCED)
+    return maintenance.reason.startswith(FENCE_REASON)
 
 
 def told(maintenance: Maintenance) -> str:

@@ -380,7 +380,7 @@ def _why_left_alone(round_: Round, name: str) -> str:
     """Return why nothing is done about a silent node that has no services."""
     asked = round_.seen.wanted.maintenance.get(name)
     if asked is not None and fenced_by_hand(asked):
-        return f"switched off by hand ({told(asked)}), with nothing to recover"
+        return f"was to be switched off by hand ({told(asked)}): nothing to recover, not fenced"
     if is_switched_off(round_, name):
         return "switched off in order by its operator, with nothing to recover"
     return "silent with no services on it: nothing to recover, not fenced"

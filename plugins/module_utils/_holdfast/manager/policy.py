@@ -22,6 +22,9 @@ LOAD = "load"
 SCORE = "score"
 PLACEMENTS = (COUNT, LOAD, SCORE)
 
+MOST_CPUS_PER_CORE = 4.0
+"""So many declared CPUs for each of a node's fit there (Ganeti 3.1's standard ``vcpu-ratio``)."""
+
 
 @dataclass(frozen=True)
 class Policy:

@@ -30,6 +30,9 @@ RUNS = "runs_"
 _GONE = frozenset({UNHELD, HostState.FREE.value, HostState.FAIL.value, HostState.DEAD.value})
 """States of a host lease behind which no node is at work."""
 
+_PROVED = frozenset({HostState.FREE.value, HostState.DEAD.value})
+"""Those behind which the watchdog has acted, or that were given back."""
+
 _TOLD = (
     *("state", "reason", "since", "proof", "maintenance", "lease_lost"),
     *("host_id", "address", "score", "problem"),
@@ -87,9 +90,14 @@ def _condition(node: dict[str, Any], status: dict[str, Any]) -> str:
 
 
 def _is_fenced_by_hand(node: dict[str, Any]) -> bool:
-    """Return whether a node is silent since somebody cut its power; with nothing to recover there
-    its manager wants no proof of that."""
+    """Return whether a node is dead whose power somebody was to cut.
+
+    With nothing to recover there its manager wants no proof of it; that a fence was asked for is
+    none, as it may have failed, but the host lease is.
+    """
     if node["state"] != NodeState.OFFLINE.value or node["maintenance"] is None:
+        return False
+    if node["host_lease"]["state"] not in _PROVED:
         return False
     return fenced_by_hand(maintenance_from_document(node["maintenance"]))
 

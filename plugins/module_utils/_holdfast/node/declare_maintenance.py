@@ -19,7 +19,7 @@ from typing import Any
 from .. import names
 from ..errors import FormatError, InputError
 from ..manager.maintenance import (
-    FENCED,
+    FENCE_REASON,
     Maintenance,
     fenced_by_hand,
     maintenance_document,
@@ -87,7 +87,7 @@ def _is_kept_by_fence(options: Mapping[str, Any], before: Maintenance) -> bool:
     Whoever ends that drain, or its expiry, would switch the node on under somebody's hands.
     """
     asked = options["reason"] if options["reason"] is not None else before.reason
-    other = not asked.startswith(FENCED) or options.get("until") or options.get("duration")
+    other = not asked.startswith(FENCE_REASON) or options.get("until") or options.get("duration")
     return fenced_by_hand(before) and bool(other)
 
 
@@ -128,7 +128,7 @@ def asked_maintenance(options: Mapping[str, Any], before: Maintenance | None) ->
     known = before or Maintenance(since=now)
     reason = options["reason"] if options["reason"] is not None else known.reason
     # Who fences a node that somebody else drained keeps it empty from then on.
-    fenced_now = (reason or "").startswith(FENCED) and not fenced_by_hand(known)
+    fenced_now = (reason or "").startswith(FENCE_REASON) and not fenced_by_hand(known)
     owner = options["owner"] or ("" if fenced_now else known.owner) or _user()
     until = _until(options, known)
     if until and until <= now and until != known.until:

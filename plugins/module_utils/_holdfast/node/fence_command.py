@@ -67,7 +67,7 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 
 def _fence(options: argparse.Namespace) -> int:
-    from ..manager.maintenance import FENCED
+    from ..manager.maintenance import FENCE_REASON
 
     configuration = load(Path(options.config))
     node = _other_member(configuration, options.node)
@@ -82,7 +82,7 @@ def _fence(options: argparse.Namespace) -> int:
     if not options.dry_run and not options.yes:
         _ask_for_consent(node)
     # Drained, so that the cluster does not switch it on again by itself.
-    _use(options, node, "drained", f"{FENCED}{options.reason}")
+    _use(options, node, "drained", f"{FENCE_REASON}{options.reason}")
     proved = False
     try:
         proved = _switch(devices, node, "off", options.dry_run)

@@ -19,7 +19,7 @@ from ..manager.choice import Choice, better_place, choose, unusable
 from ..manager.hold import in_force
 from ..manager.load import NOTHING, Load, declared_figures
 from ..manager.maintenance import Maintenance
-from ..manager.policy import SCORE, Policy
+from ..manager.policy import MOST_CPUS_PER_CORE, SCORE, Policy
 from ..manager.report import Report
 from ..manager.seen import Figures, NodeSeen, Seen
 from ..manager.service import Service
@@ -145,18 +145,22 @@ def carried(state: ClusterState, seen: Seen) -> dict[str, Carried]:
 def short_of_room(then: Mapping[str, Carried], targets: Iterable[str], policy: Policy) -> list[str]:
     """Return a sentence for each of *targets* that would carry more than it has.
 
-    *then* is what nodes would carry.  Only a policy that places by score refuses such a node.
+    *then* is what nodes would carry; of each of its CPUs a node has ``MOST_CPUS_PER_CORE``.  Only
+    a policy that places by score refuses such a node.
     """
     if policy.placement == SCORE:
         return []
     found = []
     for node in sorted(set(targets) & set(then)):
         one = then[node]
-        sums = ((one.memory, one.memory_there, "MiB of memory"), (one.cpus, one.cpus_there, "CPUs"))
+        sums = (
+            (one.memory, one.memory_there, 1.0, "MiB of memory"),
+            (one.cpus, one.cpus_there, MOST_CPUS_PER_CORE, "CPUs"),
+        )
         over = [
             f"{used:g} {what} of {there:g}"
-            for used, there, what in sums
-            if there is not None and used > there
+            for used, there, times, what in sums
+            if there is not None and used > there * times
         ]
         if over:
             found.append(

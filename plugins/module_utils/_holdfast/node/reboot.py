@@ -99,8 +99,12 @@ def by_kernel(running: str, booted: float, root: Path = Path("/")) -> Answer:
     if not written:
         return Answer(None)
     newest = max(written, key=_by_version)
-    if newest != running and written[newest] > booted:
-        return Answer(True, f"the kernel {newest} was installed, and {running} runs")
+    newer = [one for one in written if _by_version(one) > _by_version(running)]
+    came = [one for one in (newer if running in written else written) if written[one] > booted]
+    if came:
+        # One that was there before is what the boot loader passed over.
+        best = max(came, key=_by_version)
+        return Answer(True, f"the kernel {best} was installed, and {running} runs")
     if running not in written:
         return Answer(None)
     if written[running] > booted:

@@ -122,6 +122,6 @@ def leave_unwritten() -> None:
         try:
             stream.flush()
         except OSError:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
+            descriptor = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(descriptor, stream.fileno())
+            os.close(descriptor)

@@ -62,7 +62,7 @@ class Places:
         self,
         nodes: Mapping[str, Room],
         placed: Iterable[tuple[str, str, Needs]] = (),
-        most_cpus_per_core: float = 4.0,
+        most_cpus_per_core: float = default_policy().vcpu_ratio,
     ) -> None:
         """Begin with *nodes*, all nodes in service with their room, and what is *placed* there.
 
