@@ -8,6 +8,9 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalService,
     LocalState,
@@ -380,7 +383,7 @@ def test_without_that_it_is_in_error_and_its_node_is_left_alone() -> None:
 def test_a_manager_does_not_have_its_own_node_fenced_for_a_service() -> None:
     asks = service(fence_on_stop_failure=True)
     stopping = started("n3", state=ServiceState.REQUEST_STOP)
-    look = seen(wanted(asks), {"n3": says("n3", Outcome.BLOCKED)})
+    look = seen(wanted(asks), {"n3": says("n3", Outcome.BLOCKED, LocalState.BLOCKED)})
     taken = step(state({"web": stopping}), look, rounds=2)
     assert (web(taken).state, taken.fences) == (ServiceState.ERROR, ())
     other = replace(taken.state, manager="n1")
@@ -415,3 +418,29 @@ def test_a_fence_that_a_new_manager_begins_with_is_ended_before_all_is_disarmed(
     asked = seen(wanted(WEB, disarm="ignore"), silent, fencing=frozenset({"n1"}))
     taken = step(state({"web": started("n1")}, fenced), asked)
     assert (taken.state.disarm, web(taken).state) == ("disarming", ServiceState.FENCE)
+
+
+def test_what_waits_frozen_for_a_node_that_left_the_configuration_is_told_of() -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    offline = {"n1": NodeStatus(NodeState.OFFLINE, boot="n1-boot1", mode="restart")}
+    look = seen(wanted(WEB))
+    without = {name: one for name, one in look.nodes.items() if name != "n1"}
+    taken = step(state({"web": frozen}, offline), replace(look, nodes=without), rounds=3)
+    status = taken.state.services["web"]
+    assert status.state is ServiceState.STARTED
+    assert "n1, which is not in the configuration any more" in status.reason
+    assert "blocked" in kinds(taken.state)
+
+
+@pytest.mark.parametrize(
+    ("reason", "state_"), [("fenced: it never came back", "fence"), ("memory", "offline")]
+)
+def test_what_waits_frozen_for_a_node_is_recovered_once_that_is_fenced_by_hand(
+    reason, state_
+) -> None:
+    frozen = started("n1", state=ServiceState.FREEZE, before="started")
+    offline = {"n1": NodeStatus(NodeState.OFFLINE, boot="n1-boot1", mode="restart")}
+    silent = node_seen("n1", heartbeat_age=9.0, answer=Answer.NO, lease=LeaseSight.STALE)
+    asked = wanted(WEB, maintenance={"n1": Maintenance(reason, "ann", 900.0)})
+    taken = step(state({"web": frozen}, offline), seen(asked, {"n1": silent}), rounds=3)
+    assert taken.state.nodes["n1"].state.value == state_

@@ -88,6 +88,20 @@ def test_a_node_that_left_before_it_was_left_is_not_taken_to_have_it():
     assert status.node == ""
 
 
+@pytest.mark.parametrize("answer", [Answer.NO, Answer.YES])
+def test_a_lease_given_back_before_is_no_proof_for_what_is_taken_up_there_unasked(answer):
+    home = replace(WEB, node="n2")
+    last = report("n2", commands=8, mode=Mode.SHUTDOWN, goes_down="poweroff")
+    gone = node_seen("n2", heartbeat_age=60.0, answer=answer, lease=LeaseSight.FREE, report=last)
+    offline = {"n2": NodeStatus(NodeState.OFFLINE, boot="n2-boot1", power="")}
+    others = {
+        name: node_seen(name, report=report(name, found={"web": False})) for name in ("n1", "n3")
+    }
+    taken = step(state({}, offline), seen(wanted(home), {"n2": gone, **others}), rounds=4)
+    status = taken.state.services["web"]
+    assert (status.node, taken.state.nodes["n2"].state) == ("n2", NodeState.FENCE)
+
+
 def test_who_waits_for_a_node_that_cannot_say_reads_how_to_do_without_it():
     look = seen(wanted(WEB), {"n2": went_down(8)})
     taken = step(state({"web": ASKED}), look, rounds=3)

@@ -22,6 +22,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.loca
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
     Memory,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     LocalService,
     LocalState,
@@ -225,7 +228,7 @@ RESUMED = [
 def test_a_new_daemon_looks_before_it_concludes(
     before, resolved, sight, after, outcome, job
 ) -> None:
-    report, memory = resume(has(before, resolved=resolved), "n1", "boot1")
+    report, memory = resume(has(before, resolved=resolved), "n1", "n1-boot1")
     status = START if before is not LocalState.STOPPING else STOP
     probing = step(report, memory, look(status))
     assert jobs(probing) == [(JobKind.PROBE, "web")]
@@ -235,6 +238,46 @@ def test_a_new_daemon_looks_before_it_concludes(
     result = taken.report.results.get("7.1")
     assert (result and result.outcome) == outcome
     assert [one.kind for one in taken.jobs] == ([job] if job else [])
+
+
+@pytest.mark.parametrize("elsewhere", [True, False], ids=["elsewhere", "unknown"])
+def test_what_runs_in_part_after_a_reset_is_not_restarted_but_cleaned_up(elsewhere) -> None:
+    report, memory = resume(has(LocalState.RUNNING, resolved=True), "n1", "n1-boot2")
+    record = started("n2", uid="7.2") if elsewhere else None
+    probing = step(report, memory, replace(look(), state=None))
+    ended = look(record, ends=[end(JobKind.PROBE, sight=Sight.PARTLY)])
+    if not elsewhere:
+        ended = replace(ended, state=None)
+    taken = step(probing.report, probing.memory, ended)
+    assert [(one.kind, one.purpose) for one in taken.jobs] == [(JobKind.STOP, Purpose.CLEAN_UP)]
+
+
+def test_a_stop_of_what_the_newest_configuration_may_declare_waits_for_that() -> None:
+    newer = replace(look(STOP, wanted()).state, config_version=2)
+    waits = step(Report("n1", "n1-boot1"), NOTHING, replace(look(STOP, wanted()), state=newer))
+    assert not waits.report.results and not waits.jobs
+    told = step(Report("n1", "n1-boot1"), NOTHING, look(STOP, wanted()))
+    assert told.report.results["7.1"].outcome is Outcome.BLOCKED
+
+
+@pytest.mark.parametrize(
+    ("service_state", "left"), [(ServiceState.ERROR, True), (ServiceState.PROBE, True)]
+)
+def test_nothing_binds_a_node_while_all_is_left_to_the_operator(service_state, left) -> None:
+    kept = has(LocalState.BLOCKED if service_state is ServiceState.ERROR else LocalState.UNKNOWN)
+    record = {"disarm": "disarming", "disarm_mode": "ignore", "probes": ("web",)}
+    if service_state is ServiceState.ERROR:
+        record.pop("probes")
+    taken = step(kept, NOTHING, look(command(service_state), record=record))
+    assert taken.report.mode is Mode.DISARM
+    assert taken.report.running() == []
+
+
+def test_a_drained_node_lets_go_of_all_that_is_left_to_the_operator() -> None:
+    record = {"disarm": "disarming", "disarm_mode": "ignore"}
+    drained = wanted(WEB, maintenance={"n1": Maintenance("memory")})
+    taken = step(Report("n1", "n1-boot1"), NOTHING, look(None, drained, record=record))
+    assert taken.report.mode is Mode.DISARM
 
 
 @pytest.mark.parametrize("local_state", [LocalState.STOPPED, LocalState.FAILED])

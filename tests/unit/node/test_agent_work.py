@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import (
     Job,
@@ -340,6 +342,26 @@ def test_a_migration_that_fails_leaves_the_service_running(node):
     node.goes_wrong("migrate_to", "a", code=3)
     outcome, sight, _text = node.do(JobKind.MIGRATE, node.service("a"), other="n2")
     assert (outcome, sight, node.running()) == (Outcome.FAILED, Sight.RUNNING, ["a"])
+
+
+def test_a_migration_that_was_given_up_may_go_on_behind_the_agents_back(node):
+    write_agent(
+        node.folder / "ocf",
+        BODY.format(here=node.folder).replace("migrate_to) ", "migrate_to) sleep 30; "),
+    )
+    one = node.service("a", live_migration=True)
+    brief = replace(one.resources[0], start_timeout=0.3, stop_timeout=0.3)
+    node.do(JobKind.START, one)
+    found = node.do(JobKind.MIGRATE, replace(one, resources=(brief,)), other="n2")
+    assert (found[0], node.running()) == (Outcome.BLOCKED, ["a"])
+
+
+def test_what_may_have_come_is_not_taken_for_stopped_where_its_agent_is_missing(node):
+    (node.folder / "state-a").touch()
+    (node.folder / "ocf").rename(node.folder / "elsewhere")
+    found = node.do(JobKind.START, node.service("a"), other="n1")
+    assert (found[0], found[1]) == (Outcome.BLOCKED, Sight.PARTLY)
+    assert "may have come from n1" in found[2]
 
 
 def test_what_is_gone_after_a_failed_migration_may_be_on_the_target(node):

@@ -142,9 +142,10 @@ def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
     """Go on with a frozen service once the LRM of its node does its usual work again."""
     node = status.node or status.last_node
     if not online(round_, node):
-        # It waits only for a node that said that it comes back: one that died while the
-        # cluster was disarmed is to be fenced now, and what ran there recovered.
-        if not status.node or round_.node(node).mode != Mode.RESTART.value:
+        # It waits only for a node that said that it comes back and is still configured: one that
+        # died while the cluster was disarmed is to be fenced now, and what ran there recovered.
+        returns = round_.node(node).mode == Mode.RESTART.value and node in round_.seen.nodes
+        if not status.node or not returns:
             _uncover(round_, service_id, status)
         return
     report = round_.seen.nodes[node].report
@@ -226,7 +227,8 @@ def _keeps(state: ClusterState, name: str, report: Report | None) -> str:
     start that again beside the one that is moved.
     """
     node = state.nodes.get(name, NodeStatus()).state
-    kept = _left_to_the_operator(state, name, report)
+    # All of it may be moved by hand once disarmed, also what this manager does not know yet.
+    kept = report.running() if report is not None and state.disarm_mode == IGNORE else []
     if node is NodeState.OFF:
         return ""
     if node is not NodeState.ONLINE:
@@ -239,21 +241,6 @@ def _keeps(state: ClusterState, name: str, report: Report | None) -> str:
         return f"it goes down, and is to stop {report.to_be_stopped()[0]} first"
     at_work = [*kept, *report.at_work()]
     return f"its LRM still works on {at_work[0]}" if at_work else ""
-
-
-def _left_to_the_operator(state: ClusterState, node: str, report: Report | None) -> list[str]:
-    """Return what runs on *node* of the services that may be moved by hand once disarmed.
-
-    That includes what this manager does not know yet.
-    """
-    if report is None or state.disarm_mode != IGNORE:
-        return []
-    services = ((one, state.services.get(one)) for one in report.running())
-    return [
-        one
-        for one, status in services
-        if status is None or (status.state is ServiceState.FREEZE and status.node == node)
-    ]
 
 
 def _look_for_all(round_: Round) -> None:

@@ -36,9 +36,18 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
         found = [home]
     if found:
         reason = f"found running when it was {'looked for again' if status.uid else 'declared'}"
+        since = 0
         if not _answers(round_, found[0]):
             reason = f"declared on {found[0]}, which does not say whether it runs there"
-        adopted = replace(status, node=found[0], reason=reason, digest=wanted.digest(), before="")
+            since = round_.state.commands + 1
+        adopted = replace(
+            status,
+            node=found[0],
+            reason=reason,
+            digest=wanted.digest(),
+            before="",
+            left_since=since,
+        )
         round_.command(service_id, adopted, ServiceState.STARTED)
         round_.say("adopted", reason, service=service_id, node=found[0])
     elif home and wanted.state != STARTED and not status.before:
@@ -268,6 +277,7 @@ def begin(
         reason=reason,
         digest=status.digest if status.from_node else wanted.digest(),
         last_node=node,
+        left_since=0,
         maintenance_node="" if node == status.maintenance_node else status.maintenance_node,
     )
     round_.command(service_id, placed, ServiceState.REQUEST_START)

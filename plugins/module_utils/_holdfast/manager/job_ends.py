@@ -68,8 +68,11 @@ def _doubt_resolved(round_: LocalRound, local: LocalService, end: JobEnd) -> Non
             _resolve(round_, local, Outcome.OK, "found running by a new daemon", end)
     elif local.state is LocalState.STARTING:
         round_.stop(local, Purpose.INTERRUPTED, "only partly started when the daemon died")
-    else:
+    elif local.uid in round_.ordered:
         _failed_while_running(round_, local, f"only partly running: {end.text}")
+    else:
+        # The manager may have it elsewhere by now: it is only seen to that nothing of it is here.
+        round_.stop(local, Purpose.CLEAN_UP, f"only partly running: {end.text}")
 
 
 def _migration_doubtful(round_: LocalRound, local: LocalService, end: JobEnd) -> None:

@@ -23,7 +23,7 @@ from .report import (
     Report,
 )
 from .state import ClusterState
-from .wanted import Wanted
+from .wanted import IGNORE, Wanted
 
 SETTLED_AFTER = 60.0
 """Seconds a service must run before its earlier failures are forgotten."""
@@ -106,6 +106,8 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     if state is not None and not (_is_current(report, state) and _knows_this_start(report, state)):
         state = None
     if state is not None:
+        here = state.services_named(report.node)
+        round_.ordered = frozenset(state.services[one].uid for one in here)
         _let_go(round_, state)
         local_commands.note_coming(round_, state, seen.wanted)
     for end in seen.ended:
@@ -141,7 +143,7 @@ def _let_go(round_: LocalRound, state: ClusterState) -> None:
         if local.state in WORKED_ON:
             continue
         status = state.services.get(service_id)
-        found = status is not None and local.uid == status.uid
+        found = status is not None and local.uid == status.uid and state.disarm_mode != IGNORE
         if not found or service_id in round_.memory.doubtful:
             round_.drop(service_id)
             round_.runs_no_more(service_id)

@@ -11,14 +11,17 @@ from .local_round import LocalRound
 from .report import LocalState
 from .service import Service
 from .state import ClusterState, ServiceState
+from .wanted import IGNORE
 
 
 def answer_probes(round_: LocalRound, state: ClusterState, services: Mapping[str, Service]) -> None:
     """Look whether a newly declared service runs here already.
 
     One that does is looked at again from time to time: if it runs on two nodes,
-    the operator stops one of them.
+    the operator stops one of them.  What is left to its operator is asked for afterwards.
     """
+    if state.disarm_mode == IGNORE:
+        return
     for service_id in state.probes:
         definition, status = services.get(service_id), state.services.get(service_id)
         if definition is None or status is None:
@@ -43,7 +46,8 @@ def prune(
         current = {status.uid for status in state.services.values() if status.uid in named}
         results = {uid: one for uid, one in report.results.items() if uid in current}
         accepted = {uid: one for uid, one in report.accepted.items() if uid in current}
-        probes = {state.services[one].probe(one) for one in state.probes if one in state.services}
+        asked = state.probes if state.disarm_mode != IGNORE else ()
+        probes = {state.services[one].probe(one) for one in asked if one in state.services}
         found = {key: one for key, one in report.found.items() if key in probes}
         round_.set(results=results, accepted=accepted, found=found)
     _prune_left(round_, state, services, up_to_date)

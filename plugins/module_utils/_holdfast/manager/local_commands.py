@@ -53,7 +53,7 @@ def follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> No
         if status is None:
             _untracked(round_, service_id, services.get(service_id), state, up_to_date)
         elif status.node == node and status.state in HERE:
-            if status.state is ServiceState.FREEZE and state.disarm_mode == IGNORE:
+            if _is_left(state, status, services.get(service_id)):
                 round_.drop(service_id)
             elif acts and status.state not in HELD:
                 _obey(round_, service_id, status, services.get(service_id), up_to_date)
@@ -61,6 +61,18 @@ def follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> No
             _not_here(round_, service_id, status)
     prune(round_, state, services, up_to_date)
     answer_probes(round_, state, services)
+
+
+def _is_left(state: ClusterState, status: ServiceStatus, wanted: Service | None) -> bool:
+    """Return whether a service on this node is left to its operator, as the cluster is disarmed.
+
+    One in error is, too, as it would bind the node to its watchdog; but for one that is not
+    declared, as nobody would look for that afterwards.
+    """
+    if state.disarm_mode != IGNORE:
+        return False
+    in_error = status.state is ServiceState.ERROR and wanted is not None
+    return status.state is ServiceState.FREEZE or in_error
 
 
 def _obey(
@@ -90,7 +102,7 @@ def _obey(
         round_.put(started)
         round_.begin(Job(JobKind.START, wanted, status.uid, other=status.from_node))
     elif status.state in (*STOP_STATES, ServiceState.MIGRATE):
-        _obey_leave(round_, service_id, status, local, wanted)
+        _obey_leave(round_, service_id, status, local, wanted, up_to_date)
     elif status.state is ServiceState.STARTED:
         _adopt(round_, status, local, wanted)
 
@@ -127,9 +139,13 @@ def _obey_leave(
     status: ServiceStatus,
     local: LocalService | None,
     wanted: Service | None,
+    up_to_date: bool,
 ) -> None:
     came = round_.memory.coming.get(service_id)
     definition = local.definition if local is not None else came or wanted
+    if definition is None and not up_to_date:
+        # Declared just now, perhaps: that it cannot be stopped would be more than is known.
+        return
     if definition is None:
         text = "its definition is not known here, so it cannot be stopped: declare it again"
         result = CommandResult(service_id, Outcome.BLOCKED, text, round_.wall)

@@ -17,7 +17,7 @@ from .hold import in_force
 from .local_round import LocalRound
 from .report import POWEROFF, REBOOT, RESTART, Mode, Phase, Report
 from .state import ClusterState, NodeState, ServiceState
-from .wanted import Wanted
+from .wanted import IGNORE, Wanted
 
 FREEZE_WAIT = 10.0
 """Seconds for the manager to freeze the services of an LRM that is to end; then it ends anyway."""
@@ -116,6 +116,9 @@ def _mode(
         return last
     if shutdown == RESTART:
         return Mode.RESTART
+    if state.disarm_mode == IGNORE and not shutdown:
+        # Else what is left to its operator would go on binding a drained node to its watchdog.
+        return Mode.DISARM
     if node in in_force(wanted, state.ended).maintenance:
         return Mode.MAINTENANCE
     if shutdown:

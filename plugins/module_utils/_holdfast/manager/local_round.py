@@ -36,7 +36,10 @@ class Memory:
 
 @dataclass
 class LocalRound:
-    """The report and memory as this round changes them, and the jobs that it begins."""
+    """The report and memory as this round changes them, and the jobs that it begins.
+
+    *ordered* are the uids that the manager's record, if it can be had, has on this node.
+    """
 
     report: Report
     memory: Memory
@@ -45,6 +48,7 @@ class LocalRound:
     busy: set[str]
     may_start: bool = True
     idle_after: float = 600.0
+    ordered: frozenset[str] = frozenset()
     jobs: list[Job] = field(default_factory=list)
 
     def set(self, **values: Any) -> None:

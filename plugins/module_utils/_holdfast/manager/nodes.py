@@ -107,7 +107,7 @@ def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:
     doubted = _unanswered(round_, name, seen) if judgement.verdict is Verdict.LEFT else []
     if not doubted:
         return judgement
-    why = f"{judgement.reason}, but {', '.join(doubted)}, left to an operator before, may run there"
+    why = f"{judgement.reason}, but that says nothing of {', '.join(doubted)}, which may run there"
     return Judgement(Verdict.FENCE, why)
 
 
@@ -126,9 +126,16 @@ def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgeme
 
 
 def _unanswered(round_: Round, name: str, seen: NodeSeen) -> list[str]:
-    """Return the services, left to their operator before, that may run on a node unknown to it."""
+    """Return the services, left to their operator before, that may run on a node unknown to it.
+
+    Such are also those that were taken up there though it did not answer.
+    """
     asked = _looked_for_again(round_)
-    return [one for one in asked if not lease_tells_of(round_, name, seen, one)]
+    doubted = [one for one in asked if not lease_tells_of(round_, name, seen, one)]
+    # What was taken up there unasked may have been started behind the back of its LRM.
+    known = {*seen.report.services, *seen.report.left} if seen.report is not None else set()
+    services, here = round_.state.services, round_.state.services_named(name)
+    return doubted + [one for one in here if services[one].left_since and one not in known]
 
 
 def _looked_for_again(round_: Round) -> list[str]:
@@ -331,13 +338,15 @@ def _went_down(round_: Round, name: str, status: NodeStatus) -> None:
 def _at_stake(round_: Round, name: str) -> list[str]:
     """Return the services for which a silent node is fenced; frozen ones can wait for it.
 
-    One that is looked for again, as it may have been moved by hand, can be on any node.
+    One that is looked for again, as it may have been moved by hand, can be on any node.  Frozen
+    ones wait for their node, but not for one that was to be switched off by hand meanwhile.
     """
-    services = round_.state.services
+    services, asked = round_.state.services, round_.seen.wanted.maintenance.get(name)
+    by_hand = asked is not None and fenced_by_hand(asked)
     here = [
         one
         for one in round_.state.services_on(name)
-        if services[one].state is not ServiceState.FREEZE
+        if services[one].state is not ServiceState.FREEZE or by_hand
     ]
     return [*here, *_looked_for_again(round_)]
 

@@ -109,7 +109,8 @@ class ServiceStatus:
     next move stops it.  *expected*: the target of its live migration has said that it may
     come, and only then its source lets it go.  *leave* is why it may not be where it is, or
     was, though no other node can take it.  *left_since* is the number of the command as of
-    which one that is looked for again was left to its operator, 0 if that is not known.
+    which one that is looked for again was left to its operator, 0 if that is not known; of one
+    that was taken up on a node which did not answer, as of which it was.
     """
 
     state: ServiceState

@@ -73,6 +73,10 @@ class AgentWork:
             return ended if ended[0] is not Outcome.OK else self._start(job.service, tries=1)
         if job.other and self._migrate_from(job.service, job.other):
             return Outcome.OK, Sight.RUNNING, f"came from {job.other} while it ran"
+        missing = self._missing_agents(job.service) if job.other else ""
+        if missing:
+            # It may run here all the same, and nothing can tell, nor stop it.
+            return Outcome.BLOCKED, Sight.PARTLY, f"may have come from {job.other}; {missing}"
         return self._start(job.service, tries=1 + job.service.max_restart)
 
     def _start(self, service: Service, tries: int) -> tuple[Outcome, Sight, str]:
@@ -112,7 +116,8 @@ class AgentWork:
         sight, text = self._look(service, health=False)
         if sight is Sight.STOPPED:
             return Outcome.OK, sight, f"went to {target}: {result}"
-        if sight is Sight.RUNNING:
+        # One that was given up may go on behind the agent's back, and take it away yet.
+        if sight is Sight.RUNNING and result.exit_status is not None:
             return Outcome.FAILED, sight, f"{resource.name}: {result}"
         return Outcome.BLOCKED, sight, f"{resource.name}: {result}; and now {text}"
 

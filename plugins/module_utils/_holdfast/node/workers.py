@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Optional
 
-from ..manager.jobs import Job, JobEnd, JobKind
+from ..manager.jobs import Job, JobEnd, JobKind, Sight
 from ..manager.report import Outcome
 
 _LATER = frozenset({JobKind.MONITOR, JobKind.PROBE})
@@ -70,6 +70,8 @@ class Workers:
             try:
                 end = self._carry_out(job)
             except Exception as error:
-                end = JobEnd(job, Outcome.BLOCKED, text=f"the worker failed: {error!r}")
+                # Nothing is known of the service then, least of all that it is stopped.
+                text = f"the worker failed: {error!r}"
+                end = JobEnd(job, Outcome.BLOCKED, Sight.PARTLY, text=text)
             self._ended.put(end)
             self._wake()
