@@ -388,11 +388,18 @@ def test_a_node_is_fenced_for_a_service_that_cannot_be_stopped_and_asks_for_it()
 
 def test_a_manager_does_not_fence_its_own_node_for_a_service() -> None:
     leaving = started("n3", CLINGING, state=ServiceState.RELOCATE, target="n2")
-    look = seen(wanted(CLINGING), {"n3": says("n3", Outcome.BLOCKED)})
+    look = seen(wanted(CLINGING), {"n3": says("n3", Outcome.BLOCKED, LocalState.BLOCKED)})
     taken = step(state({"web": leaving}), look)
     assert (web(taken).state, web(taken).node) == (ServiceState.ERROR, "n3")
     other = step(replace(taken.state, manager="n1"), look)
     assert other.state.nodes["n3"].state is NodeState.FENCE
+
+
+def test_no_node_is_fenced_for_a_stop_that_nobody_tried() -> None:
+    # It was not declared when its node was to stop it; now it is again.
+    error = started("n1", CLINGING, state=ServiceState.ERROR)
+    taken = step(state({"web": error}), seen(wanted(CLINGING)), rounds=2)
+    assert taken.state.nodes["n1"].state is NodeState.ONLINE
 
 
 def test_what_cannot_be_stopped_is_in_error_when_its_fence_is_called_off() -> None:

@@ -385,6 +385,24 @@ def test_a_node_that_goes_on_answering_after_its_fence_is_not_taken_for_dead(man
     node = manager.written().nodes["n3"]
     assert node.state is NodeState.FENCE
     assert "still answers on the network" in node.reason
+    # Its host lease is the other proof that may come.
+    assert "free" not in kinds(manager.storage.log)
+
+
+def test_a_proof_from_a_round_that_was_thrown_away_is_none_of_a_node_that_writes_again(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.end_fence()
+    manager.clock.go(3.0)
+    manager.observer.took = 2.0
+    assert manager.round() == []
+    manager.observer.took = 0.0
+    manager.observer.nodes["n3"] = seen("n3", 0.4, beats=True)
+    manager.observer.changed["n3"] = manager.clock.now
+    manager.round()
+    state = manager.daemon._state
+    assert state.nodes["n3"].proof == ""
+    assert state.services["web"].node == "n3"
 
 
 def test_a_proof_that_is_held_back_counts_as_a_fence_under_way(manager):
@@ -629,6 +647,16 @@ def test_a_candidates_proof_sets_the_managers_host_lease_free_and_counts_once_it
     state = candidate.written()
     assert (state.epoch, state.nodes["n2"].state) == (13, NodeState.OFF)
     assert state.failovers[-1].reason == intent.reason
+
+
+def test_a_candidates_proof_against_a_node_that_answers_sets_nothing_free(candidate, capsys):
+    candidate.observer.nodes["n2"] = silent("n2")
+    candidate.round()
+    candidate.end_fence("n2")
+    candidate.observer.answering = {"n2"}
+    for _turn in range(4):
+        assert "free" not in kinds(candidate.round())
+    assert "fence of n2 failed" in capsys.readouterr().err
 
 
 def test_a_fence_that_proved_nothing_about_the_holder_is_said_and_dropped(candidate, capsys):

@@ -393,3 +393,11 @@ def test_a_damaged_report_is_none_and_harms_no_other(watching):
     watching.storage.reports = reports
     nodes = watching.observer.look().nodes
     assert [nodes[name].report for name in ("n1", "n2", "n3")] == [reports[1], None, reports[3]]
+
+
+def test_the_record_of_another_machine_under_a_nodes_host_id_says_nothing_of_the_node(watching):
+    watching.after(0.0)
+    watching.storage.reports[2] = Report("n9", boot="n9-boot1")
+    found = watching.after(1.0, 1, 2, 3).nodes["n2"]
+    assert found.report is None
+    assert found.problem == "its host id's record is that of n9"

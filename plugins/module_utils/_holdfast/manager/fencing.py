@@ -128,6 +128,10 @@ def _sign_of_life(round_: Round, fence: FenceReport) -> str:
     seen = round_.seen.nodes.get(fence.node)
     if seen is not None and seen.answer is Answer.YES:
         return "it still answers on the network"
+    if seen is not None and seen.beats and seen.heartbeat_age < round_.timing.suspect_after:
+        boot = seen.report.boot if seen.report is not None else ""
+        if boot == round_.node(fence.node).boot:
+            return "it writes again"
     return ""
 
 

@@ -27,7 +27,9 @@ def look_at_error(
     if _is_gone(round_, service_id, status):
         stop_ended(round_, service_id, status)
         return
-    if running.may_demand_fence(round_, status.node, status, wanted):
+    if _is_stuck(round_, service_id, status) and running.may_demand_fence(
+        round_, status.node, status, wanted
+    ):
         running.fail(round_, service_id, status, status.reason, node=status.node)
         return
     mended = wanted is None or wanted.state != STARTED or wanted.digest() != status.digest
@@ -47,6 +49,13 @@ def clear(round_: Round, service_id: str, status: ServiceStatus) -> None:
         request=status.request,
     )
     round_.set_service(service_id, stopped)
+
+
+def _is_stuck(round_: Round, service_id: str, status: ServiceStatus) -> bool:
+    """Return whether its node has tried to stop it, and says that it could not."""
+    report = round_.seen.nodes[status.node].report if status.node in round_.seen.nodes else None
+    local = report.services.get(service_id) if report is not None else None
+    return local is not None and local.state is LocalState.BLOCKED
 
 
 def _is_gone(round_: Round, service_id: str, status: ServiceStatus) -> bool:

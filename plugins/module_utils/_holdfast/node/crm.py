@@ -21,7 +21,7 @@ from ..errors import LeaseError, NoAnswerError, StorageError
 from ..manager import cluster, election
 from ..manager.intent import Intent
 from ..manager.seen import FenceReport, PowerReport, Seen
-from ..manager.state import ClusterState
+from ..manager.state import ClusterState, NodeState
 from ..storage.host_timing import LeaseTiming
 from .answering import answering_network
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
@@ -279,7 +279,7 @@ class ClusterDaemon:
         """
         proofs: list[FenceReport] = []
         for fence in self._fences:
-            if not (fence.confirmed and fence.quiet):
+            if not (fence.confirmed and fence.quiet) or self._observer.just_answered(fence.node):
                 log(f"fence of {fence.node} failed: {fence.text}")
             elif epoch == self._fenced_epoch:
                 proofs.append(fence)
@@ -322,7 +322,10 @@ class ClusterDaemon:
             self._network.hint(member.at(LRM) for member in self._configuration.members.values())
         self._state = step.state
         for fence in seen.fences:
-            self._freed_leases.fence_ended(fence)
+            # A proof that was not taken, as the node still answers, is none for its lease.
+            status = step.state.nodes.get(fence.node)
+            dead = status is not None and status.state is NodeState.OFF
+            self._freed_leases.fence_ended(fence if dead else replace(fence, confirmed=False))
         self._fences.clear()
         self._powers.clear()
         orders = step.fences or step.powers or step.board is not None

@@ -137,6 +137,9 @@ class Observer:
             report = self._report(host_id, number=0)
             lease = self._sight(view, report, age)
         problem = board.problems.get(host_id, "")
+        if report is not None and report.node not in ("", name):
+            problem = problem or f"its host id's record is that of {report.node}"
+            report = None
         return NodeSeen(age, answer, lease, report, problem, name in self._beating)
 
     def _report(self, host_id: int, number: int) -> Report | None:

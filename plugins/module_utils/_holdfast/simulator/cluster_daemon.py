@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..manager import cluster, election
 from ..manager.intent import Intent
 from ..manager.seen import FenceReport, LeaseSight, NodeSeen, PowerReport, Seen
-from ..manager.state import ClusterState
+from ..manager.state import ClusterState, NodeState
 from .daemon import ACTING, Daemon
 from .machine import Machine
 from .moving import Horizon, Moving
@@ -326,7 +326,9 @@ class ClusterDaemon(Daemon):
         """Give the orders of a round whose record stands."""
         self.state = step.state
         for fence in seen.fences:
-            self._free_lease(fence)
+            status = step.state.nodes.get(fence.node)
+            if status is not None and status.state is NodeState.OFF:
+                self._free_lease(fence)
         self._fences = [one for one in self._fences if one not in seen.fences]
         self._powers = [one for one in self._powers if one not in seen.powers]
         if not (step.fences or step.powers or step.board is not None):
