@@ -107,3 +107,19 @@ def test_who_waits_for_a_node_that_cannot_say_reads_how_to_do_without_it():
     taken = step(state({"web": ASKED}), look, rounds=3)
     reason = taken.state.services["web"].reason
     assert "n2 cannot say: a node like that has to boot, to be fenced" in reason
+
+
+def test_what_is_removed_while_it_is_left_is_looked_for_with_a_number_once_it_is_declared_again():
+    left = state({}, ignored=("web",), ignored_since={"web": 4})
+    removed = step(left, seen(wanted()), rounds=3).state
+    again = step(removed, seen(wanted(WEB))).state.services["web"]
+    assert again.state is ServiceState.PROBE
+    assert (bool(again.uid), again.left_since) == (True, 4)
+
+
+def test_that_what_was_removed_while_it_was_looked_for_may_still_run_is_said_and_remembered():
+    taken = step(state({"web": ASKED}), seen(wanted()))
+    assert "web" not in taken.state.services
+    assert taken.state.ignored_since == {"web": 5}
+    (event,) = [one for one in taken.state.events if one.kind == "forgotten"]
+    assert event.text.endswith("and may still run")

@@ -273,6 +273,16 @@ def test_nothing_binds_a_node_while_all_is_left_to_the_operator(service_state, l
     assert taken.report.running() == []
 
 
+@pytest.mark.parametrize("ignored", [True, False])
+def test_what_is_left_to_its_operator_is_not_watched_before_the_manager_let_go_of_it(
+    ignored,
+) -> None:
+    due = Memory(running_since={"web": 1.0}, monitor_due={"web": 2.0})
+    asked = wanted(replace(WEB, ignored=ignored))
+    taken = step(has(LocalState.RUNNING), due, look(command(ServiceState.STARTED), asked))
+    assert jobs(taken) == ([] if ignored else [(JobKind.MONITOR, "web")])
+
+
 def test_a_drained_node_lets_go_of_all_that_is_left_to_the_operator() -> None:
     record = {"disarm": "disarming", "disarm_mode": "ignore"}
     drained = wanted(WEB, maintenance={"n1": Maintenance("memory")})

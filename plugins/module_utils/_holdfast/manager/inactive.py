@@ -17,6 +17,9 @@ from .state import NodeState, ServiceState, ServiceStatus
 
 def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
     """A newly declared service is taken up where it runs already, if it runs anywhere."""
+    if wanted is None and status.uid:
+        _leave(round_, service_id, status)
+        return
     if wanted is None:
         forget(round_, service_id)
         return
@@ -66,6 +69,16 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
         reason = "declared; it runs nowhere"
         stopped = replace(status, state=ServiceState.STOPPED, reason=reason, before="", uid="")
         round_.set_service(service_id, stopped)
+
+
+def _leave(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """Forget what is not declared any more, but not that its operator may have it running."""
+    state = round_.state
+    ignored = tuple(sorted({*state.ignored, service_id}))
+    since = {**state.ignored_since, service_id: status.left_since}
+    round_.state = replace(state, ignored=ignored, ignored_since=since)
+    text = "no longer declared; it was left to its operator before, and may still run"
+    forget(round_, service_id, text)
 
 
 def _waits_for_work(round_: Round, service_id: str, status: ServiceStatus) -> bool:

@@ -127,7 +127,7 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
         if local_phase.stops_all(said, seen.shutdown):
             _stop_everything(round_, "its node shuts down")
         elif round_.report.mode is not Mode.DISARM:
-            _monitor(round_)
+            _monitor(round_, seen.wanted)
     ends = local_phase.may_end(round_, state, seen.wanted, seen.shutdown, seen.shutdown_for)
     return LocalStep(round_.report, round_.memory, tuple(round_.jobs), ends)
 
@@ -182,9 +182,16 @@ def _knows_this_start(report: Report, state: ClusterState) -> bool:
     return known is not None and known.boot == report.boot
 
 
-def _monitor(round_: LocalRound) -> None:
+def _monitor(round_: LocalRound, wanted: Wanted | None) -> None:
+    """Look at what runs here, but for what is left to its operator.
+
+    The manager takes that from here; held, or where there is none, it cannot do so yet.
+    """
+    ignored = wanted.ignored if wanted is not None else frozenset()
     for service_id, local in sorted(round_.report.services.items()):
         if local.state is not LocalState.RUNNING or service_id in round_.busy:
+            continue
+        if service_id in ignored:
             continue
         since = round_.memory.running_since.get(service_id)
         if since is None:

@@ -116,11 +116,13 @@ def _ask_for(round_: Round, service_id: str, wanted: Service) -> None:
 def _note_ignored(round_: Round, last: Mapping[str, ServiceStatus]) -> None:
     """Keep in mind which services are left to their operator, until they are asked for again.
 
+    That is also of those that are not declared any more: whoever declares one of them again does
+    not say by that that it runs nowhere.
     It counts as a command: a node that saw none so high had left the cluster before.  *last* is
     what the manager had of those that it is to leave: one still looked for was left before.
     """
     wanted, state = round_.seen.wanted, round_.state
-    left = {one for one in state.ignored if one in wanted.services and one not in state.services}
+    left = {one for one in state.ignored if one not in state.services}
     ignored = tuple(sorted(left | wanted.ignored))
     if ignored == state.ignored:
         return

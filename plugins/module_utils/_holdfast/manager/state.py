@@ -252,8 +252,8 @@ class ClusterState:
     *epoch* is the manager lease's version; *manager* the node that wrote this;
     *config_version* and *config_slot* say which wanted configuration it worked
     from, so that a node reads exactly that one; *probes* are the services that
-    every node is asked to look for, and *ignored* those that are left to their operator,
-    *ignored_since* as of which command.
+    every node is asked to look for, and *ignored* those that are left to their operator, also
+    after they were taken out of the configuration, *ignored_since* as of which command.
 
     *hold* is the global maintenance in force and *hold_from_board* whether it is by word
     of the whiteboard alone; *board* is what its global block said when it last agreed
