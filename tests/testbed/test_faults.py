@@ -32,6 +32,12 @@ for _turn in range(5):
 """A datagram may be lost on a way that is whole; of some one arrives."""
 
 
+@pytest.fixture(autouse=True)
+def at_rest(deployment):
+    """Let the cluster come to rest after the tests before: it may still fence a node of theirs."""
+    deployment.wait_whole()
+
+
 def hears(listener, talker):
     """Return whether a datagram gets from one node to another."""
     ear = subprocess.Popen(
