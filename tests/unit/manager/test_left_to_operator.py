@@ -123,3 +123,10 @@ def test_that_what_was_removed_while_it_was_looked_for_may_still_run_is_said_and
     assert taken.state.ignored_since == {"web": 5}
     (event,) = [one for one in taken.state.events if one.kind == "forgotten"]
     assert event.text.endswith("and may still run")
+
+
+def test_of_those_that_were_removed_while_they_were_left_the_last_ones_are_remembered():
+    since = {f"s{number:03}": number for number in range(150)}
+    left = state({}, ignored=tuple(since), ignored_since=since)
+    kept = step(left, seen(wanted(replace(WEB, ignored=True)))).state
+    assert [one for one in kept.ignored if one != "web"] == [f"s{n:03}" for n in range(50, 150)]

@@ -22,7 +22,7 @@ from .report import Report
 from .requests import CLEAR, MOVE
 from .round import Round
 from .service import Service
-from .state import HELD, ClusterState, ServiceState, ServiceStatus
+from .state import HELD, REMOVED_KEPT, ClusterState, ServiceState, ServiceStatus
 
 TURNS = 12
 """The services are gone through at most so often in one round, until none moves any more."""
@@ -123,7 +123,8 @@ def _note_ignored(round_: Round, last: Mapping[str, ServiceStatus]) -> None:
     """
     wanted, state = round_.seen.wanted, round_.state
     left = {one for one in state.ignored if one not in state.services}
-    ignored = tuple(sorted(left | wanted.ignored))
+    removed = sorted(left - wanted.services.keys(), key=lambda one: state.ignored_since.get(one, 0))
+    ignored = tuple(sorted(left.difference(removed[:-REMOVED_KEPT]) | wanted.ignored))
     if ignored == state.ignored:
         return
     number, since = state.commands + 1, {}

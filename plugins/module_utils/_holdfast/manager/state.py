@@ -19,6 +19,10 @@ from .maintenance import Maintenance
 EVENTS_KEPT = 200
 FAILOVERS_KEPT = 20
 
+REMOVED_KEPT = 100
+"""So many services are remembered that were left to their operator and are not declared any more,
+those that were left last."""
+
 FAILOVER_SERVICES_KEPT = 2000
 """How many services the finished failovers may name together, the newest aside."""
 

@@ -16,6 +16,7 @@ from ..manager.state import (
     EVENTS_KEPT,
     FAILOVER_SERVICES_KEPT,
     FAILOVERS_KEPT,
+    REMOVED_KEPT,
     ClusterState,
     Event,
     Failover,
@@ -34,6 +35,9 @@ REASON = "x" * 160
 
 WALL = 1790000000.123456
 """A time in seconds since 1970 takes as many bytes as this one."""
+
+LONGEST_ID = "x" * 64
+"""A service's id is no longer than this."""
 
 UID = "1000000.10000000"
 """A command's uid after a million managers and ten million commands."""
@@ -109,7 +113,7 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
         kept=REASON,
     )
     others = ((longest, REASON),) * 2
-    event = Event(WALL, "maintenance_ended", longest, "x" * 64, REASON, others)
+    event = Event(WALL, "maintenance_ended", longest, LONGEST_ID, REASON, others)
     failover = Failover(longest, REASON, *(WALL,) * 5, REASON, finished=WALL)
     ids = [len(payload({name: ""})) for name in wanted.services]
     service, node = _grows(services={"": moved}), _grows(nodes={"": dead})
@@ -124,6 +128,7 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
         + len(nodes) * (node + len(longest))
         + EVENTS_KEPT * _grows(events=(event,))
         + FAILOVERS_KEPT * _grows(failovers=(failover,))
+        + REMOVED_KEPT * _grows(ignored=(LONGEST_ID,), ignored_since={LONGEST_ID: 10**9})
         + named * (in_failover + 2 * longest_id)
         + sum(len(payload(one)) for one in wanted_document(wanted)["maintenance"].values())
         + 2 * len(longest) * len(wanted.maintenance)
