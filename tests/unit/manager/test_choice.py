@@ -235,3 +235,10 @@ def test_nothing_is_started_on_a_node_whose_lrm_is_about_to_be_started_anew() ->
     chosen = choose("web", state({"web": STOPPED}), seen(wanted(WEB), {"n1": away}))
     assert chosen.node == "n2"
     assert "started anew" in chosen.rejected["n1"]
+
+
+def test_nothing_goes_to_a_node_that_says_that_it_can_do_nothing():
+    nodes = {"n1": node_seen("n1", problem="its LRM does nothing, as its record is not written")}
+    chosen = choose("web", state({"web": STOPPED}), seen(wanted(WEB), nodes))
+    assert chosen.node != "n1"
+    assert chosen.rejected["n1"] == "its LRM does nothing, as its record is not written"

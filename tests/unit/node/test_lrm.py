@@ -57,10 +57,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbeat import (
     FULL_SCORE,
     report_number,
+    trouble_told,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.lrm import (
     ROUND,
     START_WAIT,
+    UNWRITTEN,
     LocalDaemon,
     storage_with_own_record,
 )
@@ -218,6 +220,22 @@ def test_nothing_is_begun_that_could_not_be_written(daemon, error):
     log = daemon.round()
     assert kinds(log) == ["report", "start"]
     assert log[0][1].accepted == {"7.1": "web"}
+
+
+def test_a_node_that_can_write_no_record_says_so_on_the_whiteboard(daemon):
+    daemon.round()
+    daemon.command(ServiceState.REQUEST_START)
+    daemon.storage.write_error = StorageError('"n1" has no room | 1 MiB')
+    for seconds in (1.0, 5.0):
+        daemon.round(seconds)
+        assert [trouble_told(one) for one in blocks(daemon)] == [""]
+    daemon.round(UNWRITTEN)
+    (block,) = blocks(daemon)
+    assert trouble_told(block).endswith("as its record is not written: 'n1' has no room ' 1 MiB")
+    assert block.score == 0
+    daemon.storage.write_error = None
+    daemon.round(1.0)
+    assert trouble_told(blocks(daemon)[-1]) == ""
 
 
 def test_a_command_is_begun_once(daemon):

@@ -22,6 +22,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SANLOCK,
     SanlockSettings,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbeat import heartbeat
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.observer import Observer
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
     Board,
@@ -401,3 +402,11 @@ def test_the_record_of_another_machine_under_a_nodes_host_id_says_nothing_of_the
     found = watching.after(1.0, 1, 2, 3).nodes["n2"]
     assert found.report is None
     assert found.problem == "its host id's record is that of n9"
+
+
+def test_a_node_that_says_that_it_can_do_nothing_is_seen_with_that(watching):
+    watching.after(0.0)
+    hosts = dict(watching.storage.board.board.hosts)
+    told = heartbeat(2, "n2", 9.0, running=0, drained=False, report=0, trouble="its disk is full")
+    watching.board(hosts={**hosts, 2: told})
+    assert watching.after(1.0).nodes["n2"].problem == "its disk is full"

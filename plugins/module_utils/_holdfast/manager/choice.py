@@ -159,6 +159,8 @@ def unusable(node: str, state: ClusterState, seen: Seen) -> str:
     if not seen.nodes[node].beats:
         return "its heartbeat was not seen to change yet"
     report = seen.nodes[node].report
+    if seen.nodes[node].problem:
+        return seen.nodes[node].problem
     if report is None:
         return "its LRM has not reported yet"
     if report.lease_lost:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..storage.whiteboard import HostBlock
 
 FULL_SCORE = 3400
@@ -13,23 +15,42 @@ REPORT = "report"
 """Under this the health has the number of the LRM's record, so that no reader has to look there."""
 
 
+TROUBLE = "trouble"
+"""Under this, why the LRM can write no record: without one it does nothing that it is told."""
+
+TOLD = 160
+"""So many characters of it fit into the 512 bytes of a block's fields with all else."""
+
+_UNPLAIN = re.compile(r'[^ -~]|["\\|]')
+"""What takes more than one byte in the health's JSON, or ends a field."""
+
+
 def heartbeat(
-    host_id: int, name: str, at: float, *, running: int, drained: bool, report: int
+    host_id: int,
+    name: str,
+    at: float,
+    *,
+    running: int,
+    drained: bool,
+    report: int,
+    trouble: str = "",
 ) -> HostBlock:
     """Return the block of a node at *at*, in seconds of its own monotonic clock.
 
-    *running* services run there; *report* is the number of its LRM's record, 0 if it has none.
+    *running* services run there; *report* is the number of its LRM's record, 0 if it has none;
+    *trouble* is why it cannot be written.
     """
+    health = {
+        "vm": "up" if running else "down",
+        "health": "good" if running else "bad",
+        "detail": f"{running} services",
+        REPORT: report,
+    }
     return HostBlock(
         host_id=host_id,
         timestamp=int(at),
-        score=0 if drained else FULL_SCORE,
-        health={
-            "vm": "up" if running else "down",
-            "health": "good" if running else "bad",
-            "detail": f"{running} services",
-            REPORT: report,
-        },
+        score=0 if drained or trouble else FULL_SCORE,
+        health={**health, TROUBLE: _UNPLAIN.sub("'", trouble)[:TOLD]} if trouble else health,
         host_name=name,
         maintenance=drained,
         stopped=False,
@@ -40,3 +61,9 @@ def report_number(block: HostBlock | None) -> int:
     """Return the number of the LRM's record of which a block speaks, 0 if of none."""
     number = block.health.get(REPORT) if block is not None and block.health is not None else 0
     return number if isinstance(number, int) else 0
+
+
+def trouble_told(block: HostBlock | None) -> str:
+    """Return why a node says that its LRM can do nothing, or nothing."""
+    told = block.health.get(TROUBLE, "") if block is not None and block.health is not None else ""
+    return told if isinstance(told, str) else ""

@@ -82,6 +82,10 @@ def storage_with_own_record(
             return storage
 
 
+UNWRITTEN = 10.0
+"""Seconds for which its record could not be written before a node says so on the whiteboard."""
+
+
 class LocalDaemon:
     """The LRM of one node."""
 
@@ -121,6 +125,7 @@ class LocalDaemon:
         )
         self._repeating = Repeating(clock)
         self._written: Report | None = None
+        self._unwritten, self._unwritten_since = "", 0.0
         self._write_again = 0.0
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "lrm"), clock)
         self._pending: list[JobEnd] = []
@@ -250,6 +255,7 @@ class LocalDaemon:
             running=len(report.running()),
             drained=self._is_drained(),
             report=self._storage.own_report_number(),
+            trouble=self._unwritten if now - self._unwritten_since >= UNWRITTEN else "",
         )
         begun = self._clock()
         try:
@@ -290,7 +296,11 @@ class LocalDaemon:
             self._storage.write_report(report)
         except (StorageError, LeaseError) as error:
             self._repeating.log(f"report not written: {error}")
+            if not self._unwritten:
+                self._unwritten_since = now
+            self._unwritten = f"its LRM does nothing, as its record is not written: {error}"
             return False
+        self._unwritten = ""
         self._written, self._write_again = report, now + WRITTEN_AGAIN
         # The manager reads the record when the block speaks of it.
         self._write_block(self._clock())

@@ -21,7 +21,7 @@ from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT
 from ..storage.whiteboard import Board
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
-from .heartbeat import report_number
+from .heartbeat import report_number, trouble_told
 from .network import Network
 
 SLOW_STORAGE = 1.0
@@ -136,7 +136,7 @@ class Observer:
             # what it wrote before its host lease ran out is to be in it: so it is read after it.
             report = self._report(host_id, number=0)
             lease = self._sight(view, report, age)
-        problem = board.problems.get(host_id, "")
+        problem = board.problems.get(host_id, "") or trouble_told(board.hosts.get(host_id))
         if report is not None and report.node not in ("", name):
             problem = problem or f"its host id's record is that of {report.node}"
             report = None

@@ -24,6 +24,7 @@ from ..manager.wanted import Wanted
 from ..storage.whiteboard import Board, HostBlock
 from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
+from .heartbeat import trouble_told
 from .history import event_document, last_choices
 
 EVENTS_SHOWN = 50
@@ -130,10 +131,11 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
     wanted = in_force(declared, state.ended)
     reports, troubles = _reports(configuration, storage)
     leases = storage.leases.hosts()
-    for host_id, text in board.problems.items():
-        for name, member in configuration.members.items():
-            if member.host_id == host_id:
-                troubles.setdefault(name, text)
+    for name, member in configuration.members.items():
+        block = board.hosts.get(member.host_id)
+        text = board.problems.get(member.host_id, "") or trouble_told(block)
+        if text:
+            troubles.setdefault(name, text)
     nodes = {
         name: {
             **_node(name, state, wanted, reports.get(name)),
