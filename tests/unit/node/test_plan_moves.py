@@ -37,7 +37,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.plan_moves import (
     placed,
     plan_evacuation,
-    plan_place,
     short_of_room,
 )
 
@@ -139,7 +138,7 @@ def test_the_plan_changes_nothing():
 
 def test_a_service_that_is_not_declared_yet_has_a_place_too():
     state, seen = cluster({"a": "n1", "b": "n2"})
-    choice = plan_place(state, seen, "new")
+    choice = placed(state, seen, "new")[0]
     assert (choice.node, "fewest services (0)" in choice.reason) == ("n3", True)
 
 
@@ -152,12 +151,12 @@ def test_what_a_new_service_takes_decides_where_it_goes():
         for name, one in seen.nodes.items()
     }
     seen = replace(seen, nodes=nodes)
-    assert plan_place(state, seen, "new").node != "n3"
-    choice = plan_place(state, seen, "new", {"memory": 4096.0})
+    assert placed(state, seen, "new")[0].node != "n3"
+    choice = placed(state, seen, "new", {"memory": 4096.0})[0]
     assert choice.node == "n3"
     assert set(choice.rejected) == {"n1", "n2"}
-    assert plan_place(state, seen, "new", {"memory": 9000.0}).node == ""
-    assert plan_place(state, seen, "a", {"memory": 4096.0}).node == "n3"
+    assert placed(state, seen, "new", {"memory": 9000.0})[0].node == ""
+    assert placed(state, seen, "a", {"memory": 4096.0})[0].node == "n3"
     assert "new" not in seen.wanted.services
 
 
@@ -189,6 +188,6 @@ def test_that_a_node_would_carry_more_than_it_has_is_said_where_nothing_refuses_
 
 def test_that_there_is_no_place_is_said_with_each_nodes_reason():
     state, seen = cluster({"a": "n1"}, off=NODES)
-    choice = plan_place(state, seen, "new")
+    choice = placed(state, seen, "new")[0]
     assert choice.node == ""
     assert set(choice.rejected) == set(NODES)

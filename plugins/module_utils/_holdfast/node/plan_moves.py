@@ -170,13 +170,6 @@ def short_of_room(then: Mapping[str, Carried], targets: Iterable[str], policy: P
     return found
 
 
-def plan_place(
-    state: ClusterState, seen: Seen, service_id: str, needs: Mapping[str, float] | None = None
-) -> Choice:
-    """Return where a service would be started now, as ``placed`` does."""
-    return placed(state, seen, service_id, needs)[0]
-
-
 def placed(
     state: ClusterState, seen: Seen, service_id: str, needs: Mapping[str, float] | None = None
 ) -> tuple[Choice, dict[str, Carried]]:
