@@ -261,14 +261,17 @@ def test_a_stop_of_what_the_newest_configuration_may_declare_waits_for_that() ->
 
 
 @pytest.mark.parametrize(
-    ("service_state", "left"), [(ServiceState.ERROR, True), (ServiceState.PROBE, True)]
+    ("service_state", "local_state", "probes"),
+    [
+        (ServiceState.ERROR, LocalState.BLOCKED, ()),
+        (ServiceState.PROBE, LocalState.UNKNOWN, ("web",)),
+    ],
 )
-def test_nothing_binds_a_node_while_all_is_left_to_the_operator(service_state, left) -> None:
-    kept = has(LocalState.BLOCKED if service_state is ServiceState.ERROR else LocalState.UNKNOWN)
-    record = {"disarm": "disarming", "disarm_mode": "ignore", "probes": ("web",)}
-    if service_state is ServiceState.ERROR:
-        record.pop("probes")
-    taken = step(kept, NOTHING, look(command(service_state), record=record))
+def test_nothing_binds_a_node_while_all_is_left_to_the_operator(
+    service_state, local_state, probes
+) -> None:
+    record = {"disarm": "disarming", "disarm_mode": "ignore", "probes": probes}
+    taken = step(has(local_state), NOTHING, look(command(service_state), record=record))
     assert taken.report.mode is Mode.DISARM
     assert taken.report.running() == []
 

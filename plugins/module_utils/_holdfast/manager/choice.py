@@ -156,11 +156,12 @@ def unusable(node: str, state: ClusterState, seen: Seen) -> str:
         return f"it is {status.state.value if status else 'unknown'}"
     if drained(node, state, seen):
         return "it is in maintenance"
-    if not seen.nodes[node].beats:
+    sight = seen.nodes[node]
+    if not sight.beats:
         return "its heartbeat was not seen to change yet"
-    report = seen.nodes[node].report
-    if seen.nodes[node].problem:
-        return seen.nodes[node].problem
+    if sight.problem:
+        return sight.problem
+    report = sight.report
     if report is None:
         return "its LRM has not reported yet"
     if report.lease_lost:

@@ -43,10 +43,10 @@ _TOLD = (
 def inventory_groups(status: dict[str, Any]) -> dict[str, list[str]]:
     """Return the groups with their nodes, sorted; *status* is what ``read_status`` returns.
 
-    ``fenced`` are the nodes that are proved dead, or fenced by hand; ``stale`` those of which
-    nobody knows that they are well, nor that they are dead; ``runs_SERVICE`` those on which a
-    service runs, or is reported to, with each character that a group's name may not have as an
-    underscore.
+    ``fenced`` are the nodes that are proved dead, or were fenced by hand and whose host lease is
+    gone; ``stale`` those of which nobody knows that they are well, nor that they are dead;
+    ``runs_SERVICE`` those on which a service runs, or is reported to, with each character that a
+    group's name may not have as an underscore.
     """
     nodes: dict[str, Any] = status["nodes"]
     groups: dict[str, list[str]] = {name: [] for name in GROUPS}
