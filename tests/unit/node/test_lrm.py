@@ -56,13 +56,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbeat import (
     FULL_SCORE,
+    HINDERED,
     report_number,
     trouble_told,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.lrm import (
     ROUND,
     START_WAIT,
-    UNWRITTEN,
     LocalDaemon,
     storage_with_own_record,
 )
@@ -229,11 +229,27 @@ def test_a_node_that_can_write_no_record_says_so_on_the_whiteboard(daemon):
     for seconds in (1.0, 5.0):
         daemon.round(seconds)
         assert [trouble_told(one) for one in blocks(daemon)] == [""]
-    daemon.round(UNWRITTEN)
+    daemon.round(HINDERED)
     (block,) = blocks(daemon)
     assert trouble_told(block).endswith("as its record is not written: 'n1' has no room ' 1 MiB")
     assert block.score == 0
     daemon.storage.write_error = None
+    daemon.round(1.0)
+    assert trouble_told(blocks(daemon)[-1]) == ""
+
+
+def test_a_node_that_cannot_read_what_it_is_told_says_so_on_the_whiteboard(daemon):
+    daemon.round()
+    daemon.storage.state = UNREADABLE
+    for seconds in (1.0, HINDERED - 1.0):
+        daemon.round(seconds)
+        assert trouble_told(blocks(daemon)[-1]) == ""
+    daemon.round(1.0)
+    daemon.round(1.0)
+    told = "its LRM does nothing, as what the manager wrote cannot be read: the storage is gone"
+    assert trouble_told(blocks(daemon)[-1]) == told
+    daemon.storage.state = None
+    daemon.round(1.0)
     daemon.round(1.0)
     assert trouble_told(blocks(daemon)[-1]) == ""
 

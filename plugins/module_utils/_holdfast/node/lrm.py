@@ -27,7 +27,7 @@ from .answering import answering_network
 from .cluster_storage import ClusterStorage
 from .configuration import CRM, LRM, NodeConfiguration, make_private
 from .ending import why_ending
-from .heartbeat import heartbeat
+from .heartbeat import MANAGERS_RECORD, OWN_RECORD, Hindered, heartbeat
 from .host_lease import HostLease
 from .leftovers import end_leftover_agents
 from .log import Repeating, log, name_daemon
@@ -82,10 +82,6 @@ def storage_with_own_record(
             return storage
 
 
-UNWRITTEN = 10.0
-"""Seconds for which its record could not be written before a node says so on the whiteboard."""
-
-
 class LocalDaemon:
     """The LRM of one node."""
 
@@ -125,7 +121,7 @@ class LocalDaemon:
         )
         self._repeating = Repeating(clock)
         self._written: Report | None = None
-        self._unwritten, self._unwritten_since = "", 0.0
+        self._hindered = Hindered()
         self._write_again = 0.0
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "lrm"), clock)
         self._pending: list[JobEnd] = []
@@ -255,7 +251,7 @@ class LocalDaemon:
             running=len(report.running()),
             drained=self._is_drained(),
             report=self._storage.own_report_number(),
-            trouble=self._unwritten if now - self._unwritten_since >= UNWRITTEN else "",
+            trouble=self._hindered.told(now),
         )
         begun = self._clock()
         try:
@@ -281,8 +277,10 @@ class LocalDaemon:
                 if wanted is not None and wanted.version >= state.config_version:
                     self._wanted = wanted
                     self._workers.resize(wanted.policy.max_workers)
+            self._hindered.no_more(MANAGERS_RECORD)
         except HoldfastError as error:
             self._state = None
+            self._hindered.by(MANAGERS_RECORD, str(error), self._clock())
             self._repeating.log(f"the manager's record cannot be read: {error}")
 
     def _write(self, report: Report) -> bool:
@@ -296,11 +294,9 @@ class LocalDaemon:
             self._storage.write_report(report)
         except (StorageError, LeaseError) as error:
             self._repeating.log(f"report not written: {error}")
-            if not self._unwritten:
-                self._unwritten_since = now
-            self._unwritten = f"its LRM does nothing, as its record is not written: {error}"
+            self._hindered.by(OWN_RECORD, str(error), now)
             return False
-        self._unwritten = ""
+        self._hindered.no_more(OWN_RECORD)
         self._written, self._write_again = report, now + WRITTEN_AGAIN
         # The manager reads the record when the block speaks of it.
         self._write_block(self._clock())
