@@ -35,7 +35,7 @@ def runs_until_found(mutation: Mutation, first_seed: int, most: int) -> tuple[in
     with mutation.made():
         for number in range(most):
             try:
-                outcome = run_seed(first_seed + number)
+                outcome = run_seed(first_seed + number, mutation.drawing)
             except Exception as error:  # a mutant may break anything, and that is found too
                 return number + 1, f"{type(error).__name__}: {error}"
             if outcome.problem:

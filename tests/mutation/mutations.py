@@ -21,6 +21,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     cluster,
     command_ends,
     death,
+    doubts,
     election,
     fencing,
     held,
@@ -31,6 +32,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     local_answers,
     local_commands,
     local_phase,
+    looked_for,
     nodes,
     running,
     services,
@@ -62,6 +64,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.verd
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,
+    random_scenario,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
 
@@ -73,6 +76,7 @@ MANAGERS = (
     inactive,
     local,
     local_commands,
+    looked_for,
     nodes,
     running,
     services,
@@ -84,10 +88,11 @@ Patch = Callable[[], AbstractContextManager[Any]]
 
 @dataclass(frozen=True)
 class Mutation:
-    """One mistake: its name, and how it is made."""
+    """One mistake: its name, how it is made, and how the runs are drawn that find it."""
 
     name: str
     made: Patch
+    drawing: str = random_scenario.MIXED
 
 
 def _changed(home: Any, name: str, change: Callable[..., Any]) -> Patch:
@@ -360,7 +365,12 @@ MUTATIONS = (
     Mutation("fence-without-a-brake", _changed(fencing, "order_fences", _no_brake)),
     Mutation("fence-without-a-reason", _changed(cluster_daemon, "Intent", _no_reason)),
     Mutation("place-beside-the-opposite", _changed(choice, "_apart_nodes", _returns({}))),
-    Mutation("do-not-wait-for-probes", _changed(inactive, "look_for", _probes_are_not_awaited)),
+    Mutation("do-not-wait-for-probes", _changed(looked_for, "look_for", _probes_are_not_awaited)),
+    Mutation(
+        "believe-a-proof-of-an-earlier-start",
+        _changed(doubts, "may_be_up_again", _returns(False)),
+        random_scenario.LEFT,
+    ),
     Mutation("write-over-the-newest-copy", _changed(records, "_newest", _writes_over_the_newest)),
     Mutation(
         "trust-a-bad-checksum",

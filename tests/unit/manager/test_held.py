@@ -316,8 +316,11 @@ def test_a_node_that_is_dead_by_its_lease_alone_is_proved_dead_anew_for_what_was
     expired = NodeStatus(NodeState.OFF, boot="n1-boot1", expired=True)
     before = state({}, {"n1": expired}, ignored=("web",))
     asked = step(before, seen(wanted(WEB), {"n1": DEAD}), rounds=2)
-    assert asked.state.nodes["n1"].state is NodeState.FENCE
-    assert "web may run there" in asked.state.nodes["n1"].reason
+    assert asked.state.nodes["n1"].state is NodeState.OFF, "another may say that it has it"
+    looks = {**answered(web(asked).uid, ""), "n1": DEAD}
+    fenced = step(asked.state, seen(wanted(WEB), looks))
+    assert fenced.state.nodes["n1"].state is NodeState.FENCE
+    assert "web may run there" in fenced.state.nodes["n1"].reason
 
 
 def test_a_request_that_comes_with_a_disarm_is_refused_and_not_done_later() -> None:

@@ -81,6 +81,18 @@ def test_nothing_moves_while_something_else_is_under_way() -> None:
     assert moving(after_hold(even(), state(services))) == ["s5"]
 
 
+@pytest.mark.parametrize(("looked_for", "moves"), [(True, False), (False, True)])
+def test_what_is_kept_apart_from_a_service_that_is_looked_for_does_not_move(
+    looked_for, moves
+) -> None:
+    apart = {f"r{one}": ServiceRule(f"r{one}", (one, "web"), "apart") for one in IDS}
+    web = service("web", state="stopped")
+    status = ServiceStatus(ServiceState.PROBE if looked_for else ServiceState.STOPPED, uid="7.9")
+    asked = wanted(*SERVICES.values(), web, policy=EVEN, service_rules=apart)
+    before = state({**crowded().services, "web": status})
+    assert bool(moving(after_hold(asked, before))) is moves
+
+
 def test_a_move_that_is_hardly_worth_it_is_not_made() -> None:
     assert not moving(after_hold(even(replace(EVEN, rebalance_margin=0.9))))
 

@@ -12,6 +12,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator im
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.batch import (
     run_batch,
+    run_seed,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.liveness import (
     play_and_get_well,
@@ -62,7 +63,7 @@ def test_random_faults_never_break_safety_and_the_cluster_gets_well(batch: int) 
 
 
 @pytest.mark.parametrize(
-    ("drawing", "most"), [("mixed", False), ("operators", True), ("close", True)]
+    ("drawing", "most"), [("mixed", False), ("operators", True), ("close", True), ("left", True)]
 )
 def test_what_operators_do_is_most_of_what_happens_only_where_it_is_drawn_so(drawing, most) -> None:
     scenarios = [random_scenarios.random_scenario(seed, drawing) for seed in range(200)]
@@ -75,6 +76,14 @@ def test_what_is_drawn_close_together_comes_within_seconds() -> None:
     scenarios = [random_scenarios.random_scenario(seed, "close") for seed in range(200)]
     lasted = sorted(one.actions[-1].at - one.actions[0].at for one in scenarios)
     assert lasted[len(lasted) // 2] < 6.0
+
+
+def test_what_is_left_to_its_operator_is_moved_by_hand_and_managed_again() -> None:
+    outcomes = [run_seed(seed, "left") for seed in range(40)]
+    texts = [[text for _at, text in one.trace] for one in outcomes]
+    moved = [one for one in texts if any(text.endswith("by hand") for text in one)]
+    again = [one for one in moved if any("looked for again" in text for text in one)]
+    assert (len(moved) > 10, len(again) > 5) == (True, True)
 
 
 def test_a_node_that_goes_down_once_its_error_is_over_is_switched_on_by_its_operator() -> None:

@@ -103,7 +103,7 @@ def better_place(
             return Choice("", cannot_leave(current, why, choice.reason), leave=why)
         return Choice(choice.node, f"{why}; {choice.reason}", choice.rejected)
     service = seen.wanted.services.get(service_id)
-    if service is None or not service.failback:
+    if service is None or not service.failback or waits_for_word(service_id, state, seen):
         return None
     returns = _returns_to(status, state, seen)
     if returns and _all_return(service_id, returns, state, seen):
@@ -139,6 +139,16 @@ def refusal(service_id: str, node: str, state: ClusterState, seen: Seen) -> str:
         if node in apart:
             return f"{member!r} is kept apart from {apart[node]!r}, which is on {node}"
     return ""
+
+
+def waits_for_word(service_id: str, state: ClusterState, seen: Seen) -> bool:
+    """Return whether a service stays where it is, as what it is kept apart from is looked for."""
+    opposites = seen.wanted.partners(service_id, "apart")
+    return any(
+        state.services[one].state is ServiceState.PROBE
+        for one in opposites
+        if one in state.services
+    )
 
 
 def drained(node: str, state: ClusterState, seen: Seen) -> bool:
@@ -299,11 +309,22 @@ def _apart_nodes(
     for partner in sorted(seen.wanted.partners(service_id, "apart")):
         status = state.services.get(partner)
         goes_to = _will_be(status)
+        if status is not None and status.state is ServiceState.PROBE:
+            nodes.update(dict.fromkeys(_found_on(status.probe(partner), seen), partner))
         if status is not None and goes_to:
             nodes[goes_to] = partner
             if leaving and status.node and status.state is not ServiceState.RECOVERY:
                 nodes[status.node] = partner
     return nodes
+
+
+def _found_on(probe: str, seen: Seen) -> list[str]:
+    """Return the nodes that say that a service which is looked for runs there."""
+    return [
+        name
+        for name, node in seen.nodes.items()
+        if node.report is not None and node.report.found.get(probe)
+    ]
 
 
 def _strict_rules_of_partners(service_id: str, seen: Seen) -> dict[str, frozenset[str]]:

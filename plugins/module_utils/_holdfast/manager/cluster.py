@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .death import SENT
 from .fencing import switch_on_again
 from .held import look_at_disarm
 from .hold import look_at_maintenance
@@ -53,9 +54,15 @@ def take_over(
     """
     state = replace(last, epoch=epoch, manager=manager)
     for name, status in last.nodes.items():
-        power = "" if status.power == "sent" else status.power
+        sent = status.power == SENT
         others = status.fence_sent if last.manager != manager else status.inherited_fence
-        begun = replace(status, retry_after=0.0, power=power, inherited_fence=others)
+        begun = replace(
+            status,
+            retry_after=0.0,
+            power="" if sent else status.power,
+            up_again=status.up_again or sent,
+            inherited_fence=others,
+        )
         state = state.with_node(name, fences_count_from(begun, wall))
     if intent is not None and (not intent.epoch or intent.epoch >= last.epoch):
         state = _with_intent(_with_lost_manager(state, last, intent, wall), intent, wall)
@@ -109,7 +116,8 @@ def _with_lost_manager(
 def _with_intent(state: ClusterState, intent: Intent, wall: float) -> ClusterState:
     """Return the state with the candidate's fence under way, as if the manager had sent it.
 
-    A node that was the manager by then was on, even if the record still has it off.  How long
+    A node that was the manager by then was on, even if the record still has it off: what proved
+    it dead before counts no more.  How long
     ago the fence was sent nobody can say, as the candidate's clock is another: it may yet arrive.
     """
     status = state.nodes.get(intent.node, NodeStatus())
@@ -122,6 +130,9 @@ def _with_intent(state: ClusterState, intent: Intent, wall: float) -> ClusterSta
         reason=intent.reason,
         fence_sent=wall,
         attempt=0,
+        proof="",
+        expired=False,
+        up_again=False,
     )
     failover = Failover(
         node=intent.node,

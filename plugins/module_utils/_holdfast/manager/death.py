@@ -9,7 +9,6 @@ from typing import Optional
 
 from .late_fences import fence_may_arrive, with_fence
 from .round import Round
-from .seen import LeaseSight, NodeSeen
 from .state import Failover, NodeState, ServiceState
 
 SHUT_DOWN = "shut down"
@@ -17,6 +16,9 @@ SHUT_DOWN = "shut down"
 
 LEFT_OFF = "left off"
 """The same of one that was fenced all the same, or too often: it waits for its operator."""
+
+SENT, ON, GIVEN_UP = "sent", "on", "given up"
+"""The same of one that is being switched on, of one that was, and of one that could not be."""
 
 
 def declare_dead(
@@ -61,26 +63,12 @@ def declare_dead(
             power=power,
             demanded=False,
             expired=False,
+            up_again=False,
         ),
     )
     round_.say("proof", proof, node=name)
     for service_id in services:
         _lost_its_node(round_, service_id, name, proof)
-
-
-def lease_tells_of(round_: Round, name: str, seen: NodeSeen, service_id: str) -> bool:
-    """Return whether a node's host lease says something of a service that is looked for.
-
-    One that ran out did so behind the watchdog for all that its LRM knew of.  One that was given
-    back did not: what was left to an operator goes on there until the system itself has ended.
-    """
-    if seen.report is None:
-        return False
-    status = round_.state.services[service_id]
-    probe = status.probe(service_id)
-    if seen.lease is LeaseSight.FREE or round_.node(name).power == SHUT_DOWN:
-        return seen.report.left_without(probe, status.left_since)
-    return seen.report.answers_for(service_id, probe)
 
 
 def begin_failover(round_: Round, name: str, reason: str) -> Failover:

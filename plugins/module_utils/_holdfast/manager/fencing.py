@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .death import LEFT_OFF, SHUT_DOWN, declare_dead
+from .death import GIVEN_UP, LEFT_OFF, ON, SENT, SHUT_DOWN, declare_dead
 from .late_fences import is_switched_off, restarts_cut_off, with_fence
 from .round import FenceOrder, Round
 from .seen import Answer, FenceReport, PowerReport
@@ -141,7 +141,7 @@ def _power_ended(round_: Round, power: PowerReport) -> None:
         return
     if power.ok:
         again = round_.seen.now + POWER_AGAIN
-        tried = replace(status, power="on", attempt=status.attempt + 1, retry_after=again)
+        tried = replace(status, power=ON, attempt=status.attempt + 1, retry_after=again)
         round_.set_node(power.node, tried)
         text = "switched on again after its recovery"
         if status.state is NodeState.OFFLINE:
@@ -155,7 +155,8 @@ def _power_ended(round_: Round, power: PowerReport) -> None:
         replace(
             status,
             attempt=attempt,
-            power="" if again else "given up",
+            power="" if again else GIVEN_UP,
+            up_again=True,
             retry_after=round_.seen.now + POWER_RETRY,
         ),
     )
@@ -185,7 +186,7 @@ def _may_have_been_cut_off(round_: Round, status: NodeStatus) -> bool:
     Two candidates may have fenced it, or a manager before this one; the later fence can cut it
     off while it comes up.  To switch on what is on already does nothing.
     """
-    if status.power != "on" or status.attempt >= POWER_ATTEMPTS:
+    if status.power != ON or status.attempt >= POWER_ATTEMPTS:
         return False
     return _fenced_lately(round_, status) < round_.timing.fence_limit
 
@@ -199,7 +200,7 @@ def _switch_on(round_: Round, name: str, status: NodeStatus) -> None:
     """Order a node on, unless it was fenced so often that this would be a loop."""
     times = _fenced_lately(round_, status)
     if times < round_.timing.fence_limit:
-        round_.set_node(name, replace(status, power="sent"))
+        round_.set_node(name, replace(status, power=SENT))
         round_.powers.append(name)
         return
     minutes = round_.timing.fence_window / 60

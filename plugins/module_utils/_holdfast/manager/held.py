@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .doubts import doubt_leases
 from .maintenance import told
 from .report import LocalState, Mode, Report
 from .round import Round
@@ -248,6 +249,7 @@ def _look_for_all(round_: Round) -> None:
 
     One that could not be started before, and was not by hand either, is in error again then.
     """
+    doubt_leases(round_)
     for service_id, status in sorted(round_.state.services.items()):
         if status.state is ServiceState.ERROR and service_id not in round_.seen.wanted.services:
             # It is still to be stopped where it is.

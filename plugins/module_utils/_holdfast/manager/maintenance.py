@@ -17,6 +17,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+NOT_PROVED = " (not proved off)"
+"""How the reason of a fence by hand ends once that has failed: the node may be on."""
+
 FENCE_REASON = "fenced: "
 """With this begins the reason for which a node that was fenced by hand is kept empty.
 

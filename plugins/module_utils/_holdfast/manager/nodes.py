@@ -7,13 +7,21 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from .death import SHUT_DOWN, begin_failover, declare_dead, lease_tells_of
+from .death import LEFT_OFF, SHUT_DOWN, begin_failover, declare_dead
+from .doubts import doubted_since, looked_for_again, unanswered, was_proved_dead
 from .fencing import order_fences, take_ends
-from .late_fences import cut_off, fence_may_arrive, is_switched_off, let_fences_pass, restarts
+from .late_fences import (
+    cut_off,
+    fence_may_arrive,
+    is_switched_off,
+    let_fences_pass,
+    restarts,
+    with_fence,
+)
 from .maintenance import fenced_by_hand, told
 from .report import Mode
 from .round import Round
-from .seen import NodeSeen
+from .seen import Answer, NodeSeen
 from .state import NodeState, NodeStatus, ServiceState
 from .verdict import Judgement, Verdict, judge
 
@@ -68,7 +76,9 @@ def _tell_of_maintenance(round_: Round, name: str) -> None:
     kept = told(asked)[:TOLD] if asked is not None else ""
     if kept == status.kept:
         return
-    round_.set_node(name, replace(status, kept=kept))
+    # Who ends a fence by hand may have switched it on.
+    up_again = status.up_again or (not kept and status.state is NodeState.OFF)
+    round_.set_node(name, replace(status, kept=kept, up_again=up_again))
     if kept:
         round_.say("maintenance", f"is to be kept empty, {kept}", node=name)
     elif name not in round_.state.ended:
@@ -90,6 +100,8 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _look_at_dead(round_, name, seen, status, judgement)
     elif judgement.verdict is Verdict.HEALTHY:
         _is_healthy(round_, name, seen, status)
+    elif was_proved_dead(status) and not round_.state.services_on(name):
+        _go_on_proving(round_, name, seen, status)
     elif _lease_is_proof(round_, name, seen, judgement) and not _hands_off(round_, status):
         declare_dead(round_, name, judgement.reason)
         round_.set_node(name, replace(round_.node(name), expired=True))
@@ -104,7 +116,7 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
 def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:
     """Return the verdict on a node; one that left in order may have what is looked for again."""
     judgement = judge(seen, round_.seen.storage_trouble, round_.timing)
-    doubted = _unanswered(round_, name, seen) if judgement.verdict is Verdict.LEFT else []
+    doubted = unanswered(round_, name, seen) if judgement.verdict is Verdict.LEFT else []
     if not doubted:
         return judgement
     why = f"{judgement.reason}, but that says nothing of {', '.join(doubted)}, which may run there"
@@ -120,28 +132,7 @@ def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgeme
     """
     said = seen.report.mode if seen.report is not None else Mode.ACTIVE
     disarmed = said is Mode.DISARM or round_.node(name).mode == Mode.DISARM.value
-    return (
-        judgement.verdict is Verdict.DEAD and not disarmed and not _unanswered(round_, name, seen)
-    )
-
-
-def _unanswered(round_: Round, name: str, seen: NodeSeen) -> list[str]:
-    """Return the services, left to their operator before, that may run on a node unknown to it.
-
-    Such are also those that were taken up there though it did not answer.
-    """
-    asked = _looked_for_again(round_)
-    doubted = [one for one in asked if not lease_tells_of(round_, name, seen, one)]
-    # What was taken up there unasked may have been started behind the back of its LRM.
-    known = {*seen.report.services, *seen.report.left} if seen.report is not None else set()
-    services, here = round_.state.services, round_.state.services_named(name)
-    return doubted + [one for one in here if services[one].left_since and one not in known]
-
-
-def _looked_for_again(round_: Round) -> list[str]:
-    """Return the services that may be on any node, as they were left to their operator."""
-    services = round_.state.services
-    return [one for one in round_.state.probes if one in services and services[one].uid]
+    return judgement.verdict is Verdict.DEAD and not disarmed and not unanswered(round_, name, seen)
 
 
 def _look_at_dead(
@@ -153,6 +144,9 @@ def _look_at_dead(
     watchdog by then.  It is back once it has a host lease again and says that nothing runs.
     """
     if judgement.verdict is not Verdict.HEALTHY or seen.report is None:
+        if seen.answer is Answer.YES and not status.up_again:
+            status = replace(status, up_again=True)
+            round_.set_node(name, status)
         _prove_anew(round_, name, seen, status, judgement)
         return
     back = "back after a new start"
@@ -173,6 +167,7 @@ def _look_at_dead(
             attempt=0,
             mode=_mode(seen, status),
             expired=False,
+            up_again=False,
         ),
     )
     round_.say("online", back, node=name)
@@ -188,22 +183,37 @@ def _prove_anew(
     operator then.
     """
     services = round_.state.services_on(name)
-    by_lease = status.expired or status.power == SHUT_DOWN
-    doubted = _unanswered(round_, name, seen) if by_lease else []
+    doubted = doubted_since(round_, name, seen, status)
     if not (services or doubted) or _hands_off(round_, status):
         return
-    if judgement.verdict is Verdict.LEFT:
+    if judgement.verdict is Verdict.LEFT and not doubted:
         declare_dead(round_, name, judgement.reason, power=SHUT_DOWN)
     elif judgement.verdict is Verdict.DEAD and not doubted:
         declare_dead(round_, name, judgement.reason)
         round_.set_node(name, replace(round_.node(name), expired=True))
-    elif judgement.verdict in (Verdict.FENCE, Verdict.DEAD):
+    elif judgement.verdict in (Verdict.FENCE, Verdict.DEAD, Verdict.LEFT):
         reason = f"{', '.join(services)} may have come there since it was proved dead"
-        if not services:
-            reason = f"{', '.join(doubted)} may run there, and its host lease says nothing of that"
+        if doubted:
+            reason = f"{', '.join(doubted)} may run there, and its proof says nothing of that"
         again = replace(status, state=NodeState.FENCE, reason=reason, attempt=0, retry_after=0.0)
         round_.set_node(name, again)
         round_.say("fence", f"{reason}; to be fenced to be sure", node=name)
+
+
+def _go_on_proving(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> None:
+    """A dead node is fenced to be sure: no host lease helps, that was of an earlier start.
+
+    What it was for may be declared elsewhere meanwhile, or be found.
+    """
+    if name in round_.seen.fencing or doubted_since(round_, name, seen, status):
+        return
+    if fence_may_arrive(round_, status):
+        power = LEFT_OFF if status.power in (SHUT_DOWN, LEFT_OFF) else ""
+        status = replace(with_fence(status, status.fence_sent, round_.seen.wall), power=power)
+    round_.set_node(name, replace(status, state=NodeState.OFF, reason=status.proof, attempt=0))
+    text = "nothing may run there any more of which its proof says nothing"
+    _close_failover(round_, name, text)
+    round_.say("fence_cancelled", text, node=name)
 
 
 def _contradicts(round_: Round, name: str, status: NodeStatus) -> None:
@@ -251,6 +261,9 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
             retry_after=0.0,
             mode=mode,
             demanded=False,
+            proof="",
+            expired=False,
+            up_again=False,
         ),
     )
 
@@ -273,7 +286,7 @@ def _came_back_anew(round_: Round, name: str, status: NodeStatus, boot: str) -> 
     The services for which it was to be fenced are recovered before it is online again.
     Any other that it had is started there again, once its LRM says that it does not run.
     So is one whose start was asked of it: this start may have read that before it was to be
-    fenced, and have begun it, or be about to.
+    fenced, and have begun it, or be about to.  What was taken up there unasked may run in it.
     """
     proof = "it was started anew, so what ran on it before is gone"
     services = round_.state.services
@@ -282,10 +295,11 @@ def _came_back_anew(round_: Round, name: str, status: NodeStatus, boot: str) -> 
         for one in round_.state.services_on(name)
         if services[one].state is ServiceState.FENCE
         and services[one].underlying is not ServiceState.REQUEST_START
+        and not services[one].left_since
     ]
     declare_dead(round_, name, proof, held)
     dead = round_.node(name)
-    round_.set_node(name, replace(dead, boot=status.boot or boot))
+    round_.set_node(name, replace(dead, boot=status.boot or boot, up_again=True))
 
 
 def _mode(seen: NodeSeen, status: NodeStatus) -> str:
@@ -348,7 +362,7 @@ def _at_stake(round_: Round, name: str) -> list[str]:
         for one in round_.state.services_on(name)
         if services[one].state is not ServiceState.FREEZE or by_hand
     ]
-    return [*here, *_looked_for_again(round_)]
+    return [*here, *looked_for_again(round_)]
 
 
 def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:

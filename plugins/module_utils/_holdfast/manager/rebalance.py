@@ -178,6 +178,8 @@ def _movable(round_: Round, service_id: str, node: str) -> bool:
     wanted = round_.seen.wanted.services.get(service_id)
     if status is None or wanted is None or wanted.state != STARTED:
         return False
+    if choice.waits_for_word(service_id, round_.state, round_.seen):
+        return False
     return status.state is ServiceState.STARTED and status.node == node
 
 

@@ -24,6 +24,10 @@ def look_at(
     """Read what the node says of a service that was started there, and keep it well."""
     local = report.services.get(service_id)
     if local is not None and local.uid == status.uid:
+        if status.left_since:
+            # From here on the node's host lease tells of it.
+            status = replace(status, left_since=0)
+            round_.set_service(service_id, status)
         if local.state is LocalState.BLOCKED:
             fail(round_, service_id, status, local.reason, node=status.node)
             return
@@ -120,7 +124,7 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
     status = replace(status, failed_nodes=failed, leave="")
     if wanted is None or len(failed) > wanted.max_relocate:
         where = ", ".join(dict.fromkeys(failed))
-        reason = f"{text}; tried on {where}: mend it, then declare it stopped and started again"
+        reason = f"{text}; tried on {where}: mend it, then clear its error"
         fail(round_, service_id, status, reason, node="")
         return
     round_.say("failed", text, service=service_id, node=status.node)

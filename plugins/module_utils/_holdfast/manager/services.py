@@ -7,8 +7,9 @@ publishes its result, or the node is proved dead.  No other event moves the
 service elsewhere; that is what keeps it from running twice.
 
 Here each service is led to what becomes of it: ``inactive.py`` has that of one that runs
-nowhere or is looked for, ``running.py`` of one that runs, ``command_ends.py`` of one whose
-command ended, ``service_error.py`` of one in error, ``held.py`` of one that is left alone.
+nowhere, ``looked_for.py`` of one that may run somewhere, ``running.py`` of one that runs,
+``command_ends.py`` of one whose command ended, ``service_error.py`` of one in error, ``held.py``
+of one that is left alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from . import choice, command_ends, held, inactive, running, service_error
+from . import choice, command_ends, held, inactive, looked_for, running, service_error
+from .doubts import doubt_leases
 from .policy import COUNT
 from .report import Report
 from .requests import CLEAR, MOVE
@@ -84,7 +86,7 @@ def _look_at(round_: Round, service_id: str) -> None:
         _note_request(round_, service_id, status)
         return
     if status.state is ServiceState.PROBE:
-        inactive.look_for(round_, service_id, status, wanted)
+        looked_for.look_for(round_, service_id, status, wanted)
     elif status.state in (ServiceState.STOPPED, ServiceState.RECOVERY):
         inactive.look_at_stopped(round_, service_id, status, wanted)
     elif status.state is ServiceState.ERROR:
@@ -102,11 +104,11 @@ def _ask_for(round_: Round, service_id: str, wanted: Service) -> None:
 
     One that was left to its operator may run anywhere: it is asked for with a number.
     """
-    home = wanted.node if wanted.node in round_.seen.nodes else ""
     asking = ServiceStatus(
-        ServiceState.PROBE, reason="asking whether it runs anywhere", last_node=home
+        ServiceState.PROBE, reason="asking whether it runs anywhere", last_node=wanted.node
     )
     if service_id in round_.state.ignored:
+        doubt_leases(round_)
         since = round_.state.ignored_since.get(service_id, 0)
         round_.command(service_id, replace(asking, left_since=since), ServiceState.PROBE)
     else:
@@ -176,7 +178,7 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
         # Not yet: it is heard once the service runs.
         wanted = round_.seen.wanted.services.get(service_id)
         if status.state is ServiceState.PROBE:
-            inactive.look_for(round_, service_id, status, wanted)
+            looked_for.look_for(round_, service_id, status, wanted)
         elif held.online(round_, status.node):
             report = round_.seen.nodes[status.node].report
             if report is not None:

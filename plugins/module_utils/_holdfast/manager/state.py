@@ -188,7 +188,9 @@ class NodeStatus:
     empty for its usual work; it stays while the node is silent.  *demanded*
     says that a service asked for the fence, so that a heartbeat does not call it off.
     *expired* says that the proof is the host lease alone, which ran out behind a watchdog:
-    the node was reset, or it had stopped its services and disarmed the watchdog.
+    the node was reset, or it had stopped its services and disarmed the watchdog.  *up_again*
+    says that since it was proved dead it answered on the network, or an earlier manager was
+    about to switch it on.
     *inherited_fence* is when an earlier manager sent a fence whose end nobody told: it may
     still arrive after one of this manager was proved.  *slower_fence* is when a fence was last
     known to have ended: those of other candidates may arrive after it.  *kept* is the maintenance
@@ -208,6 +210,7 @@ class NodeStatus:
     mode: str = ""
     demanded: bool = False
     expired: bool = False
+    up_again: bool = False
     inherited_fence: float = 0.0
     slower_fence: float = 0.0
     kept: str = ""

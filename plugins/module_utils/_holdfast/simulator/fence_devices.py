@@ -63,11 +63,11 @@ class Fencing:
         if device.stays_off or (device.with_node and machine.cut):
             works = False
         most = self._world.settings.power_on_works
-        if works and most < 1.0:
-            works = self._world.random.random() < most
-        if works:
+        drawn = self._world.random.random() if works and most < 1.0 else 0.0
+        # Who says that it could not may have done so all the same, too late.
+        if works and drawn < most + (1.0 - most) / 4:
             self._world.power_on(machine)
-        return works
+        return works and drawn < most
 
     def _wrong_one(self, other: Machine, by: str) -> None:
         self._world.power_off(other, f"{by} switched the wrong one off")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..manager.death import LEFT_OFF
+from ..manager.death import GIVEN_UP, LEFT_OFF
 from ..manager.report import POWEROFF
 from ..manager.service import STARTED, Service
 from ..manager.state import (
@@ -42,7 +42,7 @@ BROKEN_EACH = 12
 QUIET = 15.0
 """Once all is well and settled for so long, so long nothing may be written or done."""
 
-LEFT_ALONE = (LEFT_OFF, "given up")
+LEFT_ALONE = (LEFT_OFF, GIVEN_UP)
 """A node that was fenced too often, or switched off, or could not be switched on, waits for its
 operator."""
 
@@ -176,6 +176,11 @@ def _service_trouble(fleet: Fleet, state: ClusterState, service: Service) -> str
     started = service.state == STARTED
     if status.state is ServiceState.ERROR and status.node and not status.digest:
         return f"{service.id} is to be stopped, and is not: {status} (L2)"
+    if status.state is ServiceState.PROBE and any(
+        one.device.stays_off and not one.on for one in fleet.world.machines.values()
+    ):
+        # Nobody can prove that machine off: what was left to its operator is waited for.
+        return "" if "cannot say" in status.reason else f"{service.id}: {status} (L2)"
     if status.state is ServiceState.ERROR or (started and not where):
         waits = _waits(state, service.id)
         return "" if waits else f"{service.id} does not run: {status} (L2)"
@@ -233,7 +238,9 @@ def _look_for_unrest(fleet: Fleet) -> list[str]:
     retried = any(
         one.state is ServiceState.ERROR and not one.digest for one in state.services.values()
     )
-    if fleet.manager_writes != before and not retried:
+    # So is a switching-on that its device refuses, as often as that is tried.
+    refused = any(one.state is NodeState.OFF and one.attempt for one in state.nodes.values())
+    if fleet.manager_writes != before and not (retried or refused):
         problems.append("the manager writes although nothing happens (L6)")
     if sum(fleet.devices.sent.values()) != fences:
         problems.append("nodes are still fenced (L8)")

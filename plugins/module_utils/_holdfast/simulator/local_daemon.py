@@ -16,7 +16,7 @@ from ..manager import local
 from ..manager.jobs import Job, JobEnd, JobKind
 from ..manager.report import POWEROFF, RESTART, WRITTEN_AGAIN, LocalState, Mode, Report
 from ..manager.state import ClusterState
-from ..manager.wanted import Wanted
+from ..manager.wanted import IGNORE, Wanted
 from .daemon import ACTING, Daemon
 from .machine import Machine
 from .moving import Horizon, Moving
@@ -239,12 +239,15 @@ class LocalDaemon(Daemon):
     def _runs_on(self) -> list[str]:
         """Return the services that are taken to run here, and of which no stop was begun.
 
-        So are those that a probe found here.  What cannot be stopped is the watchdog's.
+        So are those that a probe found here, unless they are their operator's again by now.  What
+        cannot be stopped is the watchdog's.
         """
         local = self.report.services
         runs = (LocalState.RUNNING, LocalState.UNKNOWN)
         known = {key for key, one in local.items() if one.state in runs}
         services = self.state.services if self.state is not None else {}
+        if self.state is not None and self.state.disarm_mode == IGNORE:
+            services = {}
         found = {key for key in services if self.report.found.get(services[key].probe(key))}
         blocked = {key for key, one in local.items() if one.state is LocalState.BLOCKED}
         return sorted((known | found) - blocked - self.busy)

@@ -10,13 +10,16 @@ from dataclasses import replace
 from ..errors import InputError
 from ..manager.held import DISARMED
 from ..manager.maintenance import Maintenance
+from ..manager.report import POWEROFF, REBOOT
 from ..manager.requests import MOVE, STOP, Request
 from ..manager.service import STARTED, STOPPED
 from ..manager.state import NodeState
 from ..manager.wanted import IGNORE, Wanted
 from .action import Act, Options, Verb, machines
+from .declarations import declare
 from .fleet import Fleet
-from .machine import EPOCH
+from .machine import EPOCH, Machine
+from .scenario import Action
 
 
 def _hold(fleet: Fleet, words: Sequence[str], options: Options) -> None:
@@ -168,22 +171,38 @@ def _run_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     fleet.world.rules.activated(words[0])
 
 
-def _move_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
-    """Somebody moves a service while the cluster is disarmed and leaves services to them.
+def _run_first(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """Somebody runs a service that the cluster knows nothing of, and declares it there later."""
+    world, service_id = fleet.world, words[0]
+    record, target = world.storage.manager_record(), machines(fleet, words[1])[0]
+    known = record is not None and service_id in {*record.services, *record.ignored}
+    declared = service_id in world.storage.wanted.services
+    if known or declared or world.where(service_id) or not target.awake:
+        return
+    if _is_going_down(fleet, target):
+        return
+    _run_by_hand(fleet, words, options)
+    if "declared" in options:
+        fleet.world.later(float(options["declared"]), _declare_on, fleet, service_id, target.name)
 
-    It goes to a node that is well, and nobody does so once they asked to arm it again.
+
+def _declare_on(fleet: Fleet, service_id: str, node: str) -> None:
+    options = {"node": node, "restarts": "0", "monitor": "2"}
+    fleet.world.say(f"{service_id} is declared on {node}")
+    action = Action(fleet.world.now, "service", (service_id,), options)
+    fleet.want(declare(fleet.world.storage.wanted, action))
+
+
+def _move_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """Somebody moves or starts a service that the cluster leaves to them.
+
+    Nobody does so once they asked for it to be managed again.
     """
     world, service_id = fleet.world, words[0]
-    target = machines(fleet, words[1])[0]
-    record, there = world.storage.manager_record(), world.where(service_id)
-    if record is None or (record.disarm, record.disarm_mode) != (DISARMED, IGNORE):
+    target, there = machines(fleet, words[1])[0], world.where(words[0])
+    if not (_is_left_by_disarm(fleet, target) or _is_ignored(fleet, service_id)):
         return
-    status = record.nodes.get(target.name)
-    if status is None or status.state is not NodeState.ONLINE or not target.storage:
-        return
-    if world.storage.wanted.disarm != IGNORE:
-        return
-    if not all(one.awake for one in (target, *there)):
+    if not all(one.awake for one in (target, *there)) or _is_going_down(fleet, target):
         return
     for machine in there:
         with world.changing(machine):
@@ -192,6 +211,37 @@ def _move_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         target.active[service_id] = "running"
     world.say(f"{service_id} is moved to {target.name} by hand")
     world.rules.activated(service_id)
+
+
+def _is_going_down(fleet: Fleet, machine: Machine) -> bool:
+    """Return whether a machine is being rebooted or switched off by its operator."""
+    daemon = fleet.locals.get(machine.name)
+    return daemon is not None and daemon.shutdown in (REBOOT, POWEROFF)
+
+
+def _is_left_by_disarm(fleet: Fleet, target: Machine) -> bool:
+    """Return whether the cluster is disarmed with its services left, and *target* is well."""
+    storage = fleet.world.storage
+    record = storage.manager_record()
+    if record is None or (record.disarm, record.disarm_mode) != (DISARMED, IGNORE):
+        return False
+    status = record.nodes.get(target.name)
+    online = status is not None and status.state is NodeState.ONLINE
+    return online and target.storage and storage.wanted.disarm == IGNORE
+
+
+def _is_ignored(fleet: Fleet, service_id: str) -> bool:
+    """Return whether the manager and the nodes that are up have let go of an ignored service.
+
+    It may go to any machine that is up then, whatever the manager takes that for.
+    """
+    world = fleet.world
+    record, service = world.storage.manager_record(), world.storage.wanted.services.get(service_id)
+    if service is None or not service.ignored or record is None:
+        return False
+    reports = [world.storage.report(one.name) for one in world.machines.values() if one.on]
+    kept = any(one is not None and service_id in one.running() for one in reports)
+    return service_id in record.ignored and service_id not in record.services and not kept
 
 
 OPERATIONS: Mapping[str, Verb] = {
@@ -214,5 +264,6 @@ OPERATIONS: Mapping[str, Verb] = {
     "stop-within": Verb(_stop_within, (2, 2)),
     "shutdown": Verb(_shutdown, (2, 2)),
     "run-by-hand": Verb(_run_by_hand, (2, 2)),
+    "run-first": Verb(_run_first, (2, 2), ("declared",)),
     "move-by-hand": Verb(_move_by_hand, (2, 2)),
 }

@@ -187,6 +187,17 @@ def _many_die(chance: random.Random, nodes: Sequence[str], services: Sequence[st
     return [slow, *(("power-off", (node,), {}) for node in dying)]
 
 
+def _without_lrm(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    """The LRM of a node is gone for long, through whatever happens to its node meanwhile."""
+    return "kill", ("lrm", chance.choice(nodes)), {"for": chance.uniform(5.0, 40.0)}
+
+
+def _declare_on(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    """A service that is not declared is started by hand, and then declared where it runs."""
+    words = (f"s{chance.randint(8, 9)}", chance.choice(nodes))
+    return "run-first", words, {"declared": chance.uniform(0.0, 15.0)}
+
+
 def _clone(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
     return "clone", (chance.choice(nodes),), {}
 
@@ -218,6 +229,18 @@ def _by_hand(chance: random.Random, nodes: Sequence[str], services: Sequence[str
     if chance.random() < 0.4:
         moves.append(_shutdown(chance, nodes, services))
     return [("disarm", ("ignore",), {"for": chance.uniform(6.0, 12.0)}), *moves]
+
+
+def _left_to_operator(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
+) -> list[Made]:
+    """A service is ignored, moved or started by hand, and managed again some time later."""
+    service = chance.choice(list(services))
+    moves: list[Made] = [
+        ("move-by-hand", (service, chance.choice(nodes)), {})
+        for _turn in range(chance.randint(1, 4))
+    ]
+    return [("ignore", (service,), {}), *moves, ("track", (service,), {})]
 
 
 def _shutdown(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
@@ -323,3 +346,29 @@ OPERATED: tuple[Maker, ...] = (
     _device,
 )
 """What operators do, and the faults that come in between, where all comes close together."""
+
+LEFT_TO_OPERATOR: tuple[Maker, ...] = (
+    *(_left_to_operator,) * 6,
+    *(_by_hand,) * 2,
+    _declare_on,
+    _declare,
+    _shutdown,
+    _shutdown,
+    _disarm,
+    _drain,
+    _kill,
+    _hang,
+    _without_lrm,
+    _without_lrm,
+    _power,
+    _power,
+    _of_node("reset"),
+    _of_node("freeze", 30.0),
+    _storage,
+    _storage,
+    _network,
+    _device,
+    _agent,
+    _crash,
+)
+"""Services that are left to their operators, and what may become of their nodes meanwhile."""

@@ -19,7 +19,7 @@ from ..manager.seen import Timing
 from ..manager.service import Resource, Service
 from ..manager.wanted import Wanted
 from .declarations import AGENT
-from .random_actions import KINDS, OPERATED, OPERATIONS, Maker
+from .random_actions import KINDS, LEFT_TO_OPERATOR, OPERATED, OPERATIONS, Maker
 from .scenario import Action, Scenario
 from .settings import Settings
 
@@ -29,10 +29,14 @@ SAFETY_LENGTH = 24.0
 
 TIMING = Timing(fence_window=120.0, fence_limit=6)
 
-MIXED, OPERATORS, CLOSE = "mixed", "operators", "close"
-DRAWINGS = (MIXED, OPERATORS, CLOSE)
-"""What a scenario is made of: faults and operations alike; more operations; or a few of both that
-come within seconds of each other, so that one falls into the middle of another."""
+LEFT_LENGTH = 60.0
+"""What is left to an operator is long so: a node may be proved dead, and be up again, meanwhile."""
+
+MIXED, OPERATORS, CLOSE, LEFT = "mixed", "operators", "close", "left"
+DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT)
+"""What a scenario is made of: faults and operations alike; more operations; a few of both that
+come within seconds of each other, so that one falls into the middle of another; or services that
+are left to their operators for a while."""
 
 
 def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
@@ -55,6 +59,8 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
     services = sorted(wanted.services)
     if drawing == CLOSE:
         actions = _close_together(chance, nodes, services)
+    elif drawing == LEFT:
+        actions = _left(chance, nodes, services)
     else:
         kinds = KINDS + OPERATIONS if drawing == OPERATORS else KINDS
         actions = _spread(chance, nodes, services, kinds)
@@ -66,7 +72,7 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
         wanted=wanted,
         actions=tuple(actions),
         seed=seed,
-        length=SAFETY_LENGTH,
+        length=LEFT_LENGTH + 4.0 if drawing == LEFT else SAFETY_LENGTH,
     )
 
 
@@ -103,6 +109,19 @@ def _close_together(
         for verb, words, options in made if isinstance(made, list) else [made]:
             actions.append(Action(round(at, 2), verb, tuple(words), _texts(options)))
             at = min(at + chance.expovariate(1 / spread), FAULTS_UNTIL)
+    return actions
+
+
+def _left(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Action]:
+    """Return what operators do with services left to them, and faults, over a longer time."""
+    chosen = chance.sample(LEFT_TO_OPERATOR, chance.randint(3, 6))
+    actions = []
+    for _turn in range(chance.randint(3, 10)):
+        made = chance.choice(chosen)(chance, nodes, services)
+        at, spread = chance.uniform(BEGIN, LEFT_LENGTH / 2), chance.choice((1.0, 4.0, 10.0))
+        for verb, words, options in made if isinstance(made, list) else [made]:
+            actions.append(Action(round(at, 2), verb, tuple(words), _texts(options)))
+            at = min(at + chance.uniform(0.0, 2 * spread), LEFT_LENGTH)
     return actions
 
 

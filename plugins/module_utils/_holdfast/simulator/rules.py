@@ -42,6 +42,7 @@ class Rules:
         self._world = world
         self._begun: set[str] = set()
         self._given: dict[str, int] = {}
+        self._looked_for: dict[str, frozenset[str]] = {}
         self._writers: dict[int, str] = {}
         self._disarmed_at = 0.0
         self.asked_for: set[str] = set()
@@ -138,11 +139,13 @@ class Rules:
     def stands(self, state: ClusterState) -> None:
         """Note that a record stands on the storage, with the reasons for what it orders.
 
-        Of each command the configuration counts that it was given by.
+        Of each command the configuration counts that it was given by, and what was looked for then.
         """
+        probes = frozenset(state.probes)
         for one in state.services.values():
             if one.reason:
                 self._given.setdefault(one.uid, state.config_version)
+                self._looked_for.setdefault(one.uid, probes)
 
     def ordered(self, name: str, what: str) -> None:
         """S6: who orders something as the manager has the manager lease."""
@@ -184,10 +187,16 @@ class Rules:
     def _is_dead(self, by: str, node: str, boot: str, state: ClusterState) -> None:
         """S4, S5: who is taken for dead is off, or was started anew since.
 
-        It may run what the manager does not know of: that is left to its operator.
+        It may run what the manager does not know of: that is left to its operator.  What is still
+        looked for, or was taken up there unasked, is started nowhere by that, or S2 is broken.
         """
         machine = self._world.machines[node]
-        active = machine.active.keys() & state.services.keys()
+        known = {
+            key
+            for key, one in state.services.items()
+            if one.state is not ServiceState.PROBE and not (one.left_since and one.node == node)
+        }
+        active = machine.active.keys() & known
         if machine.on and (not boot or boot == machine.boot_id) and active:
             what = ", ".join(sorted(active))
             self.broken("S5", f"{by} takes {node} for dead, but it is up and runs {what}")
@@ -251,7 +260,8 @@ class Rules:
         """S11: strict node rules and services to be kept apart hold for each start.
 
         An operator may move a service against its node rule; and a command that was given
-        before the rules are what they are now cannot be taken back.
+        before the rules are what they are now, or while it was not known where an opposite runs,
+        cannot be taken back.
         """
         world, service_id = self._world, job.service.id
         record = world.storage.manager_record()
@@ -266,7 +276,8 @@ class Rules:
             and machine.name not in self.asked_for
         ):
             self.broken("S11", f"{service_id} is started on {machine.name} against {rule.name!r}")
-        for other in sorted(wanted.partners(service_id, "apart")):
+        unknown = self._looked_for.get(job.uid, frozenset())
+        for other in sorted(wanted.partners(service_id, "apart") - unknown):
             if machine.active.get(other) != "running":
                 continue
             status = record.services.get(other)
