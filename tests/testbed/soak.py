@@ -19,6 +19,7 @@ import argparse
 import math
 import os
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -160,6 +161,10 @@ A node whose storage is gone answers over the network until its host lease fails
 after it was renewed last, as it is every 4 s."""
 
 
+GONE = (ProcessLookupError, subprocess.CalledProcessError)
+"""What is raised by a command in a node that is off by now, or for a process that has ended."""
+
+
 class Wrong(Exception):
     """Something was so that must never be so."""
 
@@ -224,9 +229,13 @@ class Soak:
         boots = self._boots()
         for client in self._clients.values():
             client.longest = 0.0
-        fault.begin(self._deployment, node)
+        try:
+            fault.begin(self._deployment, node)
+        except GONE:
+            # What smouldered had switched the node off, or had ended what was to be killed.
+            told = f"{told}, to which that could not be done any more"
         hold_still(lasts)
-        fault.end(self._deployment, node)
+        self._end(fault, node)
         ended = time.monotonic()
         try:
             self._wait_well()
@@ -241,6 +250,14 @@ class Soak:
         self._judge_answers(fault, lasts, since, told)
         self._judge_sightings(told)
         hold_still(rest)
+
+    def _end(self, fault: Fault, node: Node) -> None:
+        """End a fault, where need be once the node is up again that was reset in its midst."""
+        try:
+            fault.end(self._deployment, node)
+        except GONE:
+            self._deployment.wait_whole(BOUND)
+            fault.end(self._deployment, node)
 
     def _wait_well(self) -> None:
         for node in self._deployment.testbed.nodes.values():
