@@ -18,6 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._declarations import (
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
     FENCE_REASON,
+    NOT_PROVED,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import (
     Policy,
@@ -164,6 +165,7 @@ def test_a_fence_by_hand_has_the_same_mark_in_the_playbooks_as_in_the_command():
     assert not [path.name for path in files if FENCE_REASON in path.read_text(encoding="utf-8")]
     for name in ("fence", "unfence", "node_maintenance"):
         assert "__holdfast_fenced" in text_of(name)
+    assert f'fence_reason }}}}{NOT_PROVED}"' in text_of("fence")
 
 
 @pytest.mark.parametrize("name", ["node_maintenance", "unfence"])

@@ -510,6 +510,14 @@ def open_output():
         raise Problem(ARGUMENTS, f"the output {path} cannot be opened: {error.strerror}") from None
 
 
+def where_output():
+    """Return where to read what the command said of itself."""
+    path = parameter("output", "/dev/null")
+    if path == "/dev/null":
+        return "what it said is lost: give the parameter output a file"
+    return f"see what it wrote to {path}"
+
+
 def become(words, variables, output, go, failed):
     """Turn the forked child into the command; never returns."""
     try:
@@ -542,7 +550,7 @@ def wait_until_ready(main_process, port, until, settle=0.0):
         ready = time.monotonic() >= settled if port is None else answers(port, 1.0)
         if not runs(main_process):
             how = how_it_ended(main_process.pid)
-            raise Problem(GENERIC, f"the command ended at once{how}; see its output")
+            raise Problem(GENERIC, f"the command ended at once{how}; {where_output()}")
         if ready:
             return
         if time.monotonic() >= until:

@@ -153,6 +153,7 @@ FIRING = {
     },
     "HoldfastDaemonGone": {'holdfast_daemon_up{cluster="c",daemon="lrm"}': "0x40"},
     "HoldfastNodeFenced": {'holdfast_node_state{cluster="c",node="n2",state="off"}': "1x40"},
+    "HoldfastProblems": {'holdfast_problems{cluster="c"}': "1x40"},
     "HoldfastFenceUnproved": {'holdfast_node_state{cluster="c",node="n2",state="fence"}': "1x40"},
     "HoldfastFenceFailed": told(
         "0x8 1x40", "fence_attempts_total", "n1", node="n2", result="failed"
@@ -243,6 +244,7 @@ QUIET = {
     },
     "HoldfastDisarmForgotten": {'holdfast_disarmed{cluster="c"}': "1x600 0x700"},
     "HoldfastNodeFenced": {'holdfast_node_state{cluster="c",node="n2",state="off"}': "0x40"},
+    "HoldfastProblems": {'holdfast_problems{cluster="c"}': "1 1 1 0x37"},
     "HoldfastMetricsStale": {'holdfast_metrics_written_timestamp_seconds{cluster="c"}': "0+15x40"},
     "HoldfastAllMetricsStale": {
         **told("0x40", "metrics_written_timestamp_seconds", "n1"),

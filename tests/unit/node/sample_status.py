@@ -146,8 +146,8 @@ def in_trouble(at=AT):
         "mail": ServiceStatus(
             ServiceState.ERROR,
             since=at - 600,
-            reason="start of postfix: not installed; tried on n1, n3: mend it, then declare it"
-            " stopped and started again",
+            reason="start of postfix: not installed; tried on n1, n3: mend it, then clear its"
+            " error",
             failed_nodes=("n1", "n3"),
         ),
         "old": ServiceStatus(ServiceState.STOPPED, since=at - 200000, reason="stopped, as wanted"),

@@ -345,7 +345,26 @@ def test_a_device_that_only_says_so_is_no_fence_and_the_node_stays_drained(holdf
     assert status == 1
     assert "not proved off" in complained
     assert "'holdfast maintenance return n2 --yes'" in complained
-    assert "n2" in cluster.wanted().maintenance
+    assert cluster.wanted().maintenance["n2"].reason == "fenced: x (not proved off)"
+
+
+def test_a_node_that_is_in_use_is_not_said_to_be_used_again(holdfast, cluster, device):
+    status, said, _said = holdfast("unfence", "n2", "--no-wait")
+    assert (status, said.splitlines()[-1]) == (0, "n2 is already in use again")
+
+
+def test_a_service_that_is_in_no_error_is_not_started_by_clearing_it(holdfast, cluster):
+    cluster.service("web", resources=[RESOURCE], state="stopped")
+    cluster.manager_says(1, {"web": ServiceStatus(ServiceState.STOPPED)})
+    status, _said, complained = holdfast("service", "clear", "web", "--no-wait")
+    assert (status, "web is in no error, but stopped" in complained) == (2, True)
+    assert cluster.wanted().services["web"].state == "stopped"
+
+
+def test_a_report_of_rehearsals_makes_no_folders_of_a_mistyped_path(holdfast, device, tmp_path):
+    status, _said, complained = holdfast("rehearse", "--report", str(tmp_path / "x" / "y"))
+    assert (status, "a file in a folder that exists" in complained) == (2, True)
+    assert not (tmp_path / "x").exists()
 
 
 def no_configuration(path):

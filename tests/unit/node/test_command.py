@@ -140,6 +140,12 @@ def test_the_configuration_may_be_named_in_the_environment(config, cluster, caps
     assert "\x1b" not in capsys.readouterr().out, "no colours but on a terminal"
 
 
+def test_an_empty_environment_names_no_configuration(monkeypatch, capsys):
+    monkeypatch.setenv("HOLDFAST_CONFIG", "")
+    main(["status"])
+    assert "/etc/holdfast" in capsys.readouterr().err
+
+
 def test_a_page_is_written_beside_the_text(config, cluster, tmp_path, capsys):
     page = tmp_path / "page.html"
     assert main(["status", "--config", str(config), "--html", str(page)]) == WELL

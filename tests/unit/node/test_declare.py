@@ -137,6 +137,24 @@ def test_a_service_that_is_not_there_can_be_absent(cluster):
 
 
 @pytest.mark.parametrize(
+    ("services", "so"),
+    [
+        ({}, "is not taken up,"),
+        ({"web": ServiceStatus(ServiceState.FREEZE, "n1")}, "is freeze, and left so,"),
+    ],
+)
+def test_a_wait_in_a_cluster_that_does_nothing_says_so(cluster, monkeypatch, services, so):
+    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    cluster.manager_says(1, services, disarm="disarmed", disarm_mode="freeze")
+    with pytest.raises(HoldfastError) as caught:
+        cluster.service(resources=[RESOURCE], wait=True, timeout=0.3)
+    assert str(caught.value) == (
+        f"Service 'web' {so} as the cluster is disarmed (freeze); what was asked stands until that"
+        " ends; nothing came of it after 0.3 s; see holdfast status."
+    )
+
+
+@pytest.mark.parametrize(
     ("status", "message"),
     [
         (None, "Service 'web' is not taken up by the manager after 0.3 s; see holdfast status."),

@@ -78,6 +78,33 @@ def test_each_problem_is_a_sentence_above_the_tables():
         assert problem.endswith(".")
 
 
+def test_a_service_whose_node_is_not_proved_dead_says_what_it_waits_for():
+    status = sample.in_trouble()
+    status["services"]["db"].update(state="fence")
+    told = sample.with_problems(status)["problems"]
+    assert "Service db waits until n2 is proved dead." in told
+
+
+def test_a_service_that_is_not_as_wanted_says_how_it_is_wanted():
+    status = sample.healthy()
+    status["services"]["web"].update(state="started", wanted="stopped", reason="it was there last")
+    (told,) = sample.with_problems(status)["problems"]
+    assert told == "Service web is started, not stopped as wanted: it was there last."
+
+
+def test_a_fence_by_hand_that_failed_is_a_problem():
+    status = sample.in_trouble()
+    status["nodes"]["n3"]["maintenance"]["reason"] = "fenced: smoke (not proved off)"
+    told = sample.with_problems(status)["problems"]
+    assert any(one.startswith("Node n3 was to be fenced by hand, and may be on") for one in told)
+
+
+def test_what_is_under_way_has_another_sign_than_a_problem():
+    text = plain(sample.in_trouble())
+    assert text.count("\n  ! ") == 3
+    assert "\n  ~ Service vm:100 is being moved" in text
+
+
 def test_global_maintenance_is_loud_and_says_what_it_stops():
     text = plain(sample.on_hold(Maintenance("new switches", "ada", sample.AT - 60, sample.AT + 90)))
     assert "held by global maintenance" in text.splitlines()[0]

@@ -5,10 +5,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     HoldfastError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
     CommandResult,
@@ -30,12 +34,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import command
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import command, what_if
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     MANAGER_LEASE,
     ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.what_if import (
+    read_now,
     render_answer,
     simulate_failover,
 )
@@ -135,6 +140,21 @@ def test_a_rule_is_asked_about_without_being_declared(config):
 def test_a_question_that_makes_no_sense_is_refused(config, options, named):
     with pytest.raises(HoldfastError, match=named):
         ask(config, **options)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"disarm": "disarmed", "disarm_mode": "ignore"}, "the cluster is disarmed"),
+        ({"hold": Maintenance("new switches", "ada")}, "new switches"),
+    ],
+)
+def test_while_nothing_would_be_recovered_that_is_the_answer(config, changes, named):
+    node = configuration(config.parent, "n1")
+    seen = read_now(node)
+    held = replace(seen, state=replace(seen.state, **changes))
+    with pytest.raises(HoldfastError, match=named):
+        what_if.ask(node, held, {"dies": ["n3"]})
 
 
 def test_a_cluster_in_which_nothing_was_decided_yet_says_so(tmp_path):

@@ -88,6 +88,11 @@ def test_all_that_binds_a_service_is_told():
         assert part in text
 
 
+def test_a_service_whose_node_is_being_fenced_says_what_it_waits_for_and_not_why_it_was_there():
+    waits = started("n2", state=ServiceState.FENCE, reason="it was there last")
+    assert of_service(waits)["reason"] == "waits until n2 is proved dead"
+
+
 def test_a_service_that_nobody_looked_at_yet_says_so():
     why = why_service("web", state({}), wanted(service()), 1000.0)
     assert why["reason"] == "not looked at by a manager yet"

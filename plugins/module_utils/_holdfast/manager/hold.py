@@ -36,6 +36,7 @@ from .wanted import Wanted
 if TYPE_CHECKING:
     # Who only asks what is in force pays for no manager.
     from .round import Round
+    from .state import ClusterState
 
 CLUSTER = ""
 """The key of the cluster's own maintenance among those of the nodes."""
@@ -51,6 +52,16 @@ def in_force(wanted: Wanted, ended: Mapping[str, tuple[float, float]]) -> Wanted
             else wanted.without_maintenance(key)
         )
     return wanted
+
+
+def why_held(state: ClusterState) -> str:
+    """Return why nothing is moved in the whole cluster now, or nothing.
+
+    A request that was made all the same would be carried out long after, when that has ended.
+    """
+    if state.hold is not None:
+        return f"the cluster is in global maintenance ({told(state.hold)})"
+    return f"the cluster is {state.disarm} ({state.disarm_mode})" if state.disarm else ""
 
 
 def has_maintenance(wanted: Wanted) -> bool:

@@ -106,7 +106,7 @@ def _register_service(
         (
             "clear",
             "take a service out of its error, once what was wrong is mended, and start it",
-            lambda options: _declare(options, state="started", clear_error=True),
+            _clear,
         ),
         ("move", "move a service to a node, while it runs if its agent can", _move),
     ):
@@ -208,7 +208,7 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
 
     A drain that is there already may be waited for, and told otherwise: it moves nothing more.
     """
-    from .declare_move import why_held
+    from ..manager.hold import why_held
     from .plan_moves import look, plan_evacuation
 
     state, seen = look(configuration)
@@ -277,6 +277,20 @@ def _declare(options: argparse.Namespace, **wish: Any) -> int:
         where = f" on {status['node']}" if status["node"] else ""
         sys.stdout.write(f"  {status['state']}{where}: {clean(status['reason'])}\n")
     return DONE
+
+
+def _clear(options: argparse.Namespace) -> int:
+    """Take a service out of its error; one that is in none is not started by that."""
+    from ..manager.state import ServiceState
+    from .plan_moves import look
+
+    state, _seen = look(load(Path(options.config)))
+    status = state.services.get(options.service)
+    if status is not None and status.state is not ServiceState.ERROR:
+        raise HoldfastError(
+            f"{options.service} is in no error, but {status.state.value}: nothing was done."
+        )
+    return _declare(options, state="started", clear_error=True)
 
 
 def _refuse_unknown(options: argparse.Namespace) -> None:

@@ -216,7 +216,7 @@ def _add_parts_of_a_node(commands: Commands) -> None:
 def _add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config",
-        default=os.environ.get("HOLDFAST_CONFIG", DEFAULT_PATH),
+        default=os.environ.get("HOLDFAST_CONFIG") or DEFAULT_PATH,
         help=f"the node's configuration file (HOLDFAST_CONFIG, or else {DEFAULT_PATH})",
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 from .. import names
 from ..errors import HoldfastError, InputError, StorageError
 from ..manager import choice
-from ..manager.maintenance import told
+from ..manager.hold import why_held
 from ..manager.requests import MOVE, Request
 from ..manager.seen import NodeSeen, Seen
 from ..manager.state import ClusterState, ServiceState, ServiceStatus
@@ -73,16 +73,6 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
         left = max(min(TAKES_UP, options["timeout"]), round(until - time.monotonic(), 1))
         values["status"] = _wait(configuration, name, node, change.after.version, left, state)
     return Result(change.changed, values, {name: {"node": before}}, {name: {"node": node}})
-
-
-def why_held(state: ClusterState) -> str:
-    """Return why nothing is moved in the whole cluster now, or nothing.
-
-    A request that was made all the same would be carried out long after, when that has ended.
-    """
-    if state.hold is not None:
-        return f"the cluster is in global maintenance ({told(state.hold)})"
-    return f"the cluster is {state.disarm} ({state.disarm_mode})" if state.disarm else ""
 
 
 def _look_once_it_can_go(

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import names
 from ..errors import InputError
+from ..manager.hold import why_held
 from ..manager.requests import CLEAR, STOP, Request
 from ..manager.service import (
     STARTED,
@@ -218,6 +219,11 @@ def _wait_for_service(
 
     def why(state: ClusterState) -> str:
         status = state.services.get(name)
+        held = why_held(state)
+        if held:
+            so = f"is {status.state.value}, and left so," if status else "is not taken up,"
+            ends = "what was asked stands until that ends; nothing came of it"
+            return f"Service {name!r} {so} as {held}; {ends}"
         if status is None:
             return f"Service {name!r} is not taken up by the manager"
         return f"Service {name!r} is {status.state.value}: {status.reason}"

@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import names
 from ..errors import HoldfastError
+from ..manager.hold import why_held
 from ..manager.requests import MOVE, Request
 from ..manager.service import needs_from_options
 from ..manager.state import ClusterState, Event
@@ -23,7 +24,7 @@ from ..manager.wanted import Wanted
 from ..result import Result
 from .await_manager import await_manager
 from .configuration import NodeConfiguration, load
-from .declare_move import ENDS, why_held
+from .declare_move import ENDS
 from .plan_moves import (
     Evacuation,
     checked_nodes,

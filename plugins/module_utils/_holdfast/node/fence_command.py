@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from .configuration import NodeConfiguration, load
 if TYPE_CHECKING:
     # The room of fencing takes longer to load than most commands take.
     from ..fence.topology import FenceConfiguration
+    from ..result import Result
 
 DONE, FAILED = 0, 1
 RECOVERY_WAIT = 180.0
@@ -88,6 +90,7 @@ def _fence(options: argparse.Namespace) -> int:
         proved = _switch(devices, node, "off", options.dry_run)
     finally:
         if not proved and not options.dry_run:
+            _write_down_that_it_failed(options, node)
             sys.stderr.write(
                 f"holdfast: {node} stays drained; 'holdfast maintenance return {node} --yes' ends"
                 " that\n"
@@ -100,6 +103,14 @@ def _fence(options: argparse.Namespace) -> int:
         _wait_until_recovered(options)
         sys.stdout.write("recovered: no service waits for that node\n")
     return DONE
+
+
+def _write_down_that_it_failed(options: argparse.Namespace, node: str) -> None:
+    """Have the reason of the drain say that the node may be on: others read that it was fenced."""
+    from ..manager.maintenance import FENCE_REASON, NOT_PROVED
+
+    with suppress(HoldfastError):
+        _declare(options, node, "drained", f"{FENCE_REASON}{options.reason}{NOT_PROVED}")
 
 
 def _unfence(options: argparse.Namespace) -> int:
@@ -119,6 +130,8 @@ def _rehearse(options: argparse.Namespace) -> int:
     from .status_words import clean
 
     configuration = load(Path(options.config))
+    if options.report and not Path(options.report).parent.is_dir():
+        raise InputError("--report", options.report, "a file in a folder that exists")
     asked = {
         "config": str(configuration.fence_configuration),
         "nodes": options.nodes or None,
@@ -193,14 +206,19 @@ def _use(options: argparse.Namespace, node: str, state: str, reason: str | None)
 
     It is kept so without an end: at that of an earlier drain it would be switched on again.
     """
+    result = _declare(options, node, state, reason)
+    what = "in use again" if state == "active" else "kept empty until 'holdfast unfence'"
+    told = how(options) if result.changed else "is already"
+    sys.stdout.write(f"{node} {told} {what}\n")
+
+
+def _declare(options: argparse.Namespace, node: str, state: str, reason: str | None) -> Result:
     from .declare_maintenance import declare_maintenance
 
     asked: dict[str, Any] = {"node": node, "state": state, "reason": reason, "owner": None}
     asked.update(waiting(options), until=None, duration=0.0)
     asked["wait"] = asked["wait"] and state == "active"
-    declare_maintenance(asked, options.dry_run)
-    what = "in use again" if state == "active" else "kept empty until 'holdfast unfence'"
-    sys.stdout.write(f"{node} {how(options)} {what}\n")
+    return declare_maintenance(asked, options.dry_run)
 
 
 def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:

@@ -41,7 +41,7 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
 
     Raises ``InputError`` for a node that is none, or a threshold below 0.
     """
-    from .declare_move import why_held
+    from ..manager.hold import why_held
 
     configuration = load(Path(options["config"]))
     nodes = checked_nodes(options["nodes"] or sorted(configuration.members), configuration)

@@ -15,10 +15,11 @@ from typing import Any
 from ..errors import StorageError
 from ..lease.interface import HostLeaseView, HostState
 from ..manager.hold import in_force
-from ..manager.maintenance import Maintenance, maintenance_document
+from ..manager.maintenance import NOT_PROVED, Maintenance, maintenance_document
 from ..manager.policy import policy_document
 from ..manager.report import LocalState, Mode, Sight
 from ..manager.rules import rule_document
+from ..manager.service import STARTED, STOPPED
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
 from ..manager.wanted import Wanted
 from ..storage.whiteboard import Board, HostBlock
@@ -82,12 +83,25 @@ def problems(status: dict[str, Any]) -> list[str]:
         elif node["state"] != NodeState.ONLINE.value and not node["maintenance"]:
             state = "to be fenced" if node["state"] == NodeState.FENCE.value else node["state"]
             found.append(f"Node {name} is {state}: {node['reason'] or 'no reason known'}.")
+        kept = node["maintenance"]
+        if kept is not None and kept["reason"].endswith(NOT_PROVED):
+            found.append(f"Node {name} was to be fenced by hand, and may be on: {kept['reason']}.")
     for name, service in status["services"].items():
         if service["state"] != service["wanted"] and service["state"] not in _UNDER_WAY:
-            found.append(f"Service {name} is {service['state']}: {service['reason']}.")
+            found.append(f"Service {name} {_not_as_wanted(service)}.")
         if len(service["running_on"]) > 1:
             found.append(f"Service {name} is reported by {' and '.join(service['running_on'])}.")
     return found
+
+
+def _not_as_wanted(service: dict[str, Any]) -> str:
+    """Return what is wrong with a service; its reason may still be that of its last start."""
+    if service["state"] == ServiceState.FENCE.value:
+        return f"waits until {service['node']} is proved dead"
+    told = f"is {service['state']}"
+    if {service["state"], service["wanted"]} == {STARTED, STOPPED}:
+        told = f"{told}, not {service['wanted']} as wanted"
+    return f"{told}: {service['reason']}"
 
 
 def under_way(status: dict[str, Any]) -> list[str]:

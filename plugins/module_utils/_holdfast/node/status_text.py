@@ -87,11 +87,11 @@ def _headline(status: dict[str, Any], colour: bool, width: int) -> list[str]:
         sentences = f"{words.disarmed(status)} {words.DISARMED}"
         lines += ["", _painted(loud, Tone.WARN, colour)]
         lines += textwrap.wrap(sentences, max(width, 40))
-    told = [*status["problems"], *status["under_way"]]
-    if told:
+    if status["problems"] or status["under_way"]:
         lines.append("")
-        for problem in told:
-            lines += _wrapped(clean(problem), width, "  ! ", "    ")
+    for sign, told in (("!", status["problems"]), ("~", status["under_way"])):
+        for sentence in told:
+            lines += _wrapped(clean(sentence), width, f"  {sign} ", "    ")
     return lines
 
 

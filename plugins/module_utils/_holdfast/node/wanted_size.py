@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..errors import StorageError
+from ..manager.death import GIVEN_UP
 from ..manager.state import (
     EVENTS_KEPT,
     FAILOVER_SERVICES_KEPT,
@@ -105,9 +106,10 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
         inherited_fence=WALL,
         slower_fence=WALL,
         expired=True,
+        up_again=True,
         attempt=10,
         retry_after=WALL,
-        power="given up",
+        power=GIVEN_UP,
         mode="maintenance",
         demanded=True,
         kept=REASON,

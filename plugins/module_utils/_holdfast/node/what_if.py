@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HoldfastError, InputError, StorageError
+from ..manager.hold import why_held
 from ..manager.report import CommandResult, Report
 from ..manager.rules import NodeRule, ServiceRule, node_rule_from_options, service_rule_from_options
 from ..manager.state import ClusterState
@@ -74,6 +75,11 @@ def ask(
             actions.append(Action(0.0, verb, (node, *more)))
     if not actions and not rules:
         raise HoldfastError(f"Nothing is asked: name nodes with {', '.join(QUESTIONS)}, or rules.")
+    held = why_held(now.state)
+    if held:
+        raise HoldfastError(
+            f"Nothing would be recovered or moved now, as {held}; ask again once that has ended."
+        )
     return what_if(now, actions, within=float(options.get("within") or 600.0), wanted=wanted)
 
 

@@ -69,7 +69,7 @@ def why_service(
         "node": status.node,
         "target": status.target,
         "since": status.since,
-        "reason": status.reason or "not looked at by a manager yet",
+        "reason": _reason(status),
         "choice": last_choices(state.events).get(name),
         "failed_nodes": list(status.failed_nodes),
         "crashes": status.crashes,
@@ -80,6 +80,13 @@ def why_service(
         "request_heard": request is not None and status.request >= request.made,
         "history": [event_document(one) for one in state.events if one.service == name],
     }
+
+
+def _reason(status: ServiceStatus) -> str:
+    """Return why a service is in its state; that in the record is still of its last start."""
+    if status.state is ServiceState.FENCE:
+        return f"waits until {status.node} is proved dead"
+    return status.reason or "not looked at by a manager yet"
 
 
 def why_node(
