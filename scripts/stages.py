@@ -172,7 +172,7 @@ def simulation(run: Run) -> None:
         words = ("--first-seed", "0", "--count", "2000", "--drawn", drawing)
         run.python(*batch, *words, folder=ROOT)
     run.python(*batch, "--seconds", str(FRESH), folder=ROOT)
-    run.python("tests/mutation/find.py", "--quick", folder=ROOT)
+    run.python("tests/mutation/find.py", folder=ROOT)
 
 
 AGENT_TESTS = ("resource_agents", "fencing", "placement")

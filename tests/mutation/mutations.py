@@ -133,10 +133,6 @@ def _every_end_is_proof(original: Any, round_: Any, fence: Any) -> None:
     original(round_, replace(fence, confirmed=True, quiet=True))
 
 
-def _writing_on_is_no_doubt(original: Any, round_: Any, fence: Any) -> None:
-    original(round_, replace(fence, quiet=True))
-
-
 def _silence_is_death(original: Any, seen: Any, trouble: str, timing: Any) -> Judgement:
     judgement = original(seen, trouble, timing)
     if judgement.verdict is Verdict.FENCE:
@@ -231,9 +227,9 @@ def _probes_are_not_awaited(
 
 
 def _stop_is_said_before_it_is_done(
-    original: Any, round_: Any, service_id: str, status: Any, local_: Any, wanted: Any
+    original: Any, round_: Any, service_id: str, status: Any, *more: Any
 ) -> None:
-    original(round_, service_id, status, local_, wanted)
+    original(round_, service_id, status, *more)
     round_.resolve(status.uid, CommandResult(service_id, Outcome.OK, "stopped", round_.wall))
 
 
@@ -328,7 +324,7 @@ MUTATIONS = (
     Mutation("count-every-fence-as-proof", _changed(fencing, "_fence_ended", _every_end_is_proof)),
     Mutation(
         "believe-the-device-of-a-node-that-writes-on",
-        _changed(fencing, "_fence_ended", _writing_on_is_no_doubt),
+        _changed(fencing, "_sign_of_life", _returns("")),
     ),
     Mutation("take-silence-for-death", _changed(verdict, "judge", _silence_is_death)),
     Mutation("take-a-failed-lease-for-a-dead-one", _changed(verdict, "judge", _failed_is_dead)),
@@ -351,7 +347,11 @@ MUTATIONS = (
     ),
     Mutation("count-a-failed-stop-as-one", _changed(job_ends, "_stopped", _failed_stops_are_stops)),
     Mutation("forget-the-last-manager", _changed(cluster, "take_over", _forgets_the_last_manager)),
-    Mutation("forget-a-candidates-fence", _changed(cluster, "take_over", _without_intent)),
+    Mutation(
+        "forget-a-candidates-fence",
+        _changed(cluster, "take_over", _without_intent),
+        random_scenario.CLOSE,
+    ),
     Mutation("ignore-global-maintenance", _changed(hold, "look_at_maintenance", _not_held)),
     Mutation(
         "forget-where-a-migration-went", _changed(death, "_lost_its_node", _forgets_the_target)
@@ -359,7 +359,7 @@ MUTATIONS = (
     Mutation("take-a-return-for-a-reboot", _changed(nodes, "_was_started_anew", _returns(True))),
     Mutation("give-a-number-twice", _changed(Round, "command", _same_uid_again)),
     Mutation("try-a-fence-once", _changed(fencing, "_fence_ended", _gives_up_a_fence)),
-    Mutation("look-at-no-service", _changed(local, "_monitor", _nothing)),
+    Mutation("look-at-no-service", _changed(local, "_monitor", _nothing), random_scenario.CLOSE),
     Mutation("keep-every-result", _changed(local_answers, "prune", _nothing)),
     Mutation("leave-failovers-open", _changed(services, "_close_failovers", _nothing)),
     Mutation("fence-without-a-brake", _changed(fencing, "order_fences", _no_brake)),
@@ -371,18 +371,27 @@ MUTATIONS = (
         _changed(doubts, "may_be_up_again", _returns(False)),
         random_scenario.LEFT,
     ),
-    Mutation("write-over-the-newest-copy", _changed(records, "_newest", _writes_over_the_newest)),
+    Mutation(
+        "write-over-the-newest-copy",
+        _changed(records, "_newest", _writes_over_the_newest),
+        random_scenario.OPERATORS,
+    ),
     Mutation(
         "trust-a-bad-checksum",
         lambda: patch.object(
             records, "zlib", SimpleNamespace(crc32=lambda data: 7 if data else zlib.crc32(data))
         ),
+        random_scenario.OPERATORS,
     ),
     Mutation("never-switch-on-again", _changed(fencing, "switch_on_again", _nothing)),
     Mutation("leave-failed-services", _changed(running, "_failed", _nothing)),
-    Mutation("skip-the-probe", _changed(services, "_look_at", _skips_the_probe)),
     Mutation(
-        "take-a-blocked-stop-for-one", _changed(command_ends, "take_result", _blocked_is_stopped)
+        "skip-the-probe", _changed(services, "_look_at", _skips_the_probe), random_scenario.LEFT
+    ),
+    Mutation(
+        "take-a-blocked-stop-for-one",
+        _changed(command_ends, "take_result", _blocked_is_stopped),
+        random_scenario.OPERATORS,
     ),
     Mutation(
         "start-the-target-while-the-source-runs",
@@ -392,25 +401,36 @@ MUTATIONS = (
     Mutation(
         "take-what-is-in-doubt-for-running",
         _changed(job_ends, "_doubt_resolved", _doubt_ends_as(Sight.RUNNING)),
+        random_scenario.LEFT,
     ),
     Mutation(
         "take-what-is-in-doubt-for-stopped",
         _changed(job_ends, "_doubt_resolved", _doubt_ends_as(Sight.STOPPED)),
+        random_scenario.OPERATORS,
     ),
     Mutation("ignore-strict-rules", _changed(Wanted, "node_rule_for", _returns(None))),
     Mutation("ignore-demands-for-a-fence", _changed(running, "_demand_fence", _nothing)),
-    Mutation("ignore-what-is-asked-for", _changed(running, "answer_request", _nothing)),
+    Mutation(
+        "ignore-what-is-asked-for",
+        _changed(running, "answer_request", _nothing),
+        random_scenario.CLOSE,
+    ),
     Mutation("leave-services-on-the-dead", _changed(death, "_lost_its_node", _nothing)),
     Mutation("run-on-without-a-host-lease", _changed(local, "_stop_everything", _nothing)),
     Mutation("leave-what-is-elsewhere", _changed(local_commands, "_not_here", _nothing)),
-    Mutation("take-a-leave-for-an-answer", _changed(Report, "left_without", _returns(True))),
+    Mutation(
+        "take-a-leave-for-an-answer",
+        _changed(Report, "left_without", _returns(True)),
+        random_scenario.OPERATORS,
+    ),
     Mutation("arm-without-looking", _changed(held, "_look_for_all", _nothing)),
     Mutation(
         "fence-while-disarmed-as-a-candidate",
         _changed(election, "kept_from_fencing", _returns("")),
+        random_scenario.LEFT,
     ),
     Mutation("disarm-at-once", _changed(held, "look_at_disarm", _disarms_at_once)),
     Mutation("place-services-on-any-node", _changed(choice, "unusable", _returns(""))),
     Mutation("go-on-when-shut-down", _changed(local_phase, "stops_all", _returns(False))),
 )
-"""Each of them is to be found within a thousand runs."""
+"""Each is drawn as it is found soonest, mostly within a few hundred runs."""
