@@ -108,6 +108,9 @@ options:
   node:
     description:
       - The node on which a new service is started first, if it may run there.
+      - A node that is silent, or off without a fence, may run it already. The service is waited
+        for there until the node answers or is fenced. To start it without that node declare it on
+        another one.
       - Where it runs later is up to the rules and the manager. To move it use
         M(holdfast.ha.service_move).
     type: str
