@@ -117,8 +117,8 @@ def _with_intent(state: ClusterState, intent: Intent, wall: float) -> ClusterSta
     """Return the state with the candidate's fence under way, as if the manager had sent it.
 
     A node that was the manager by then was on, even if the record still has it off: what proved
-    it dead before counts no more.  How long
-    ago the fence was sent nobody can say, as the candidate's clock is another: it may yet arrive.
+    it dead before counts no more.  How long ago the fence was sent nobody can say, as the
+    candidate's clock is another: it may yet arrive.
     """
     status = state.nodes.get(intent.node, NodeStatus())
     if status.state is NodeState.OFF and not intent.epoch:

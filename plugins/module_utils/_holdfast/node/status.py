@@ -94,10 +94,15 @@ def problems(status: dict[str, Any]) -> list[str]:
     return found
 
 
+def proof_awaited(node: str) -> str:
+    """Return what a service of a silent node waits for; its reason is still of its last start."""
+    return f"waits until {node} is proved dead"
+
+
 def _not_as_wanted(service: dict[str, Any]) -> str:
     """Return what is wrong with a service; its reason may still be that of its last start."""
     if service["state"] == ServiceState.FENCE.value:
-        return f"waits until {service['node']} is proved dead"
+        return proof_awaited(service["node"])
     told = f"is {service['state']}"
     if {service["state"], service["wanted"]} == {STARTED, STOPPED}:
         told = f"{told}, not {service['wanted']} as wanted"

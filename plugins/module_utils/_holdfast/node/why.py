@@ -24,6 +24,7 @@ from ..names import did_you_mean
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
 from .history import event_document, last_choices
+from .status import proof_awaited
 from .status_words import age, clean
 
 
@@ -85,7 +86,7 @@ def why_service(
 def _reason(status: ServiceStatus) -> str:
     """Return why a service is in its state; that in the record is still of its last start."""
     if status.state is ServiceState.FENCE:
-        return f"waits until {status.node} is proved dead"
+        return proof_awaited(status.node)
     return status.reason or "not looked at by a manager yet"
 
 
