@@ -353,19 +353,28 @@ def test_the_history_is_told_with_its_reasons(config, cluster, capsys):
     assert main([*words, "--since", "soon"]) == NO_ANSWER
 
 
-def test_a_history_of_what_can_have_none_is_refused_with_what_there_is(config, cluster, capsys):
+def test_a_history_of_what_can_have_none_is_refused_with_what_there_is(
+    config, cluster, tmp_path, capsys
+):
     state = cluster.read_manager()
     for event in (
         Event(100.0, "gone", "n7", "", "it was taken out"),
-        Event(101.0, "brewed", "n1", "web", "by a newer manager", (("n8", "no beans"),)),
+        Event(101.0, "brewed", "n1", "tea", "by a newer manager", (("n8", "no beans"),)),
     ):
         state = state.with_event(event)
     cluster.write_manager(state)
+    web = Service("web", (Resource("r", "ocf:test:thing"),))
+    change_wanted(configuration(tmp_path), lambda wanted: wanted.with_service(web), check=False)
     words = ["history", "--config", str(config)]
-    for more in (["--node", "n2"], ["--node", "n7"], ["--node", "n8"], ["--kind", "brewed"]):
+    of_nodes = [("--node", one) for one in ("n2", "n7", "n8")]
+    for more in (*of_nodes, ("--kind", "brewed"), ("--service", "web"), ("--service", "tea")):
         assert main([*words, *more]) == WELL
     capsys.readouterr()
-    for option, known in (("node", "(n1, n2, n3, n7, n8)"), ("kind", "blocked, brewed, ")):
+    for option, known in (
+        ("node", "(n1, n2, n3, n7, n8)"),
+        ("service", "(tea, web)"),
+        ("kind", "blocked, brewed, "),
+    ):
         assert main([*words, f"--{option}", "nosuch"]) == NO_ANSWER
         said = capsys.readouterr()
         assert (said.out, said.err.count("\n")) == ("", 1)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, StorageError
 from ..manager.maintenance import time_from_text, utc
 from ..manager.state import ClusterState
 from . import status_words as words
@@ -41,17 +41,35 @@ class Wish:
     most: int = 0
 
 
-def read_history(configuration: NodeConfiguration) -> list[dict[str, Any]]:
-    """Return all events of the manager's record as plain data, the oldest first.
+@dataclass(frozen=True)
+class History:
+    """The *events* as plain data, the oldest first, and the *services* that there are now."""
+
+    events: Sequence[dict[str, Any]]
+    services: Collection[str] = ()
+
+
+def read_history(configuration: NodeConfiguration) -> dict[str, Any]:
+    """Return all that the manager's record keeps, as the plain data of a ``History``.
 
     Raises ``StorageError`` when the storage cannot be read.
     """
     storage = ClusterStorage(configuration)
     try:
         state = storage.read_manager() or ClusterState()
+        services = {*_declared(storage), *state.services}
     finally:
         storage.close()
-    return [event_document(event) for event in state.events]
+    events = [event_document(event) for event in state.events]
+    return {"events": events, "services": sorted(services)}
+
+
+def _declared(storage: ClusterStorage) -> Collection[str]:
+    """Return what is declared; the history is told also where that is damaged."""
+    try:
+        return storage.read_wanted()[0].services
+    except StorageError:
+        return ()
 
 
 def chosen(events: Iterable[dict[str, Any]], wish: Wish) -> list[dict[str, Any]]:
@@ -63,18 +81,20 @@ def chosen(events: Iterable[dict[str, Any]], wish: Wish) -> list[dict[str, Any]]
     return found[-wish.most :] if wish.most else found
 
 
-def refuse_unknown(wish: Wish, events: Iterable[dict[str, Any]], members: Collection[str]) -> None:
-    """Raise ``InputError`` for a node or kind of which there can be no event.
+def refuse_unknown(wish: Wish, history: History, members: Collection[str]) -> None:
+    """Raise ``InputError`` for a node, service or kind of which there can be no event.
 
     Those are known that the cluster has now, as its *members* and the kinds of this version, and
-    those of the *events*: of a node that was taken out, or of a manager of another version.
+    those of the *history*: of a node that was taken out, or of a manager of another version.
     """
-    nodes, kinds = set(members), set(EVENT_KINDS)
-    for event in events:
+    nodes, services, kinds = set(members), set(history.services), set(EVENT_KINDS)
+    for event in history.events:
         nodes |= _nodes_of(event)
+        services.add(event["service"])
         kinds.add(event["kind"])
     for option, asked, known, what in (
         ("--node", wish.nodes, nodes - {""}, "a node of the cluster or of its history"),
+        ("--service", wish.services, services - {""}, "a service, or one of the history"),
         ("--kind", wish.kinds, kinds, "a kind of event"),
     ):
         for one in asked:

@@ -168,7 +168,7 @@ def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
 
 def _history(options: argparse.Namespace) -> int:
     from .in_time import in_time
-    from .look_back import Wish, chosen, lines, read_history, refuse_unknown, since
+    from .look_back import History, Wish, chosen, lines, read_history, refuse_unknown, since
 
     if options.last < 0:
         raise InputError("--last", options.last, "a number of events")
@@ -180,9 +180,9 @@ def _history(options: argparse.Namespace) -> int:
         options.last,
     )
     configuration = load(Path(options.config))
-    written = in_time(configuration, lambda: read_history(configuration))
+    written = History(**in_time(configuration, lambda: read_history(configuration)))
     refuse_unknown(wish, written, configuration.members)
-    events = chosen(written, wish)
+    events = chosen(written.events, wish)
     if options.json:
         sys.stdout.write(json.dumps(events, indent=2) + "\n")
     else:
