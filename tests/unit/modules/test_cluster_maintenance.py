@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
     Maintenance,
+    time_from_text,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
@@ -119,7 +120,9 @@ def test_check_then_begin_then_again_then_end(options, storage):
     done = run_ok("cluster_maintenance", options, diff=True)
     assert (done["changed"], done["version"]) == (True, 1)
     shown, expected = (json.loads(one["diff"]["after"]) for one in (done, told))
-    assert shown == {"maintenance": done["maintenance"]}
+    times = {"since": shown["maintenance"]["since"], "until": None}
+    assert shown == {"maintenance": {**done["maintenance"], **times}}
+    assert time_from_text(times["since"]) == int(done["maintenance"]["since"])
     for one in (shown, expected):
         one["maintenance"].pop("since")
     assert (shown, done["diff"]["before"]) == (expected, told["diff"]["before"])

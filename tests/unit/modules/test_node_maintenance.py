@@ -7,6 +7,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+    time_from_text,
+)
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_ok
 
 
@@ -38,7 +41,9 @@ def test_check_then_drain_then_again_then_back(options):
     done = run_ok("node_maintenance", options, diff=True)
     assert (done["changed"], done["version"], done["node"]) == (True, 1, "n1")
     shown = json.loads(done["diff"]["after"])
-    assert shown == {"n1": done["maintenance"]}
+    since = shown["n1"]["since"]
+    assert shown == {"n1": {**done["maintenance"], "since": since, "until": None}}
+    assert time_from_text(since) == int(done["maintenance"]["since"])
     expected = json.loads(told["diff"]["after"])
     for one in (shown, expected):
         one["n1"].pop("since")

@@ -62,6 +62,17 @@ def maintenance_from_document(row: Mapping[str, Any]) -> Maintenance:
     )
 
 
+def with_times_told(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what ``maintenance_document`` made, or a like one, with its times in UTC for people.
+
+    One without an expiry has none there.
+    """
+    if document is None:
+        return None
+    times = {key: document[key] for key in ("since", "until") if document.get(key) is not None}
+    return {**document, **{key: utc(at) if at else None for key, at in times.items()}}
+
+
 def fenced_by_hand(maintenance: Maintenance) -> bool:
     """Return whether it is that of a fence by hand, and not somebody's drain."""
     return maintenance.reason.startswith(FENCE_REASON)

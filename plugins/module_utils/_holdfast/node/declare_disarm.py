@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..manager.held import DISARMED
-from ..manager.maintenance import maintenance_document
+from ..manager.maintenance import maintenance_document, with_times_told
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
 from ..result import Result
@@ -62,11 +62,12 @@ def _declare_disarm(options: Mapping[str, Any], mode: str, check: bool) -> Resul
 
     change = change_wanted(configuration, plan, check=check)
     version = change.after.version
-    values: dict[str, Any] = {"disarm": _document(change.after), "version": version}
+    disarm = _document(change.after)
+    values: dict[str, Any] = {"maintenance": None, "disarm": disarm, "version": version}
     if options["wait"] and not check:
         _wait(configuration, mode, version, options["timeout"])
-    before, after = {"disarm": _document(change.before)}, {"disarm": _document(change.after)}
-    return Result(change.changed, {"maintenance": None, **values}, before, after)
+    before, after = with_times_told(_document(change.before)), with_times_told(disarm)
+    return Result(change.changed, values, {"disarm": before}, {"disarm": after})
 
 
 def _joined(one: Result, other: Result) -> Result:

@@ -25,6 +25,7 @@ from ..manager.maintenance import (
     maintenance_document,
     time_from_text,
     told,
+    with_times_told,
 )
 from ..manager.report import Mode
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState
@@ -78,7 +79,8 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
             f"Node {node} was fenced by hand ({kept.reason}) and stays empty for that reason and"
             " without an end; unfence ends it.",
         )
-    return Result(change.changed, values, {node: before}, {node: after}, warnings)
+    told_before, told_after = with_times_told(before), with_times_told(after)
+    return Result(change.changed, values, {node: told_before}, {node: told_after}, warnings)
 
 
 def _is_kept_by_fence(options: Mapping[str, Any], before: Maintenance) -> bool:
@@ -116,7 +118,8 @@ def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Resul
     if options["wait"] and not check:
         _wait_for_hold(configuration, change.after.global_maintenance, version, options["timeout"])
     changed = change.changed or (by_hand is not None and not begin)
-    return Result(changed, values, {"maintenance": before}, {"maintenance": after})
+    told_before, told_after = with_times_told(before), with_times_told(after)
+    return Result(changed, values, {"maintenance": told_before}, {"maintenance": told_after})
 
 
 def asked_maintenance(options: Mapping[str, Any], before: Maintenance | None) -> Maintenance:
