@@ -74,12 +74,18 @@ def test_services_are_spread_over_the_nodes_that_are_left():
     plan = plan_evacuation(state, seen, ["n1"])
     assert sorted(targets(plan).values()) == ["n2"] * 3 + ["n3"] * 3
     assert not plan.blocked
-    assert all(move.reason.startswith("n1 is in maintenance; ") for move in plan.moves)
+    assert all(move.reason.startswith("n1 is to be emptied; ") for move in plan.moves)
 
 
 def test_two_nodes_are_emptied_onto_the_third():
     state, seen = cluster({"a": "n1", "b": "n2", "c": "n3"})
     assert targets(plan_evacuation(state, seen, ["n1", "n2"])) == {"a": "n3", "b": "n3"}
+
+
+def test_a_node_that_was_drained_is_told_from_one_that_the_plan_would_empty():
+    state, seen = cluster({"a": "n3"}, declared("a").with_maintenance("n1", Maintenance("work")))
+    plan = plan_evacuation(state, seen, ["n2", "n3"])
+    assert "n1: it is in maintenance; n2: it is to be emptied" in plan.blocked["a"]
 
 
 def test_what_is_kept_apart_stays_apart_and_what_does_not_fit_is_named():

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .load import Load
+from .maintenance import EMPTIED
 from .report import Mode
 from .rules import NodeRule
 from .seen import Seen
@@ -159,13 +160,17 @@ def drained(node: str, state: ClusterState, seen: Seen) -> bool:
     return status is not None and status.mode == Mode.MAINTENANCE.value
 
 
+def _drained_told(node: str, seen: Seen) -> str:
+    return "to be emptied" if seen.wanted.maintenance.get(node) == EMPTIED else "in maintenance"
+
+
 def unusable(node: str, state: ClusterState, seen: Seen) -> str:
     """Return why nothing may be started on the node at all, or nothing."""
     status = state.nodes.get(node)
     if status is None or status.state is not NodeState.ONLINE:
         return f"it is {status.state.value if status else 'unknown'}"
     if drained(node, state, seen):
-        return "it is in maintenance"
+        return f"it is {_drained_told(node, seen)}"
     sight = seen.nodes[node]
     if not sight.beats:
         return "its heartbeat was not seen to change yet"
@@ -188,7 +193,7 @@ def _why_leave(
 ) -> str:
     """Return why the service may not stay where it is, or nothing."""
     if drained(current, state, seen):
-        return f"{current} is in maintenance"
+        return f"{current} is {_drained_told(current, seen)}"
     if rule is not None and rule.strict and current not in rule.nodes:
         return f"rule {rule.name!r} does not allow {current}"
     apart = _apart_nodes(service_id, state, seen, leaving=False)

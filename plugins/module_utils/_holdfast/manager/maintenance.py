@@ -50,6 +50,10 @@ class Maintenance:
         return 0 < self.until <= wall
 
 
+EMPTIED = Maintenance("to be emptied")
+"""Stands in a plan for a node that nobody drained, and that is to be emptied by it."""
+
+
 def maintenance_document(maintenance: Maintenance) -> dict[str, Any]:
     """Return a maintenance as plain data."""
     return asdict(maintenance)

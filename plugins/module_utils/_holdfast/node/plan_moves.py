@@ -18,7 +18,7 @@ from ..errors import InputError, StorageError
 from ..manager.choice import Choice, better_place, choose, unusable
 from ..manager.hold import in_force
 from ..manager.load import NOTHING, Load, declared_figures
-from ..manager.maintenance import Maintenance
+from ..manager.maintenance import EMPTIED
 from ..manager.policy import MOST_CPUS_PER_CORE, SCORE, Policy
 from ..manager.report import Report
 from ..manager.seen import Figures, NodeSeen, Seen
@@ -27,8 +27,6 @@ from ..manager.state import ClusterState, ServiceState, ServiceStatus
 from ..manager.wanted import Wanted
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
-
-EMPTIED = Maintenance("to be emptied")
 
 
 @dataclass(frozen=True)
