@@ -142,7 +142,9 @@ def in_trouble(at=AT):
         "n4": NodeStatus(NodeState.UNKNOWN),
     }
     services = {
-        "db": ServiceStatus(ServiceState.STARTED, "n2", since=at - 7300, reason="least services"),
+        "db": ServiceStatus(
+            ServiceState.FENCE, "n2", since=began + 3.2, reason="least services", before="started"
+        ),
         "mail": ServiceStatus(
             ServiceState.ERROR,
             since=at - 600,

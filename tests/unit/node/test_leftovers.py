@@ -44,7 +44,11 @@ def begun(node, text):
     environment = {**os.environ, CALLER: str(node.folder.resolve()), MARK: mark, "SAID": said}
     caller = subprocess.Popen([agent, "start"], env=environment, start_new_session=True)
     wait_until(lambda: said.exists() and said.read_text().endswith("\n"))
-    return caller, int(said.read_text())
+    process = int(said.read_text())
+    # Until it has become what it runs it is, to all who look, the agent once more.
+    command = Path(f"/proc/{process}/cmdline")
+    wait_until(lambda: os.fsencode(agent) not in command.read_bytes())
+    return caller, process
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_all_leases_are_listed_with_holder_and_version():
 def test_the_verdict_and_each_problem_are_in_the_header():
     status = sample.in_trouble()
     header = Page(render_page(status)).all("header")[0]["text"]
-    assert "3 problems" in header
+    assert "4 problems" in header
     assert all(problem in header for problem in status["problems"])
 
 

@@ -88,9 +88,17 @@ def test_all_that_binds_a_service_is_told():
         assert part in text
 
 
-def test_a_service_whose_node_is_being_fenced_says_what_it_waits_for_and_not_why_it_was_there():
-    waits = started("n2", state=ServiceState.FENCE, reason="it was there last")
-    assert of_service(waits)["reason"] == "waits until n2 is proved dead"
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        (ServiceState.STARTED, "waits until n2 is proved dead"),
+        (ServiceState.ERROR, "waits until n2 is proved dead: its stop hangs"),
+    ],
+)
+def test_a_service_whose_node_is_being_fenced_says_what_it_waits_for(before, told):
+    """Its reason is still that of its last start, unless it could not be stopped."""
+    waits = started("n2", state=ServiceState.FENCE, reason="its stop hangs", before=before.value)
+    assert of_service(waits)["reason"] == told
 
 
 def test_a_service_that_nobody_looked_at_yet_says_so():

@@ -139,6 +139,17 @@ class ServiceStatus:
     expected: bool = False
     left_since: int = 0
 
+    @property
+    def why(self) -> str:
+        """Why it is in its state; *reason* is that of its last start while a proof is awaited.
+
+        Only of one that could not be stopped it tells why its node is to be fenced.
+        """
+        if self.state is not ServiceState.FENCE:
+            return self.reason
+        waits = f"waits until {self.node} is proved dead"
+        return f"{waits}: {self.reason}" if self.underlying is ServiceState.ERROR else waits
+
     def left_as_of(self, number: int) -> int:
         """Return as of which command it counts as left to its operator, who gets it at *number*.
 

@@ -226,7 +226,7 @@ def _wait_for_service(
             return f"Service {name!r} {so} as {held}; {ends}"
         if status is None:
             return f"Service {name!r} is not taken up by the manager"
-        return f"Service {name!r} is {status.state.value}: {status.reason}"
+        return f"Service {name!r} is {status.state.value}: {status.why}"
 
     def failed(state: ClusterState) -> str:
         # Without its digest an error is being undone: what may still run is stopped again.
@@ -238,4 +238,4 @@ def _wait_for_service(
     status = state.services.get(name)
     if status is None:
         return {"state": "absent", "node": "", "reason": ""}
-    return {"state": status.state.value, "node": status.node, "reason": status.reason}
+    return {"state": status.state.value, "node": status.node, "reason": status.why}

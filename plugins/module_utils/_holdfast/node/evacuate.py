@@ -122,7 +122,7 @@ def _wait(
         ]
 
     def why(state: ClusterState) -> str:
-        told = [f"{one} on {sources[one]} ({state.services[one].reason})" for one in left(state)]
+        told = [f"{one} on {sources[one]} ({state.services[one].why})" for one in left(state)]
         return f"These have not left yet: {', '.join(told)}"
 
     def failed(state: ClusterState) -> str:

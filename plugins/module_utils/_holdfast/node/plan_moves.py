@@ -195,7 +195,7 @@ def _why_not(service_id: str, status: ServiceStatus, source: str, wanted: Wanted
     if status.node != source:
         return f"it is on its way there from {status.node}"
     if status.state is not ServiceState.STARTED:
-        return f"it is in the state {status.state.value}: {status.reason or 'no reason known'}"
+        return f"it is in the state {status.state.value}: {status.why or 'no reason known'}"
     definition = wanted.services.get(service_id)
     if definition is not None and definition.ignored:
         return "it is declared to be ignored"

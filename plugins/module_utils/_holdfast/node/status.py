@@ -94,15 +94,10 @@ def problems(status: dict[str, Any]) -> list[str]:
     return found
 
 
-def proof_awaited(node: str) -> str:
-    """Return what a service of a silent node waits for; its reason is still of its last start."""
-    return f"waits until {node} is proved dead"
-
-
 def _not_as_wanted(service: dict[str, Any]) -> str:
-    """Return what is wrong with a service; its reason may still be that of its last start."""
+    """Return what is wrong with a service."""
     if service["state"] == ServiceState.FENCE.value:
-        return proof_awaited(service["node"])
+        return str(service["reason"])
     told = f"is {service['state']}"
     if {service["state"], service["wanted"]} == {STARTED, STOPPED}:
         told = f"{told}, not {service['wanted']} as wanted"
@@ -281,7 +276,7 @@ def _services(
             "node": status.node,
             "target": status.target,
             "since": status.since,
-            "reason": status.reason,
+            "reason": status.why,
             "failed_nodes": list(status.failed_nodes),
             "choice": choices.get(service_id),
             "resources": [

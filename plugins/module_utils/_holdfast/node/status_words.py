@@ -171,7 +171,7 @@ def service_note(service: dict[str, Any], nodes: dict[str, Any]) -> str:
         notes.append(f"its start failed {failed}")
     if len(service["running_on"]) > 1:
         notes.append(f"reported by {' and '.join(map(clean, service['running_on']))}")
-    if _node_in_doubt(service, nodes):
+    if _node_in_doubt(service, nodes) and service["state"] != ServiceState.FENCE.value:
         notes.append(f"its node {clean(service['node'])} is not online")
     return "; ".join(note for note in notes if note)
 

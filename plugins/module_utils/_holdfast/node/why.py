@@ -24,7 +24,6 @@ from ..names import did_you_mean
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
 from .history import event_document, last_choices
-from .status import proof_awaited
 from .status_words import age, clean
 
 
@@ -70,7 +69,7 @@ def why_service(
         "node": status.node,
         "target": status.target,
         "since": status.since,
-        "reason": _reason(status),
+        "reason": status.why or "not looked at by a manager yet",
         "choice": last_choices(state.events).get(name),
         "failed_nodes": list(status.failed_nodes),
         "crashes": status.crashes,
@@ -81,13 +80,6 @@ def why_service(
         "request_heard": request is not None and status.request >= request.made,
         "history": [event_document(one) for one in state.events if one.service == name],
     }
-
-
-def _reason(status: ServiceStatus) -> str:
-    """Return why a service is in its state; that in the record is still of its last start."""
-    if status.state is ServiceState.FENCE:
-        return proof_awaited(status.node)
-    return status.reason or "not looked at by a manager yet"
 
 
 def why_node(
@@ -113,7 +105,7 @@ def why_node(
         "fenced": list(status.fenced),
         "maintenance": maintenance_document(maintenance) if maintenance is not None else None,
         "services": {
-            one: {"state": state.services[one].state.value, "reason": state.services[one].reason}
+            one: {"state": state.services[one].state.value, "reason": state.services[one].why}
             for one in state.services_on(name)
         },
         "history": [

@@ -214,7 +214,7 @@ def _answer(
             before.get(key, ""),
             _where(fleet, key),
             status.state.value if status is not None else "none",
-            status.reason if status is not None else "",
+            status.why if status is not None else "",
             round(down.get(key, 0.0), 1),
         )
     steps = tuple(_step(at, event) for at, event in fleet.history)
