@@ -234,11 +234,18 @@ def test_a_move_that_the_manager_would_refuse_is_refused_before(movable, changes
     assert not movable.wanted().requests
 
 
-@pytest.mark.parametrize("state", [ServiceState.ERROR, ServiceState.FENCE, ServiceState.FREEZE])
-def test_what_can_not_be_moved_just_now_says_what_it_is(movable, state):
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        (ServiceState.ERROR, "so it is"),
+        (ServiceState.FENCE, "waits until n1 is proved dead"),
+        (ServiceState.FREEZE, "so it is"),
+    ],
+)
+def test_what_can_not_be_moved_just_now_says_what_it_is(movable, state, why):
     status = ServiceStatus(state, "n1", reason="so it is")
     movable.manager_says(3, {"web": status}, movable.online)
-    with pytest.raises(HoldfastError, match=f"it is {state.value}: so it is"):
+    with pytest.raises(HoldfastError, match=f"it is {state.value}: {why}"):
         move(movable)
 
 

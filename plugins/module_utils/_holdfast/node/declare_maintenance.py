@@ -233,11 +233,11 @@ def _wait_for_drain(
         return not state.services_on(node) and not starting(state)
 
     def why(state: ClusterState) -> str:
-        left = [f"{one} ({state.services[one].reason})" for one in state.services_on(node)]
+        left = [f"{one} ({state.services[one].why})" for one in state.services_on(node)]
         if left:
             return f"Node {node!r} is not drained, these are still on it: {', '.join(left)}"
         known = [(one, state.services[one]) for one in starting(state)]
-        told = [f"{one} on {status.node} ({status.reason})" for one, status in known]
+        told = [f"{one} on {status.node} ({status.why})" for one, status in known]
         return f"Node {node!r} is empty, but these are not started yet: {', '.join(told)}"
 
     return await_manager(configuration, version, timeout, done, why)

@@ -134,7 +134,7 @@ def _refuse_what_cannot_be(
     if status.state not in MOVABLE and not (waits and status.state in PASSING):
         raise HoldfastError(
             f"Service {name!r} can be moved only while it runs or is stopped; it is"
-            f" {status.state.value}: {status.reason or 'no reason known'}."
+            f" {status.state.value}: {status.why or 'no reason known'}."
         )
     why = choice.refusal(name, node, state, seen)
     if why:
@@ -167,8 +167,8 @@ def _wait(
         status = state.services.get(name)
         if status is None:
             return f"Service {name!r} is not known to the manager any more"
-        return f"Service {name!r} is {status.state.value} on {status.node}: {status.reason}"
+        return f"Service {name!r} is {status.state.value} on {status.node}: {status.why}"
 
     state = await_manager(configuration, version, timeout, done, why, failed)
     status = state.services[name]
-    return {"state": status.state.value, "node": node, "reason": status.reason}
+    return {"state": status.state.value, "node": node, "reason": status.why}
