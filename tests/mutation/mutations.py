@@ -37,6 +37,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     running,
     services,
     verdict,
+    versions,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import Sight
@@ -329,7 +330,7 @@ MUTATIONS = (
     Mutation("take-silence-for-death", _changed(verdict, "judge", _silence_is_death)),
     Mutation("take-a-failed-lease-for-a-dead-one", _changed(verdict, "judge", _failed_is_dead)),
     Mutation("recover-from-a-suspect", _changed(nodes, "look_at_nodes", _recovers_from_the_silent)),
-    Mutation("forget-the-epoch", _changed(local, "_is_current", _returns(True))),
+    Mutation("forget-the-epoch", _changed(versions, "why_not_followed", _returns(""))),
     Mutation("run-a-command-again", _changed(local_commands, "_obey", _runs_uids_again)),
     Mutation("begin-before-it-is-written", _changed(LocalRound, "accept", _nothing)),
     Mutation("trust-what-a-dead-lrm-left", _changed(local, "resume", _no_doubts)),

@@ -20,6 +20,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.versions import (
+    LeaseVersion,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import Board
 
@@ -120,6 +123,9 @@ class StorageStandIn:
         self.leases = LeasesStandIn(self.log)
         self.board = BoardStandIn(self.log)
         self.reports: dict[int, Any] = {}
+        self.numbers: dict[int, int] = {}
+        self.after = 0
+        self.stands: Any = True
         self.asked_for_reports: list[tuple[int, int]] = []
         self.asked_for_wanted: list[int] = []
         self.state: Any = None
@@ -136,8 +142,26 @@ class StorageStandIn:
         self.asked_for_reports.append((host_id, number))
         return given(self.reports.get(host_id))
 
+    def report_number(self, host_id: int) -> int:
+        return self.numbers.get(host_id, 1 << 30)
+
     def own_report_number(self) -> int:
         return sum(entry[0] == "report" for entry in self.log)
+
+    def next_report_number(self) -> int:
+        return self.own_report_number() + 1
+
+    def continue_after(self, number: int) -> None:
+        self.after = number
+
+    def own_report_stands(self) -> bool:
+        return given(self.stands)
+
+    def own_manager_record_stands(self) -> bool:
+        return given(self.stands)
+
+    def lease_versions(self) -> tuple[LeaseVersion, int]:
+        return LeaseVersion(1 << 30), 1 << 30
 
     def write_report(self, report: Report) -> None:
         self._write("report", report)

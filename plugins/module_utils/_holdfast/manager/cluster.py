@@ -52,7 +52,7 @@ def take_over(
     fence that a candidate sent, whether it won the lease or not, becomes part of the state
     through its *intent*; one that was meant for an earlier manager does not.
     """
-    state = replace(last, epoch=epoch, manager=manager)
+    state = replace(last, epoch=epoch, manager=manager, base=last.commands)
     for name, status in last.nodes.items():
         sent = status.power == SENT
         others = status.fence_sent if last.manager != manager else status.inherited_fence

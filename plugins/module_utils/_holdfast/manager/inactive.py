@@ -32,7 +32,7 @@ def look_at_stopped(
     if reason:
         _wait(round_, service_id, status, reason)
         return
-    reason = _wait_for(round_, status, wanted)
+    reason = _wait_for(round_, status, wanted) or _wait_for_report(round_, service_id, status)
     if reason and _came_to_its_target(round_, status):
         _wait(round_, service_id, status, reason)
         return
@@ -159,6 +159,14 @@ def _wait_for(round_: Round, status: ServiceStatus, wanted: Service) -> str:
     if 0.0 < status.not_before - round_.seen.wall <= wanted.backoff_max:
         return f"failed {status.crashes} times in a row: waits before the next start"
     return ""
+
+
+def _wait_for_report(round_: Round, service_id: str, status: ServiceStatus) -> str:
+    """Return why it is not started: a node has it although the record says that it runs nowhere."""
+    if _came_to_its_target(round_, status):
+        return ""
+    elsewhere = round_.reported_elsewhere(service_id, "")
+    return f"{elsewhere} reports that it still has it" if elsewhere else ""
 
 
 def _came_to_its_target(round_: Round, status: ServiceStatus) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from . import local_commands, local_phase
+from . import local_commands, local_phase, versions
 from .job_ends import note_end
 from .jobs import Job, JobEnd, JobKind, Purpose
 from .local_round import LocalRound, Memory
@@ -64,13 +64,15 @@ class LocalSeen:
 class LocalStep:
     """The report to write, the memory to keep, then the jobs to begin.
 
-    *ends* says that an LRM which is shut down may end now.
+    *ends* says that an LRM which is shut down may end now; *refused* is why the manager's
+    record was not followed, empty if it was, or if there is none.
     """
 
     report: Report
     memory: Memory
     jobs: tuple[Job, ...] = ()
     ends: bool = False
+    refused: str = ""
 
 
 def resume(
@@ -102,9 +104,11 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     round_ = LocalRound(
         report, memory, seen.now, seen.wall, set(seen.busy), may_start, seen.idle_after
     )
-    state = seen.state
-    if state is not None and not (_is_current(report, state) and _knows_this_start(report, state)):
-        state = None
+    state, refused = seen.state, ""
+    if state is not None:
+        refused = versions.why_not_followed(report, state)
+        if refused or not _knows_this_start(report, state):
+            state = None
     if state is not None:
         here = state.services_named(report.node)
         round_.ordered = frozenset(state.services[one].uid for one in here)
@@ -129,7 +133,7 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
         elif round_.report.mode is not Mode.DISARM:
             _monitor(round_, seen.wanted)
     ends = local_phase.may_end(round_, state, seen.wanted, seen.shutdown, seen.shutdown_for)
-    return LocalStep(round_.report, round_.memory, tuple(round_.jobs), ends)
+    return LocalStep(round_.report, round_.memory, tuple(round_.jobs), ends, refused)
 
 
 def _let_go(round_: LocalRound, state: ClusterState) -> None:
@@ -165,11 +169,6 @@ def _stop_everything(round_: LocalRound, why: str) -> None:
         local = round_.report.services[service_id]
         if local.state is not LocalState.BLOCKED:
             round_.stop(local, Purpose.AWAY, f"stopped, as {why}")
-
-
-def _is_current(report: Report, state: ClusterState) -> bool:
-    """Return whether the manager's record is at least as new as any this node acted on."""
-    return (state.epoch, state.commands) >= (report.epoch, report.commands)
 
 
 def _knows_this_start(report: Report, state: ClusterState) -> bool:

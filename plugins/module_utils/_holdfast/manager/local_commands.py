@@ -39,11 +39,9 @@ HERE = (
 
 def follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> None:
     """Take up the manager's commands, and let go of what it no longer speaks of."""
-    round_.set(epoch=state.epoch, commands=state.commands)
-    if wanted is not None:
-        round_.set(config_version=wanted.version)
+    _raise_floors(round_, state, wanted)
     services: Mapping[str, Service] = wanted.services if wanted is not None else {}
-    up_to_date = wanted is not None and wanted.version >= state.config_version
+    up_to_date = wanted is not None and wanted.at_least(state.generation, state.config_version)
     acts = local_phase.may_act(round_)
     node = round_.report.node
     for service_id in sorted({*state.services_named(node), *round_.report.services}):
@@ -61,6 +59,20 @@ def follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> No
             _not_here(round_, service_id, status)
     prune(round_, state, services, up_to_date)
     answer_probes(round_, state, services)
+
+
+def _raise_floors(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> None:
+    """Note the versions that are acted on from now on; a new generation begins with its own."""
+    same = round_.report.generation == state.generation
+    config_version = round_.report.config_version if same else 0
+    if wanted is not None and wanted.generation == state.generation:
+        config_version = max(config_version, wanted.version)
+    round_.set(
+        generation=state.generation,
+        epoch=state.epoch,
+        commands=state.commands,
+        config_version=config_version,
+    )
 
 
 def _is_left(state: ClusterState, status: ServiceStatus, wanted: Service | None) -> bool:

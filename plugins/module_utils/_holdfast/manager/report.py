@@ -39,6 +39,9 @@ WRITTEN_AGAIN = 60.0
 """Seconds after which an LRM writes its report once more though nothing changed: what was damaged
 on the storage is whole again by that, also where nobody could tell this node what to do."""
 
+NOT_RUNNING = frozenset({LocalState.STOPPED, LocalState.FAILED})
+"""States in which nothing of a service is left on its node; in all others something may be."""
+
 WORKED_ON = frozenset({LocalState.STARTING, LocalState.STOPPING, LocalState.MIGRATING})
 
 
@@ -119,11 +122,11 @@ class Report:
     """An LRM's record.
 
     *mode* and *phase* are the LRM's own; *boot* changes when the node was started
-    anew; *epoch* and *commands* are the highest that were seen in the manager's
-    record, older ones are refused; *accepted* maps each command uid that was begun
-    to its service; *found* answers the manager's probes, each under its ``probe``, with
-    whether the service runs here; *left* are the services that ran here when they were left
-    to their operator, and still bind this start of the node to its watchdog.  So do those
+    anew; *generation*, *epoch*, *commands* and *config_version* are the highest that this node
+    has acted on, older ones are refused (``versions.py``); *accepted* maps each command uid
+    that was begun to its service; *found* answers the manager's probes, each under its
+    ``probe``, with whether the service runs here; *left* are the services that ran here when
+    they were left to their operator, and still bind this start of the node to its watchdog.  So do those
     *coming* here while they run: they may be here before the LRM has to do with them.  *room* is
     what the node has of CPUs and MiB of memory, if it is known.  *goes_down* is ``reboot``
     or ``poweroff`` while the node goes down by the will of its operator, else empty.
@@ -148,6 +151,7 @@ class Report:
     room: tuple[float, float] | None = None
     goes_down: str = ""
     watchdog_timeout: int | None = None
+    generation: int = 0
 
     def with_service(self, service_id: str, service: LocalService) -> Report:
         """Return this report with one service changed."""
@@ -155,8 +159,7 @@ class Report:
 
     def running(self) -> list[str]:
         """Return the ids of the services that run here, or may."""
-        gone = (LocalState.STOPPED, LocalState.FAILED)
-        return sorted(key for key, one in self.services.items() if one.state not in gone)
+        return sorted(key for key, one in self.services.items() if one.state not in NOT_RUNNING)
 
     def to_be_stopped(self) -> list[str]:
         """Return what runs here, but for what cannot be stopped."""
@@ -200,6 +203,10 @@ def stays_up(report: Report) -> bool:
     return any(one.state is LocalState.BLOCKED for one in report.services.values())
 
 
+VERSIONS = ("generation", "epoch", "commands", "config_version")
+"""The fields of a report that never fall, in the order in which ``Sight`` has them."""
+
+
 @dataclass(frozen=True)
 class Sight:
     """What is shown of an LRM's record: far less than is in it, and read in less time."""
@@ -207,6 +214,10 @@ class Sight:
     lease_lost: bool = False
     services: Mapping[str, str] = field(default_factory=dict)
     left: tuple[str, ...] = ()
+    generation: int = 0
+    epoch: int = 0
+    commands: int = 0
+    config_version: int = 0
 
 
 def sight_from_document(document: Mapping[str, Any]) -> Sight:
@@ -216,6 +227,7 @@ def sight_from_document(document: Mapping[str, Any]) -> Sight:
         bool(document.get("lease_lost", False)),
         {key: LocalState(row["state"]).value for key, row in services.items()},
         tuple(document.get("left", ())),
+        *(int(document.get(name, 0)) for name in VERSIONS),
     )
 
 
@@ -253,6 +265,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "room": list(report.room) if report.room is not None else None,
         "goes_down": report.goes_down,
         "watchdog_timeout": report.watchdog_timeout,
+        "generation": report.generation,
     }
 
 

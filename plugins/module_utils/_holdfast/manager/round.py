@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Optional, Union
 
 from .load import Load
+from .report import NOT_RUNNING
 from .seen import Seen, Timing
-from .state import ClusterState, Event, NodeStatus, ServiceState, ServiceStatus
+from .state import ClusterState, Event, NodeState, NodeStatus, ServiceState, ServiceStatus
 
 REJECTED_KEPT = 8
 """The history names at most so many nodes that were not chosen."""
@@ -112,8 +113,36 @@ class Round:
         before = self._own_services().pop(service_id)
         self._note(service_id, before, None)
 
+    def reported_elsewhere(self, service_id: str, node: str) -> str:
+        """Return a node other than *node* whose report says that it has the service, or nothing.
+
+        The report of a node that is confirmed off says what ran there before; any other counts,
+        whatever the record says.
+        """
+        for name, seen in sorted(self.seen.nodes.items()):
+            if name == node or seen.report is None:
+                continue
+            local = seen.report.services.get(service_id)
+            if local is None or local.state in NOT_RUNNING:
+                continue
+            known = self.node(name)
+            dead = known.state is NodeState.OFF or bool(known.proof)
+            if not (dead and known.boot in ("", seen.report.boot)):
+                return name
+        return ""
+
     def command(self, service_id: str, status: ServiceStatus, state: ServiceState) -> None:
-        """Give the service's node a new command: the state that it is to bring about."""
+        """Give the service's node a new command: the state that it is to bring about.
+
+        A start is not ordered while another node reports the service: it waits instead.  What
+        comes live is started nowhere, only taken in.
+        """
+        if state is ServiceState.REQUEST_START and not status.from_node:
+            elsewhere = self.reported_elsewhere(service_id, status.node)
+            if elsewhere:
+                reason = f"not started: {elsewhere} reports that it still has it"
+                self.set_service(service_id, status.stopped(reason, status.node))
+                return
         number = self.state.commands + 1
         self.state = replace(self.state, commands=number)
         uid = f"{self.state.epoch}.{number}"

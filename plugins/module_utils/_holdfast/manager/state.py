@@ -267,7 +267,9 @@ class Event:
 class ClusterState:
     """The manager's whole record.
 
-    *epoch* is the manager lease's version; *manager* the node that wrote this;
+    *generation* is one more with each repair of the records; *epoch* is the manager lease's
+    version, and *base* the number of commands that were known when this epoch began, None in
+    a record of a version that did not say so; *manager* is the node that wrote this;
     *config_version* and *config_slot* say which wanted configuration it worked
     from, so that a node reads exactly that one; *probes* are the services that
     every node is asked to look for, and *ignored* those that are left to their operator, also
@@ -307,6 +309,8 @@ class ClusterState:
     disarm_number: int = 0
     disarm_waits: str = ""
     uneven: float = 0.0
+    generation: int = 0
+    base: int | None = None
 
     def with_service(self, service_id: str, status: ServiceStatus) -> ClusterState:
         """Return this state with one service changed."""

@@ -51,7 +51,8 @@ class Wanted:
     *maintenance* are the drained nodes; *global_maintenance* is that of the cluster.
     *requests* are what was asked for once, by service.  *disarm* is empty, or what
     becomes of the services while the cluster is disarmed: ``freeze`` or ``ignore``;
-    *disarmed_by* says who asked for that, and why.
+    *disarmed_by* says who asked for that, and why.  *generation* is one more with each repair
+    of the records, and *repaired_by* says who did the last one, and why.
     """
 
     version: int = 0
@@ -64,6 +65,20 @@ class Wanted:
     policy: Policy = field(default_factory=Policy)
     disarm: str = ""
     disarmed_by: Maintenance | None = None
+    generation: int = 0
+    repaired_by: Maintenance | None = None
+
+    def at_least(self, generation: int, version: int) -> bool:
+        """Return whether this is that configuration, or a newer one."""
+        return (self.generation, self.version) >= (generation, version)
+
+    def newer_than(self, other: Wanted) -> bool:
+        """Return whether this configuration was written after *other*."""
+        return (self.generation, self.version) > (other.generation, other.version)
+
+    def is_version(self, generation: int, version: int) -> bool:
+        """Return whether this is that version of that generation."""
+        return (self.generation, self.version) == (generation, version)
 
     def rules(self) -> list[NodeRule | ServiceRule]:
         """Return all rules of both kinds."""
@@ -241,6 +256,10 @@ def wanted_document(wanted: Wanted) -> dict[str, Any]:
         document["disarm"] = wanted.disarm
     if wanted.disarmed_by is not None:
         document["disarmed_by"] = maintenance_document(wanted.disarmed_by)
+    if wanted.generation:
+        document["generation"] = wanted.generation
+    if wanted.repaired_by is not None:
+        document["repaired_by"] = maintenance_document(wanted.repaired_by)
     return document
 
 
@@ -254,6 +273,7 @@ def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
         for node, row in document.get("maintenance", {}).items()
     }
     whole, by = document.get("global_maintenance"), document.get("disarmed_by")
+    repaired_by = document.get("repaired_by")
     return Wanted(
         version=int(document.get("version", 0)),
         services={service.id: service for service in services},
@@ -267,6 +287,8 @@ def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
         policy=policy_from_document(document.get("policy", {})),
         disarm=str(document.get("disarm", "")),
         disarmed_by=maintenance_from_document(by) if by is not None else None,
+        generation=int(document.get("generation", 0)),
+        repaired_by=maintenance_from_document(repaired_by) if repaired_by is not None else None,
     )
 
 

@@ -27,6 +27,7 @@ from ..manager.report import (
 )
 from ..manager.state import ClusterState
 from ..manager.state_document import known, state_document, state_from_document
+from ..manager.versions import LeaseVersion
 from ..manager.wanted import Wanted, wanted_document, wanted_from_document
 from ..storage.records import Kind, Record, RecordFile
 from ..storage.whiteboard import Whiteboard
@@ -34,6 +35,9 @@ from .configuration import SANLOCK, NodeConfiguration
 
 MANAGER_LEASE = "manager"
 CONFIGURATION_LEASE = "configuration"
+
+GENERATION_SHIFT = 40
+"""The bits of a slot's epoch below the generation: no lease comes to so many versions."""
 
 T = TypeVar("T")
 
@@ -71,6 +75,8 @@ class ClusterStorage:
         self.leases = make_leases(configuration, clock)
         self._known: dict[tuple[Kind, int], Record] = {}
         self._parsed: dict[tuple[Kind, int, Any], tuple[Record, Any]] = {}
+        self._after: dict[Kind, int] = {}
+        self._generation = 0
 
     def adopt_host_lease(self) -> int:
         """Work under the host lease that this node's machine, or sanlock, holds."""
@@ -83,10 +89,22 @@ class ClusterStorage:
         """
         return self._read(Kind.LRM, host_id, report_from_document, number)
 
+    def report_number(self, host_id: int) -> int:
+        """Return the number of a node's LRM record as last read or written here, 0 if of none."""
+        known = self._known.get((Kind.LRM, host_id))
+        return known.sequence if known is not None else 0
+
     def own_report_number(self) -> int:
         """Return the number of this node's LRM record, 0 before it was read or written here."""
-        known = self._known.get((Kind.LRM, self._configuration.me.host_id))
-        return known.sequence if known is not None else 0
+        return self.report_number(self._configuration.me.host_id)
+
+    def next_report_number(self) -> int:
+        """Return the number that this node's next LRM record will have at least."""
+        return max(self._after.get(Kind.LRM, 0), self.own_report_number()) + 1
+
+    def continue_after(self, number: int) -> None:
+        """Number this node's next LRM record higher than *number*, which it had reached before."""
+        self._after[Kind.LRM] = max(self._after.get(Kind.LRM, 0), number)
 
     def read_sight(self, host_id: int) -> Sight | None:
         """Return what is shown of a node's LRM record, or None if it never wrote one."""
@@ -94,7 +112,8 @@ class ClusterStorage:
 
     def write_report(self, report: Report) -> None:
         """Write this node's LRM record."""
-        self._write(Kind.LRM, report.epoch, report_document(report))
+        epoch = slot_epoch(report.generation, report.epoch)
+        self._write(Kind.LRM, epoch, report_document(report))
 
     def read_manager(self) -> ClusterState | None:
         """Return the manager's record: that of the highest epoch.
@@ -104,12 +123,32 @@ class ClusterStorage:
         lease's version when it was had, and each is one more than the last.  So once
         the record of the epoch before the holder's is found, no slot that cannot be read
         holds a newer one; else that slot's ``FormatError`` is raised.
+
+        That this is the newest that is readable does not say that nothing newer was ever acted
+        on: who acts on it compares it with the floors (``manager/versions.py``).
         """
         holder = self.leases.holder(MANAGER_LEASE)
         if holder.host_id in self._host_ids():
-            state = self._read_state(holder.host_id)
-            if state is not None and state.epoch == holder.version:
+            state = self._read_state_if_readable(holder.host_id)
+            if state is not None and (state.generation, state.epoch) == (
+                self._generation,
+                holder.version,
+            ):
                 return state
+        newest, unreadable = self._newest_state()
+        if unreadable is not None and (newest is None or newest.epoch < holder.version - 1):
+            raise unreadable
+        return newest
+
+    def readable_manager(self) -> ClusterState | None:
+        """Return the newest record of the slots that can be read, whatever the others have.
+
+        Only for showing what is there, and for the repair: a newer one may be damaged.
+        """
+        newest, _unreadable = self._newest_state()
+        return newest
+
+    def _newest_state(self) -> tuple[ClusterState | None, FormatError | None]:
         newest: ClusterState | None = None
         unreadable: FormatError | None = None
         for host_id in self._host_ids():
@@ -118,15 +157,37 @@ class ClusterStorage:
             except FormatError as error:
                 unreadable = error
                 continue
-            if state is not None and state.epoch > (newest.epoch if newest is not None else 0):
+            if state is not None and _age(state) > (_age(newest) if newest else (0, 0)):
                 newest = state
-        if unreadable is not None and (newest is None or newest.epoch < holder.version - 1):
-            raise unreadable
-        return newest
+        if newest is not None:
+            self._generation = max(self._generation, newest.generation)
+        return newest, unreadable
 
     def write_manager(self, state: ClusterState) -> None:
         """Write the manager's record into this node's slot."""
-        self._write(Kind.CRM, state.epoch, state_document(state))
+        self._generation = max(self._generation, state.generation)
+        self._write(Kind.CRM, slot_epoch(state.generation, state.epoch), state_document(state))
+
+    def own_manager_record_stands(self) -> bool:
+        """Return whether the CRM record that this process wrote last is on storage as it was."""
+        key = (Kind.CRM, self._configuration.me.host_id)
+        written = self._known.get(key)
+        if written is None:
+            return True
+        found = self._records.read_if_newer(*key, written)
+        return found is written and key not in self._records.damage
+
+    def own_report_stands(self) -> bool:
+        """Return whether the LRM record that this process wrote last is on storage as it was."""
+        key = (Kind.LRM, self._configuration.me.host_id)
+        written = self._known.get(key)
+        if written is None:
+            return True
+        try:
+            found = self._records.read_if_newer(*key, written)
+        except FormatError:
+            return False
+        return found is written and key not in self._records.damage
 
     def newest_intent(self) -> Intent | None:
         """Return what a candidate last meant to do: of the highest epoch, then the latest.
@@ -166,19 +227,45 @@ class ClusterStorage:
         """
         holder = self.leases.holder(CONFIGURATION_LEASE)
         if holder.version and holder.host_id in self._host_ids():
-            wanted = self._read(Kind.CONFIGURATION, holder.host_id, wanted_from_document)
-            if wanted is not None and wanted.version == holder.version:
+            wanted = self._read_wanted_if_readable(holder.host_id)
+            if wanted is not None and wanted.is_version(self._generation, holder.version):
                 return wanted, holder.host_id
         return self.search_wanted()
 
     def search_wanted(self) -> tuple[Wanted, int]:
-        """Return what ``read_wanted`` does, from all slots, whatever the lease says."""
-        newest, slot = Wanted(), 0
-        for host_id in self._host_ids():
-            wanted = self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
-            if wanted is not None and wanted.version > newest.version:
-                newest, slot = wanted, host_id
+        """Return what ``read_wanted`` does, from all slots, whatever the lease says.
+
+        A slot that cannot be read is passed over if the newest of the others has the version of
+        the configuration lease, as nothing newer can be in it; else its ``FormatError`` is raised.
+        """
+        newest, slot, unreadable = self._newest_wanted()
+        if unreadable is not None:
+            holder = self.leases.holder(CONFIGURATION_LEASE)
+            if not holder.version or newest.version < holder.version:
+                raise unreadable
         return newest, slot
+
+    def readable_wanted(self) -> tuple[Wanted, int]:
+        """Return the newest configuration of the slots that can be read, and whose slot that is.
+
+        Only for showing what is there, and for the repair: a newer one may be damaged.
+        """
+        newest, slot, _unreadable = self._newest_wanted()
+        return newest, slot
+
+    def _newest_wanted(self) -> tuple[Wanted, int, FormatError | None]:
+        newest, slot = Wanted(), 0
+        unreadable: FormatError | None = None
+        for host_id in self._host_ids():
+            try:
+                wanted = self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
+            except FormatError as error:
+                unreadable = error
+                continue
+            if wanted is not None and wanted.newer_than(newest):
+                newest, slot = wanted, host_id
+        self._generation = max(self._generation, newest.generation)
+        return newest, slot, unreadable
 
     def read_wanted_from(self, host_id: int) -> Wanted | None:
         """Return the wanted configuration in one node's slot."""
@@ -186,7 +273,16 @@ class ClusterStorage:
 
     def write_wanted(self, wanted: Wanted) -> None:
         """Write a wanted configuration into this node's slot."""
-        self._write(Kind.CONFIGURATION, wanted.version, wanted_document(wanted))
+        self._generation = max(self._generation, wanted.generation)
+        epoch = slot_epoch(wanted.generation, wanted.version)
+        self._write(Kind.CONFIGURATION, epoch, wanted_document(wanted))
+
+    def lease_versions(self) -> tuple[LeaseVersion, int]:
+        """Return version and holder of the manager lease, and the configuration lease's version."""
+        holder = self.leases.holder(MANAGER_LEASE)
+        names = {host_id: name for name, host_id in self._configuration.host_ids().items()}
+        manager = LeaseVersion(holder.version, names.get(holder.host_id, ""))
+        return manager, self.leases.holder(CONFIGURATION_LEASE).version
 
     def damaged_records(self) -> list[str]:
         """Return a sentence for each record of a member that cannot be used, in force or not.
@@ -210,6 +306,15 @@ class ClusterStorage:
         # A record that is damaged as such cannot be understood in any way.
         return list(dict.fromkeys(found))
 
+    def damaged_copies(self) -> list[str]:
+        """Return a sentence for each slot, of those read so far, with a copy that is damaged."""
+        names = {host_id: name for name, host_id in self._configuration.host_ids().items()}
+        return [
+            f"The {kind.name} record of {names.get(host_id, f'host id {host_id}')} is damaged"
+            f" ({reasons})"
+            for (kind, host_id), reasons in sorted(self._records.damage.items())
+        ]
+
     def room(self, kind: Kind) -> int:
         """Return how many bytes the payload of a record of *kind* may have."""
         return self._records.geometry().max_payload(kind)
@@ -225,6 +330,18 @@ class ClusterStorage:
 
     def _read_state(self, host_id: int) -> ClusterState | None:
         return self._read(Kind.CRM, host_id, state_from_document)
+
+    def _read_state_if_readable(self, host_id: int) -> ClusterState | None:
+        try:
+            return self._read_state(host_id)
+        except FormatError:
+            return None
+
+    def _read_wanted_if_readable(self, host_id: int) -> Wanted | None:
+        try:
+            return self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
+        except FormatError:
+            return None
 
     def _read(
         self, kind: Kind, host_id: int, parse: Callable[[Any], T], number: int = 0
@@ -253,7 +370,24 @@ class ClusterStorage:
 
     def _write(self, kind: Kind, epoch: int, document: dict[str, Any]) -> None:
         own = self._configuration.me.host_id
-        self._known[(kind, own)] = self._records.write(kind, own, epoch, payload(document))
+        known = self._known.get((kind, own))
+        after = max(self._after.get(kind, 0), known.sequence if known is not None else 0)
+        written = self._records.write(kind, own, epoch, payload(document), after)
+        self._known[(kind, own)] = written
+        self._after[kind] = written.sequence
+
+
+def slot_epoch(generation: int, epoch: int) -> int:
+    """Return what the header of a slot has as epoch: a later generation is always higher.
+
+    So the first write after a repair is not refused because of what was repaired.
+    """
+    return generation << GENERATION_SHIFT | epoch
+
+
+def _age(state: ClusterState) -> tuple[int, int]:
+    """Return by what the records of managers are compared: the highest is the newest."""
+    return state.generation, state.epoch
 
 
 def payload(document: Mapping[str, Any]) -> bytes:

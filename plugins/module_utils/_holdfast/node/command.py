@@ -26,6 +26,7 @@ from . import (
     fence_command,
     look_command,
     metrics_command,
+    records_command,
 )
 from .board_command import Commands
 from .configuration import DEFAULT_PATH, NodeConfiguration, load
@@ -128,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     look_command.register(commands, _add_config)
     act_command.register(commands, _add_config)
     fence_command.register(commands, _add_config)
+    records_command.register(commands, _add_config)
     metrics_command.register(commands, _add_config)
     completion.register(commands, _parser)
     commands.add_parser(

@@ -17,11 +17,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..errors import LeaseError, NoAnswerError, StorageError
+from ..errors import FormatError, LeaseError, NoAnswerError, StorageError
 from ..manager import cluster, election
 from ..manager.intent import Intent
+from ..manager.repair import record_restored, repaired
 from ..manager.seen import FenceReport, PowerReport, Seen
 from ..manager.state import ClusterState, NodeState
+from ..manager.versions import not_heard_yet, paused
 from ..storage.host_timing import LeaseTiming
 from .answering import answering_network
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
@@ -33,6 +35,13 @@ from .network import Network
 from .notify import Notifier
 from .observer import ANSWER_WAIT, Observation, Observer
 from .orders import FenceEnd, Orders
+from .record_guard import (
+    Records,
+    known_floors,
+    older_than_reports,
+    read_records,
+    reports_seen,
+)
 from .telemetry import (
     FENCE,
     FENCES_UNDER_WAY,
@@ -48,6 +57,9 @@ from .telemetry import (
 importlib.import_module("..placement.for_services", __package__)
 
 ROUND = 0.5
+
+OWN_LOOK = 1.0
+"""Seconds between two looks at whether the manager's record on storage is as it was written."""
 
 CONFIRM = 1.0
 """Seconds between two questions to who keeps the host lease."""
@@ -98,6 +110,8 @@ class ClusterDaemon:
         self._fence_not_before = 0.0
         self._fenced_epoch = 0
         self._trouble = ""
+        self._paused = ""
+        self._next_own_look = 0.0
         self._stop = False
 
     def run(self) -> None:
@@ -220,10 +234,56 @@ class ClusterDaemon:
         if epoch is None:
             self._watch_holder(observation, begun)
             return
-        last = self._storage.read_manager() or ClusterState()
+        records = self._records(observation)
+        if records.repaired:
+            self._begin_generation(observation, records, epoch)
+            return
+        waits = not_heard_yet(observation.nodes, self._configuration.timing.suspect_after)
+        if records.regressions or waits:
+            self._pause(paused(records.regressions) if records.regressions else waits)
+            return
+        last = records.state or ClusterState()
         intent = self._storage.newest_intent()
         self._state = cluster.take_over(last, epoch, self._configuration.node, time.time(), intent)
+        self._paused = ""
         log(f"manager with epoch {epoch}", epoch=epoch)
+
+    def _records(self, observation: Observation) -> Records:
+        """Read the newest records and compare them with what each node has acted on."""
+        reports = reports_seen(observation.nodes)
+        return read_records(self._configuration, self._storage, reports)
+
+    def _begin_generation(self, observation: Observation, records: Records, epoch: int) -> None:
+        """Take up the repair of an operator: manage from a state in which all is asked again."""
+        floors = known_floors(self._configuration, reports_seen(observation.nodes))
+        self._state = repaired(
+            records.state or ClusterState(),
+            records.wanted,
+            floors,
+            epoch,
+            self._configuration.node,
+            time.time(),
+        )
+        self._written = None
+        self._drop_ends()
+        self._paused = ""
+        log(f"manager with epoch {epoch}; the records were repaired", epoch=epoch)
+
+    def _pause(self, why: str) -> None:
+        """Keep the manager lease and do nothing: what is on storage is older than what was known.
+
+        Nobody else could know better, so the lease is not given up.
+        """
+        if why != self._paused:
+            log(f"not managing: {why}")
+        self._paused = why
+        self._state = self._written = None
+        self._drop_ends()
+
+    def _drop_ends(self) -> None:
+        """Forget the ends of fences that belong to a state which is not gone on with."""
+        self._fences.clear()
+        self._powers.clear()
 
     def _watch_holder(self, observation: Observation, begun: float) -> None:
         """As a candidate: fence the manager's node when it is silent and it is our turn."""
@@ -243,6 +303,10 @@ class ClusterDaemon:
         self._sort_own_fences(lease.version)
         now = self._clock()
         if not candidacy.fence or now < self._fence_not_before or self._is_fencing(holder):
+            return
+        regressions = self._records(observation).regressions
+        if regressions:
+            self._repeating.log(f"{candidacy.reason}; not fenced: {paused(regressions)}")
             return
         kept = self._maintenance.kept_from_fencing()
         if kept:
@@ -296,7 +360,15 @@ class ClusterDaemon:
         if state is None:
             return
         wanted, slot = self._storage.read_wanted()
+        if wanted.generation > state.generation:
+            self._begin_generation(observation, self._records(observation), state.epoch)
+            return
+        older = older_than_reports(state, wanted, observation.nodes)
+        if older:
+            self._pause(paused(older))
+            return
         now = self._clock()
+        state = self._look_at_own_record(state, now)
         seen = Seen(
             now=now,
             wall=time.time(),
@@ -344,6 +416,23 @@ class ClusterDaemon:
             self._orders.power_on(node)
         if step.board is not None:
             self._maintenance.write(step.board)
+
+    def _look_at_own_record(self, state: ClusterState, now: float) -> ClusterState:
+        """Return *state*, to be written again if its record on storage is not as it was written.
+
+        This process knows what it wrote, so nothing is lost by damage to it.
+        """
+        if self._written is None or now < self._next_own_look:
+            return state
+        self._next_own_look = now + OWN_LOOK
+        try:
+            if self._storage.own_manager_record_stands():
+                return state
+        except FormatError as error:
+            self._repeating.log(f"the manager's record is damaged: {error}")
+        log("this manager's record on storage is damaged or older than what was written")
+        self._written = None
+        return record_restored(state, time.time())
 
     def _is_late(self, begun: float) -> bool:
         """Return whether this round took so long that what it saw may be no longer so."""

@@ -22,6 +22,7 @@ HINDERED = 10.0
 """Seconds for which a record could not be written, or read, before a node says so."""
 
 OWN_RECORD = "its record is not written"
+OLDER_RECORD = "what the manager wrote is older than what this node acted on"
 MANAGERS_RECORD = "what the manager wrote cannot be read"
 
 TOLD = 160

@@ -15,7 +15,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from ..errors import HoldfastError, LeaseError, StorageError
+from ..errors import FormatError, HoldfastError, LeaseError, StorageError
 from ..manager import local
 from ..manager.hold import in_force
 from ..manager.jobs import Job, JobEnd, JobKind, Sight
@@ -27,8 +27,9 @@ from .answering import answering_network
 from .cluster_storage import ClusterStorage
 from .configuration import CRM, LRM, NodeConfiguration, make_private
 from .ending import why_ending
-from .heartbeat import MANAGERS_RECORD, OWN_RECORD, Hindered, heartbeat
+from .heartbeat import MANAGERS_RECORD, OLDER_RECORD, OWN_RECORD, Hindered, heartbeat
 from .host_lease import HostLease
+from .kept_report import KeptReport, newer_report
 from .leftovers import end_leftover_agents
 from .log import Repeating, log, name_daemon
 from .network import Network
@@ -55,6 +56,9 @@ START_WAIT = 45.0
 systemd waits for the start of a unit (TimeoutStartSec of holdfast-lrm.service, 60 s)."""
 START_LOOK = 1.0
 
+OWN_LOOK = 5.0
+"""Seconds between two looks at whether this node's own record on storage is as it was written."""
+
 _NOT_SEEN_TO_RUN = frozenset({LocalState.STARTING, LocalState.STOPPED, LocalState.FAILED})
 
 
@@ -73,6 +77,9 @@ def storage_with_own_record(
     while True:
         try:
             storage.read_report(configuration.me.host_id)
+        except FormatError:
+            # It can be read, and is damaged: this node has a copy of its own.
+            return storage
         except StorageError as error:
             if clock() >= until:
                 raise
@@ -115,11 +122,15 @@ class LocalDaemon:
         leftovers = end_leftover_agents(configuration)
         if leftovers:
             log(f"ended {leftovers} agents of the LRM before this one")
-        last = self._storage.read_report(self._me.host_id)
+        self._kept = KeptReport(configuration.folder, configuration.cluster)
         self._report, self._memory = local.resume(
-            last, configuration.node, configuration.boot(), configuration.watchdog_timeout
+            self._last_report(),
+            configuration.node,
+            configuration.boot(),
+            configuration.watchdog_timeout,
         )
         self._repeating = Repeating(clock)
+        self._next_own_look = 0.0
         self._written: Report | None = None
         self._hindered = Hindered()
         self._write_again = 0.0
@@ -179,6 +190,7 @@ class LocalDaemon:
             room=self._room,
         )
         step = local.step(self._report, self._memory, seen)
+        self._note_refusal(step.refused, now)
         if not self._write(step.report) and not trouble:
             # Nothing may happen that does not stand on storage; look again next round.
             return
@@ -194,6 +206,47 @@ class LocalDaemon:
         self._stop = self._stop or (step.ends and not step.jobs)
         if trouble and not self._report.binds_watchdog(self._written) and not self._workers.busy():
             self._lease.come_back()
+
+    def _last_report(self) -> Report | None:
+        """Return what the LRM before this one published last: on the storage, or kept here."""
+        number, kept = self._kept.read()
+        try:
+            stored = self._storage.read_report(self._me.host_id)
+        except FormatError as error:
+            if kept is None:
+                raise
+            log(f"goes on from the copy on the local disk: {error}")
+            stored = None
+        stored_number = self._storage.own_report_number()
+        if stored is not None and stored.node not in ("", self._configuration.node):
+            # The host id was another node's.
+            return stored
+        newer = newer_report(stored_number, stored, number, kept)
+        if newer is kept and kept is not None and number > stored_number:
+            log(
+                f"its record on storage is older (number {stored_number}) than the copy on the"
+                f" local disk (number {number}): goes on from the latter"
+            )
+        self._storage.continue_after(number)
+        return newer
+
+    def _note_refusal(self, refused: str, now: float) -> None:
+        """Tell the others of a manager's record that is not followed; and look at the own one."""
+        if refused:
+            self._hindered.by(OLDER_RECORD, refused, now)
+            self._repeating.log(f"the manager's record is not followed: {refused}")
+        else:
+            self._hindered.no_more(OLDER_RECORD)
+        if now < self._next_own_look:
+            return
+        self._next_own_look = now + OWN_LOOK
+        try:
+            stands = self._storage.own_report_stands()
+        except StorageError:
+            return
+        if not stands:
+            log("its record on storage is damaged, or older than what was written: written again")
+            self._written = None
 
     def _note_end(self) -> None:
         """Once SIGTERM has come, find out why; a second one asks for the end at once."""
@@ -271,10 +324,9 @@ class LocalDaemon:
         """Read the manager's record, and the configuration that it was made from."""
         try:
             state = self._state = self._storage.read_manager()
-            known = self._wanted.version if self._wanted is not None else 0
-            if state is not None and state.config_slot and state.config_version != known:
+            if state is not None and state.config_slot and not self._has_configuration_of(state):
                 wanted = self._storage.read_wanted_from(state.config_slot)
-                if wanted is not None and wanted.version >= state.config_version:
+                if wanted is not None and wanted.at_least(state.generation, state.config_version):
                     self._wanted = wanted
                     self._workers.resize(wanted.policy.max_workers)
             self._hindered.no_more(MANAGERS_RECORD)
@@ -283,6 +335,12 @@ class LocalDaemon:
             self._hindered.by(MANAGERS_RECORD, str(error), self._clock())
             self._repeating.log(f"the manager's record cannot be read: {error}")
 
+    def _has_configuration_of(self, state: ClusterState) -> bool:
+        """Return whether the configuration that *state* was made from was read before."""
+        wanted = self._wanted
+        made_from = (state.generation, state.config_version)
+        return wanted is not None and (wanted.generation, wanted.version) == made_from
+
     def _write(self, report: Report) -> bool:
         """Write the report if it changed, or was last written long ago; False if that failed."""
         now, changed = self._clock(), report != self._written
@@ -290,6 +348,7 @@ class LocalDaemon:
             return True
         if not self._lease.owns_slot:
             return False
+        self._keep(report)
         try:
             self._storage.write_report(report)
         except (StorageError, LeaseError) as error:
@@ -303,6 +362,16 @@ class LocalDaemon:
         if changed and self._state is not None:
             self._hint_manager(self._state.manager)
         return True
+
+    def _keep(self, report: Report) -> None:
+        """Keep the report on the local disk too, before anything of it is done.
+
+        A full disk does not end a node's work: then only the storage remembers.
+        """
+        try:
+            self._kept.write(self._storage.next_report_number(), report)
+        except StorageError as error:
+            self._repeating.log(f"the report is not kept on the local disk: {error}")
 
     def _hint_manager(self, manager: str) -> None:
         if manager in self._configuration.members:

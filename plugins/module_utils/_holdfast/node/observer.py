@@ -23,6 +23,7 @@ from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
 from .heartbeat import report_number, trouble_told
 from .network import Network
+from .record_guard import report_older_than_told
 
 SLOW_STORAGE = 1.0
 """A look at the storage that takes longer makes this node's own verdicts worthless."""
@@ -126,28 +127,37 @@ class Observer:
 
     def _see(self, name: str, host_id: int, board: Board, now: float) -> NodeSeen:
         age = now - max(self._changed[name], self._watched_since)
+        written = report_number(board.hosts.get(host_id))
         if age <= self._configuration.timing.suspect_after / 2:
             self._asked.pop(name, None)
             answer, lease = Answer.UNKNOWN, LeaseSight.RENEWED
-            report = self._report(host_id, report_number(board.hosts.get(host_id)))
+            report, lost = self._report(host_id, written, board)
         else:
             answer, view = self._answer(name, now), self._host_lease(host_id)
             # A node that does not write its block may have written its record all the same, and
             # what it wrote before its host lease ran out is to be in it: so it is read after it.
-            report = self._report(host_id, number=0)
+            report, lost = self._report(host_id, 0, board)
             lease = self._sight(view, report, age)
         problem = board.problems.get(host_id, "") or trouble_told(board.hosts.get(host_id))
         if report is not None and report.node not in ("", name):
             problem = problem or f"its host id's record is that of {report.node}"
             report = None
-        return NodeSeen(age, answer, lease, report, problem, name in self._beating)
+        return NodeSeen(
+            age, answer, lease, report, problem or lost, name in self._beating, bool(lost)
+        )
 
-    def _report(self, host_id: int, number: int) -> Report | None:
-        """Return the node's report, or None while its record is damaged."""
+    def _report(self, host_id: int, number: int, board: Board) -> tuple[Report | None, str]:
+        """Return the node's report, and why there is none although it wrote one; empty if not.
+
+        The storage is not asked if the report read last has *number*.
+        """
+        block = board.hosts.get(host_id)
         try:
-            return self._storage.read_report(host_id, number)
-        except StorageError:
-            return None
+            report = self._storage.read_report(host_id, number)
+        except StorageError as error:
+            return None, f"its report cannot be read: {error}" if report_number(block) else ""
+        older = report_older_than_told(self._storage, host_id, block)
+        return (None, older) if older else (report, "")
 
     def _answer(self, name: str, now: float) -> Answer:
         """Ask a silent node, and say what its answers, or their absence, amount to."""

@@ -21,12 +21,14 @@ from ..manager.report import LocalState, Mode, Sight
 from ..manager.rules import rule_document
 from ..manager.service import STARTED, STOPPED
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
+from ..manager.versions import paused
 from ..manager.wanted import Wanted
 from ..storage.whiteboard import Board, HostBlock
 from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
 from .heartbeat import trouble_told
 from .history import event_document, last_choices
+from .record_guard import read_records, report_older_than_told
 
 EVENTS_SHOWN = 50
 
@@ -69,6 +71,10 @@ def read_status(configuration: NodeConfiguration) -> dict[str, Any]:
 def problems(status: dict[str, Any]) -> list[str]:
     """Return, one sentence each, what is not as it should be; an empty list is health."""
     found: list[str] = []
+    if status["regressions"]:
+        text = paused(status["regressions"])
+        found.append(f"{text[0].upper()}{text[1:]}.")
+    found.extend(f"{one}." for one in status["damaged_copies"])
     manager = status["manager"]
     if manager["active"] is None:
         found.append(
@@ -139,11 +145,14 @@ def _comes_to_its_work(node: dict[str, Any], status: dict[str, Any]) -> bool:
 
 
 def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[str, Any]:
+    # In this order each is at least as new as what speaks of it: a heartbeat of a report, a report
+    # of the manager's record, that of the configuration.
     board = storage.board.read()
-    state = storage.read_manager() or ClusterState()
-    declared, _slot = storage.read_wanted()
+    reports, troubles = _reports(configuration, storage, board)
+    records = read_records(configuration, storage, reports)
+    state = records.state or ClusterState()
+    declared = records.wanted
     wanted = in_force(declared, state.ended)
-    reports, troubles = _reports(configuration, storage)
     leases = storage.leases.hosts()
     for name, member in configuration.members.items():
         block = board.hosts.get(member.host_id)
@@ -173,6 +182,9 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "policy": policy_document(wanted.policy),
         "config_version": wanted.version,
         "config_taken_up": state.config_version,
+        "generation": state.generation,
+        "regressions": list(records.regressions),
+        "damaged_copies": storage.damaged_copies(),
         "manager": _lease(configuration, storage, MANAGER_LEASE),
         "configuration_lease": _lease(configuration, storage, CONFIGURATION_LEASE),
         "nodes": nodes,
@@ -224,7 +236,7 @@ def global_maintenance(board: Board, state: ClusterState, wanted: Wanted) -> Mai
 
 
 def _reports(
-    configuration: NodeConfiguration, storage: ClusterStorage
+    configuration: NodeConfiguration, storage: ClusterStorage, board: Board
 ) -> tuple[dict[str, Sight], dict[str, str]]:
     reports: dict[str, Sight] = {}
     troubles: dict[str, str] = {}
@@ -234,7 +246,10 @@ def _reports(
         except StorageError as error:
             troubles[name] = str(error).rstrip(".")
             continue
-        if report is not None:
+        older = report_older_than_told(storage, member.host_id, board.hosts.get(member.host_id))
+        if older:
+            troubles[name] = older
+        elif report is not None:
             reports[name] = report
     return reports, troubles
 

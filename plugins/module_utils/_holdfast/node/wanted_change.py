@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from ..errors import LeaseError
 from ..manager.hold import has_maintenance, in_force
 from ..manager.state import ClusterState
+from ..manager.versions import WAY_OUT
 from ..manager.wanted import Wanted
 from .cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
@@ -57,7 +58,7 @@ def change_wanted(
         if check or not change.changed:
             return change
         storage.adopt_host_lease()
-        version = _acquire(storage, wait)
+        version = acquire_configuration(storage, wait)
         try:
             newest, _slot = storage.search_wanted()
             _refuse_older(newest, version)
@@ -80,15 +81,20 @@ def _planned(
     newest: Wanted,
 ) -> Change:
     """Return what *plan* makes of the *newest* configuration; refused if it has no room."""
-    ended = (storage.read_manager() or ClusterState()).ended if has_maintenance(newest) else {}
-    before = in_force(newest, ended)
+    state = storage.read_manager() or ClusterState()
+    _refuse_lost(newest, state)
+    before = in_force(newest, state.ended if has_maintenance(newest) else {})
     change = Change(before, plan(before))
     if change.changed:
         refuse_too_large(storage, change.after, configuration.members)
     return change
 
 
-def _acquire(storage: ClusterStorage, wait: float) -> int:
+def acquire_configuration(storage: ClusterStorage, wait: float) -> int:
+    """Take the configuration lease and return its version.
+
+    Raises ``LeaseError`` when it cannot be had within *wait* seconds.
+    """
     until = time.monotonic() + wait
     while True:
         version = storage.leases.acquire(CONFIGURATION_LEASE)
@@ -107,9 +113,18 @@ def _refuse_older(newest: Wanted, version: int) -> None:
     """Refuse a version that another slot has passed: readers trust the lease's to be highest."""
     if newest.version >= version:
         raise LeaseError(
-            f"The configuration lease has version {version}, but version {newest.version} of the"
-            " wanted configuration is written: the leases were made anew without the records."
-            " Make the cluster's metadata and records anew too; nothing was changed."
+            f"The configuration lease is older (version {version}) than the configuration (version"
+            f" {newest.version}): the leases went back. Nothing was changed; {WAY_OUT}."
+        )
+
+
+def _refuse_lost(newest: Wanted, state: ClusterState) -> None:
+    """Refuse to build on a configuration that is older than the one the manager works from."""
+    if not newest.at_least(state.generation, state.config_version):
+        raise LeaseError(
+            f"The configuration on storage is older (version {newest.version}) than the one that"
+            f" the manager works from (version {state.config_version}): what was declared since"
+            f" would be lost. Nothing was changed; {WAY_OUT}."
         )
 
 

@@ -109,7 +109,7 @@ class LocalDaemon(Daemon):
         view = self.fleet.stale.get(self.machine.name)
         state = view.state if view is not None else self.storage.manager_record()
         wanted = view.wanted if view is not None else self.storage.wanted
-        if state is not None and wanted.version >= state.config_version:
+        if state is not None and wanted.at_least(state.generation, state.config_version):
             self.wanted = wanted
         self.state = state
 

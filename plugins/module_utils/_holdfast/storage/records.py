@@ -230,6 +230,8 @@ class RecordFile(Closing):
         self._held: HeldPages = held or HeldFile(path)
         self._geometry: Geometry | None = None
         self._geometry_of: Pages | None = None
+        self.damage: dict[tuple[Kind, int], str] = {}
+        """What was wrong with a slot's copies when it was last read; a whole slot has no entry."""
 
     def create(
         self,
@@ -291,6 +293,7 @@ class RecordFile(Closing):
             copies = self._read_copies(kind, host_id, known)
         newest = _newest(copies)
         damaged = [copy for copy in copies if copy.problem]
+        self._note_damage(kind, host_id, damaged)
         if known is not None and damaged and (newest is None or newest.sequence < known.sequence):
             return known
         first_was_torn = len(damaged) == 1 and not damaged[0].misplaced
@@ -302,12 +305,15 @@ class RecordFile(Closing):
             )
         return newest
 
-    def write(self, kind: Kind, host_id: int, epoch: int, payload: bytes) -> Record:
+    def write(self, kind: Kind, host_id: int, epoch: int, payload: bytes, after: int = 0) -> Record:
         """Write *payload* as the slot's next record and return that record.
 
-        The newest whole copy stays untouched.  Raises ``LeaseError`` when the slot has
-        a record of a later *epoch*, ``StorageError`` when the payload is too large.
-        Only the node of *host_id* may call this, one process at a time.
+        The newest whole copy stays untouched until the new one is whole.  The record's sequence
+        is higher than *after*, the highest that the writer knows of: the slot may have gone back
+        since.  A configuration is written to both copies, one after the other, so that damage to
+        one loses nothing.  Raises ``LeaseError`` when the slot has a record of a later *epoch*,
+        ``StorageError`` when the payload is too large.  Only the node of *host_id* may call this,
+        one process at a time.
         """
         geometry = self.geometry()
         limit = geometry.max_payload(kind)
@@ -325,20 +331,28 @@ class RecordFile(Closing):
                 f" a write of the older epoch {epoch} is refused."
             )
         # A torn record counts too: its number must not come to mean something else.
-        sequence = max((header.sequence for header in headers), default=0) + 1
+        sequence = max((header.sequence for header in headers), default=0)
+        sequence = max(sequence, after) + 1
         record = Record(kind, host_id, sequence, epoch, bytes(payload))
         newest = _newest(copies)
         target = next(copy.index for copy in copies if newest is None or copy.record is not newest)
         offset = geometry.offset(kind, host_id, target)
         self._held.for_writing().write(offset, encode_record(record))
-        if newest is None:
+        if newest is None or kind is Kind.CONFIGURATION:
             # With both copies written, a blank one says that no write ever returned.
             other = geometry.offset(kind, host_id, 1 - target)
             self._held.for_writing().write(other, encode_record(record))
         return record
 
+    def _note_damage(self, kind: Kind, host_id: int, damaged: list[_Copy]) -> None:
+        if damaged:
+            reasons = "; ".join(f"copy {copy.index}: {copy.problem}" for copy in damaged)
+            self.damage[(kind, host_id)] = reasons
+        else:
+            self.damage.pop((kind, host_id), None)
+
     def close(self) -> None:
-        """Close the file; the next use opens it again and reads its header anew."""
+        """Close the file; the next use opens it again and reads its header again."""
         self._geometry = self._geometry_of = None
         self._held.close()
 

@@ -1,0 +1,174 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Floors: the versions that a record must have reached before anything is done by it.
+
+Storage can go back in time: a snapshot is reverted, an asynchronous replica takes over, a
+write lands late, a copy is damaged.  A version that was once acted on is therefore a floor for
+everything that is acted on later.  Within one *generation* three versions never fall: the epoch
+of the manager lease, the number of commands, the version of the configuration.  Only the repair
+of an operator begins a new generation; it is how a floor is lowered.
+
+What is below a floor is a *regression*.  An LRM does not follow such a record, and a manager
+starts, stops and fences nothing while there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from .report import Report, Sight
+from .seen import NodeSeen
+from .state import ClusterState
+from .wanted import Wanted
+
+WAY_OUT = "see 'holdfast records repair --keep running --dry-run'"
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The versions that *source*, in words, has acted on; they are a minimum for all others."""
+
+    source: str
+    generation: int = 0
+    epoch: int = 0
+    commands: int = 0
+    config_version: int = 0
+
+
+@dataclass(frozen=True)
+class LeaseVersion:
+    """The version of a lease and the *node* that had it last, empty if that is no member."""
+
+    version: int
+    node: str = ""
+
+
+def floor_of_report(report: Report | Sight, node: str) -> Floor:
+    """Return what *node* has acted on, as its report says."""
+    return Floor(
+        f"what {node} acted on",
+        report.generation,
+        report.epoch,
+        report.commands,
+        report.config_version,
+    )
+
+
+def floor_of_state(state: ClusterState, source: str) -> Floor:
+    """Return what the manager that wrote *state* has acted on."""
+    return Floor(source, state.generation, state.epoch, state.commands, state.config_version)
+
+
+def why_not_followed(report: Report, state: ClusterState) -> str:
+    """Return why the LRM of *report* must not act on the manager's *state*; empty if it may.
+
+    A new manager says in ``base`` how many commands it knew of.  If this node has acted on more,
+    that manager does not know what runs here, however many commands it gives later.  Records of
+    versions before ``base`` existed are judged by their present number of commands.
+    """
+    if state.generation != report.generation:
+        if state.generation > report.generation:
+            return ""
+        return _older(
+            f"generation {state.generation}", f"generation {report.generation}", report.node
+        )
+    if state.epoch < report.epoch:
+        return _older(f"epoch {state.epoch}", f"epoch {report.epoch}", report.node)
+    known = state.commands
+    if state.epoch > report.epoch and state.base is not None:
+        known = state.base
+    if known < report.commands:
+        return _older(f"command {known}", f"command {report.commands}", report.node)
+    return ""
+
+
+def _older(has: str, acted_on: str, node: str) -> str:
+    return f"the manager's record is older than what {node} acted on ({has}; acted on {acted_on})"
+
+
+def regressions(
+    state: ClusterState | None,
+    wanted: Wanted,
+    floors: Iterable[Floor],
+    manager_lease: LeaseVersion,
+    configuration_lease: int,
+) -> tuple[str, ...]:
+    """Return a sentence for each version that went back; empty if everything is current.
+
+    *state* is the newest record of a manager, None if none was ever written; *wanted* the newest
+    configuration; *floors* what is known from elsewhere; the versions of both leases are as
+    they are on storage.
+    """
+    found: dict[str, None] = {}
+    state = state or ClusterState()
+    for floor in floors:
+        found.update(dict.fromkeys(_below(state, floor)))
+        found.update(dict.fromkeys(_configuration_below(wanted, floor)))
+    own = floor_of_state(state, "the manager's record")
+    found.update(dict.fromkeys(_configuration_below(wanted, own)))
+    if manager_lease.version < state.epoch:
+        found[
+            f"the manager lease is older (version {manager_lease.version}) than the manager's"
+            f" record (epoch {state.epoch})"
+        ] = None
+    elif manager_lease.version == state.epoch and manager_lease.node not in ("", state.manager):
+        found[
+            f"the manager lease is older than the manager's record: {manager_lease.node} has it"
+            f" with version {manager_lease.version}, an epoch in which {state.manager} was manager"
+        ] = None
+    if configuration_lease < wanted.version:
+        found[
+            f"the configuration lease is older (version {configuration_lease}) than the"
+            f" configuration (version {wanted.version})"
+        ] = None
+    return tuple(found)
+
+
+def _below(state: ClusterState, floor: Floor) -> list[str]:
+    """Return what of the manager's record is below *floor*."""
+    if floor.generation != state.generation:
+        if floor.generation < state.generation:
+            return []
+        pairs = [("generation", state.generation, floor.generation)]
+    else:
+        pairs = [
+            ("epoch", state.epoch, floor.epoch),
+            ("command", state.commands, floor.commands),
+        ]
+    return [
+        f"the manager's record is older ({name} {has}) than {floor.source} ({name} {needs})"
+        for name, has, needs in pairs
+        if has < needs
+    ]
+
+
+def _configuration_below(wanted: Wanted, floor: Floor) -> list[str]:
+    """Return whether the configuration is below *floor*, as a list of at most one sentence."""
+    if wanted.at_least(floor.generation, floor.config_version):
+        return []
+    return [
+        f"the configuration on storage is older (version {wanted.version}) than {floor.source}"
+        f" (configuration {floor.config_version})"
+    ]
+
+
+def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
+    """Return what a new manager has to hear before it takes over; empty if it has.
+
+    A node may have acted on more than the record on storage says: only its own current report
+    tells.  So every node that is alive must have been heard, and its report be readable.
+    """
+    for name, seen in sorted(nodes.items()):
+        if seen.heartbeat_age >= suspect_after:
+            continue
+        if not seen.beats:
+            return f"waiting until {name} has been watched for {suspect_after:g} s"
+        if seen.report_lost:
+            return f"the report of {name} on storage is damaged or older than its heartbeat says"
+    return ""
+
+
+def paused(sentences: Iterable[str]) -> str:
+    """Return in one text what went back, what that stops, and the way out."""
+    return f"paused: {'; '.join(sentences)}; nothing is started, stopped or fenced; {WAY_OUT}"

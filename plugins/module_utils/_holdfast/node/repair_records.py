@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Repairing records that went back in time: the way out of a regression, for an operator.
+
+The repair is a configuration of a new generation, written under the configuration lease into
+this node's slot.  The manager takes it up by looking for every service on every node
+(``manager/repair.py``).  What is right, if storage and nodes differ, is for the operator to say:
+what runs, or what is in the file.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..errors import FormatError, LeaseError
+from ..manager.maintenance import Maintenance
+from ..manager.report import Report
+from ..manager.service import STARTED, Service
+from ..manager.state import ClusterState
+from ..manager.wanted import Wanted
+from .await_manager import await_manager
+from .cluster_storage import CONFIGURATION_LEASE, ClusterStorage
+from .configuration import NodeConfiguration
+from .record_guard import Records, read_records, report_older_than_told
+from .wanted_change import WAIT, acquire_configuration
+from .wanted_size import refuse_too_large
+
+
+class Keep(str, enum.Enum):
+    """What is right where the storage and the nodes differ.
+
+    running: what runs goes on, also what the configuration on storage does not have (any more).
+    file: what the configuration on storage does not have is stopped.
+    """
+
+    RUNNING = "running"
+    FILE = "file"
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What a repair does: *regressions* are its reason, empty if there is nothing to repair.
+
+    *taken* are the services whose definition comes from the report of the node, named beside
+    them, that runs them; *stopped* those that run there and are not declared.
+    """
+
+    regressions: tuple[str, ...]
+    after: Wanted
+    taken: Mapping[str, str]
+    stopped: Mapping[str, str]
+
+
+def plan_repair(
+    records: Records, reports: Mapping[str, Report], keep: Keep, by: Maintenance
+) -> Repair:
+    """Return what a repair would do, from what was read and what nodes report."""
+    running = _running(reports)
+    declared = dict(records.wanted.services)
+    taken: dict[str, str] = {}
+    stopped: dict[str, str] = {}
+    for service_id, (node, service) in sorted(running.items()):
+        known = declared.get(service_id)
+        if keep is Keep.RUNNING:
+            if not records.configuration_older:
+                # It is what it was: what runs by another definition is just being changed.
+                continue
+            if known is None or known.state != STARTED or known.digest() != service.digest():
+                declared[service_id] = replace(service, state=STARTED)
+                taken[service_id] = node
+        elif known is None:
+            stopped[service_id] = node
+    generation = max(records.generation, records.wanted.generation) + 1
+    after = replace(
+        records.wanted,
+        services=declared,
+        generation=generation,
+        repaired_by=replace(by, reason=f"keep {keep.value}: {by.reason}"),
+    )
+    return Repair(records.regressions, after, taken, stopped)
+
+
+def repair_records(
+    configuration: NodeConfiguration, keep: Keep, by: Maintenance, *, check: bool, timeout: float
+) -> Repair:
+    """Repair the records, or only say how with *check*; nothing is done if they are current.
+
+    Waits up to *timeout* seconds for the manager to take the repair up, not at all if that is 0.
+    Raises ``LeaseError`` when the configuration lease cannot be had, ``StorageError`` when the
+    storage cannot be read or written, ``HoldfastError`` when no manager took it up in time.
+    """
+    storage = ClusterStorage(configuration)
+    try:
+        repair = _plan(configuration, storage, keep, by)
+        if check or not repair.regressions:
+            return repair
+        refuse_too_large(storage, repair.after, configuration.members)
+        storage.adopt_host_lease()
+        version = acquire_configuration(storage, WAIT)
+        try:
+            repair = _plan(configuration, storage, keep, by)
+            repair = replace(repair, after=replace(repair.after, version=version))
+            storage.write_wanted(repair.after)
+            newest, _slot = storage.readable_wanted()
+            if newest.generation != repair.after.generation or newest.version != version:
+                raise LeaseError("Another repair was written at the same time; look at the status.")
+        finally:
+            storage.leases.release(CONFIGURATION_LEASE)
+    finally:
+        storage.close()
+    if timeout:
+        _wait(configuration, repair.after, timeout)
+    return repair
+
+
+def _plan(
+    configuration: NodeConfiguration, storage: ClusterStorage, keep: Keep, by: Maintenance
+) -> Repair:
+    board = storage.board.read()
+    reports: dict[str, Report] = {}
+    for name, member in configuration.members.items():
+        try:
+            report = storage.read_report(member.host_id)
+        except FormatError:
+            continue
+        block = board.hosts.get(member.host_id)
+        if report is not None and not report_older_than_told(storage, member.host_id, block):
+            reports[name] = report
+    return plan_repair(read_records(configuration, storage, reports), reports, keep, by)
+
+
+def _running(reports: Mapping[str, Report]) -> dict[str, tuple[str, Service]]:
+    """Return the services that nodes report, each with its node and what was started there."""
+    found: dict[str, tuple[str, Service]] = {}
+    # The report of the node that acted on the latest command counts.
+    newest_last = sorted(reports.items(), key=lambda one: (one[1].epoch, one[1].commands, one[0]))
+    for node, report in newest_last:
+        for service_id in report.running():
+            found[service_id] = (node, report.services[service_id].definition)
+    return found
+
+
+def _wait(configuration: NodeConfiguration, after: Wanted, timeout: float) -> None:
+    def done(state: ClusterState) -> bool:
+        return state.generation >= after.generation
+
+    def why(_state: ClusterState) -> str:
+        return "No manager has taken up the repair"
+
+    await_manager(configuration, 0, timeout, done, why)
+
+
+def describe(repair: Repair, keep: Keep) -> list[str]:
+    """Return what a repair does, a line for each thing, for an operator."""
+    lines = list(repair.regressions)
+    lines.append(
+        f"keep {keep.value}: generation {repair.after.generation} begins with"
+        f" {len(repair.after.services)} services"
+    )
+    lines += [
+        f"{service_id}: declared as {node} runs it" for service_id, node in repair.taken.items()
+    ]
+    lines += [
+        f"{service_id}: not in the configuration, stopped on {node}"
+        for service_id, node in repair.stopped.items()
+    ]
+    lines.append("every service is then looked for on every node before anything is started")
+    return lines
