@@ -9,6 +9,7 @@ is therefore on storage as accepted before anything of it happens.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from . import local_commands, local_phase, versions
@@ -17,6 +18,7 @@ from .jobs import Job, JobEnd, JobKind, Purpose
 from .local_round import LocalRound, Memory
 from .report import (
     WORKED_ON,
+    LocalService,
     LocalState,
     Mode,
     Phase,
@@ -83,19 +85,29 @@ def resume(
     Every service that may run is probed before anything else is done with it.  The watchdog
     may have other times than under the predecessor: *watchdog_timeout*, as in the report.
     """
+    last = last or Report()
     report = replace(
-        last or Report(),
+        last,
+        services=last.services if last.boot == boot else _not_seen_yet(last),
         node=node,
         boot=boot,
         lease_lost=False,
         goes_down="",
         found={},
-        left=last.left if last is not None and last.boot == boot else (),
-        coming=last.coming if last is not None and last.boot == boot else (),
+        left=last.left if last.boot == boot else (),
+        coming=last.coming if last.boot == boot else (),
         phase=Phase.WAIT,
         watchdog_timeout=watchdog_timeout,
     )
     return report, Memory(doubtful=frozenset(report.running()))
+
+
+def _not_seen_yet(last: Report) -> Mapping[str, LocalService]:
+    """Return the services of an earlier start of the node: what ran then is not known to run."""
+    return {
+        key: replace(one, state=LocalState.UNKNOWN) if one.state is LocalState.RUNNING else one
+        for key, one in last.services.items()
+    }
 
 
 def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:

@@ -126,10 +126,10 @@ class Report:
     has acted on, older ones are refused (``versions.py``); *accepted* maps each command uid
     that was begun to its service; *found* answers the manager's probes, each under its
     ``probe``, with whether the service runs here; *left* are the services that ran here when
-    they were left to their operator, and still bind this start of the node to its watchdog.  So do those
-    *coming* here while they run: they may be here before the LRM has to do with them.  *room* is
-    what the node has of CPUs and MiB of memory, if it is known.  *goes_down* is ``reboot``
-    or ``poweroff`` while the node goes down by the will of its operator, else empty.
+    they were left to their operator, and still bind this start of the node to its watchdog.  So
+    do those *coming* here while they run: they may be here before the LRM has to do with them.
+    *room* is what the node has of CPUs and MiB of memory, if it is known.  *goes_down* is
+    ``reboot`` or ``poweroff`` while the node goes down by the will of its operator, else empty.
     *watchdog_timeout* is after how many seconds the node's own watchdog resets it, 0 without
     one; None is of an LRM of a version that did not say so.
     """

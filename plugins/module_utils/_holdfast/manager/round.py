@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Optional, Union
 
 from .load import Load
-from .report import NOT_RUNNING
+from .report import NOT_RUNNING, LocalState
 from .seen import Seen, Timing
 from .state import ClusterState, Event, NodeState, NodeStatus, ServiceState, ServiceStatus
 
@@ -117,13 +117,13 @@ class Round:
         """Return a node other than *node* whose report says that it has the service, or nothing.
 
         The report of a node that is confirmed off says what ran there before; any other counts,
-        whatever the record says.
+        whatever the record says, but for what the node itself has not seen since it was started.
         """
         for name, seen in sorted(self.seen.nodes.items()):
             if name == node or seen.report is None:
                 continue
             local = seen.report.services.get(service_id)
-            if local is None or local.state in NOT_RUNNING:
+            if local is None or local.state in NOT_RUNNING or local.state is LocalState.UNKNOWN:
                 continue
             known = self.node(name)
             dead = known.state is NodeState.OFF or bool(known.proof)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Optional
 
 from .report import Report, Sight
 from .seen import NodeSeen
@@ -27,13 +28,17 @@ WAY_OUT = "see 'holdfast records repair --keep running --dry-run'"
 
 @dataclass(frozen=True)
 class Floor:
-    """The versions that *source*, in words, has acted on; they are a minimum for all others."""
+    """The versions that *node* has acted on; they are a minimum for all others.
 
-    source: str
+    *kept* says that this is known from the node's local disk.
+    """
+
+    node: str
     generation: int = 0
     epoch: int = 0
     commands: int = 0
     config_version: int = 0
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,20 +49,16 @@ class LeaseVersion:
     node: str = ""
 
 
-def floor_of_report(report: Report | Sight, node: str) -> Floor:
-    """Return what *node* has acted on, as its report says."""
+def floor_of_report(report: Report | Sight, node: str, *, kept: bool = False) -> Floor:
+    """Return what *node* has acted on, as its report says; *kept* if that is its local copy."""
     return Floor(
-        f"what {node} acted on",
+        node,
         report.generation,
         report.epoch,
         report.commands,
         report.config_version,
+        kept,
     )
-
-
-def floor_of_state(state: ClusterState, source: str) -> Floor:
-    """Return what the manager that wrote *state* has acted on."""
-    return Floor(source, state.generation, state.epoch, state.commands, state.config_version)
 
 
 def why_not_followed(report: Report, state: ClusterState) -> str:
@@ -100,56 +101,75 @@ def regressions(
     configuration; *floors* what is known from elsewhere; the versions of both leases are as
     they are on storage.
     """
-    found: dict[str, None] = {}
     state = state or ClusterState()
-    for floor in floors:
-        found.update(dict.fromkeys(_below(state, floor)))
-        found.update(dict.fromkeys(_configuration_below(wanted, floor)))
-    own = floor_of_state(state, "the manager's record")
-    found.update(dict.fromkeys(_configuration_below(wanted, own)))
+    floors = list(floors)
+    found = [
+        *_grouped("the manager's record", ((floor, _below(state, floor)) for floor in floors)),
+        *_grouped(
+            "the configuration", ((floor, _configuration_below(wanted, floor)) for floor in floors)
+        ),
+    ]
+    if not wanted.at_least(state.generation, state.config_version):
+        found.append(
+            f"the configuration is older (version {wanted.version}) than the one that"
+            f" {state.manager or 'the manager'} worked from (version {state.config_version})"
+        )
     if manager_lease.version < state.epoch:
-        found[
+        found.append(
             f"the manager lease is older (version {manager_lease.version}) than the manager's"
             f" record (epoch {state.epoch})"
-        ] = None
+        )
     elif manager_lease.version == state.epoch and manager_lease.node not in ("", state.manager):
-        found[
+        found.append(
             f"the manager lease is older than the manager's record: {manager_lease.node} has it"
             f" with version {manager_lease.version}, an epoch in which {state.manager} was manager"
-        ] = None
+        )
     if configuration_lease < wanted.version:
-        found[
+        found.append(
             f"the configuration lease is older (version {configuration_lease}) than the"
             f" configuration (version {wanted.version})"
-        ] = None
+        )
     return tuple(found)
 
 
-def _below(state: ClusterState, floor: Floor) -> list[str]:
-    """Return what of the manager's record is below *floor*."""
-    if floor.generation != state.generation:
-        if floor.generation < state.generation:
-            return []
-        pairs = [("generation", state.generation, floor.generation)]
-    else:
-        pairs = [
-            ("epoch", state.epoch, floor.epoch),
-            ("command", state.commands, floor.commands),
-        ]
-    return [
-        f"the manager's record is older ({name} {has}) than {floor.source} ({name} {needs})"
-        for name, has, needs in pairs
-        if has < needs
-    ]
+Below = Optional[tuple[str, int, int]]
+"""What of a record is below a floor: the name of the version, what it is, and what it must be."""
 
 
-def _configuration_below(wanted: Wanted, floor: Floor) -> list[str]:
-    """Return whether the configuration is below *floor*, as a list of at most one sentence."""
+def _below(state: ClusterState, floor: Floor) -> Below:
+    """Return what of the manager's record is below *floor*, the weightiest version first."""
+    if floor.generation > state.generation:
+        return "generation", state.generation, floor.generation
+    if floor.generation < state.generation:
+        return None
+    if floor.epoch > state.epoch:
+        return "epoch", state.epoch, floor.epoch
+    if floor.commands > state.commands:
+        return "command", state.commands, floor.commands
+    return None
+
+
+def _configuration_below(wanted: Wanted, floor: Floor) -> Below:
+    """Return what of the configuration is below *floor*."""
     if wanted.at_least(floor.generation, floor.config_version):
-        return []
+        return None
+    if wanted.generation < floor.generation:
+        return "generation", wanted.generation, floor.generation
+    return "version", wanted.version, floor.config_version
+
+
+def _grouped(record: str, found: Iterable[tuple[Floor, Below]]) -> list[str]:
+    """Return a sentence for each difference, with all nodes that know it."""
+    nodes: dict[tuple[str, int, int], list[str]] = {}
+    for floor, below in found:
+        if below is None:
+            continue
+        names = nodes.setdefault(below, [])
+        if floor.node not in names:
+            names.append(f"{floor.node} (its local disk)" if floor.kept else floor.node)
     return [
-        f"the configuration on storage is older (version {wanted.version}) than {floor.source}"
-        f" (configuration {floor.config_version})"
+        f"{record} is older ({name} {has}) than what {', '.join(known)} acted on ({name} {needs})"
+        for (name, has, needs), known in sorted(nodes.items())
     ]
 
 

@@ -18,7 +18,6 @@ from ..manager.versions import (
     Floor,
     LeaseVersion,
     floor_of_report,
-    floor_of_state,
     regressions,
 )
 from ..manager.wanted import Wanted
@@ -77,12 +76,13 @@ def read_records(
     manager_lease, configuration_lease = storage.lease_versions()
     floors = known_floors(configuration, reports)
     older = regressions(state, wanted, floors, manager_lease, configuration_lease)
-    if state is not None:
-        floors.append(floor_of_state(state, "the manager's record"))
     generation = max((floor.generation for floor in floors), default=0)
-    for floor in floors:
-        if not wanted.at_least(floor.generation, floor.config_version):
-            older_configuration = True
+    minimum = [(floor.generation, floor.config_version) for floor in floors]
+    if state is not None:
+        generation = max(generation, state.generation)
+        minimum.append((state.generation, state.config_version))
+    if not all(wanted.at_least(*versions) for versions in minimum):
+        older_configuration = True
     return Records(state, wanted, slot, (*damaged, *older), generation, older_configuration)
 
 
@@ -93,7 +93,7 @@ def known_floors(
     floors = [floor_of_report(report, name) for name, report in sorted(reports.items())]
     _number, kept = KeptReport(configuration.folder, configuration.cluster).read()
     if kept is not None:
-        floors.append(floor_of_report(kept, f"{configuration.node} (its local disk)"))
+        floors.append(floor_of_report(kept, configuration.node, kept=True))
     return floors
 
 
