@@ -34,6 +34,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanloc
     await_daemon,
     start_daemon,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (  # noqa: E402
+    Maintenance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (  # noqa: E402
     declare,
     declare_disarm,
@@ -43,6 +46,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
     declare_policy,
     declare_service,
     power,
+    repair_records,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (  # noqa: E402
     make_leases,
@@ -242,6 +246,17 @@ class EmbeddedCluster:
     def remove(self, name: str) -> None:
         """Declare that a service is gone, and wait until it is."""
         self.declare_resources(name, None, state="absent", wait=True)
+
+    def repair_records(self, keep: str, node: str = "n1") -> repair_records.Repair:
+        """Repair the records as the command does on *node*, and wait until that is taken up."""
+        by = Maintenance("test", "test", time.time())
+        return repair_records.repair_records(
+            load(self.config(node)),
+            repair_records.Keep(keep),
+            by,
+            check=False,
+            timeout=PATIENCE,
+        )
 
     def global_maintenance(self, wanted: bool) -> None:
         """Set or end global maintenance on the whiteboard."""

@@ -142,6 +142,23 @@ config_taken_up:
   returned: success
   type: int
   sample: 14
+generation:
+  description: How often the records were repaired by an operator.
+  returned: success
+  type: int
+  sample: 0
+regressions:
+  description: What on storage is older than what was acted on; the cluster is paused while there is anything.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+damaged_copies:
+  description: What is wrong with copies of records that are in use.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 manager:
   description: The node that has the manager lease, its epoch, and whether it is held now.
   returned: success

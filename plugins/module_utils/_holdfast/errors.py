@@ -34,6 +34,18 @@ class FormatError(StorageError):
     """Bytes on shared storage are not what their format says they must be."""
 
 
+MALFORMED = (
+    InputError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+)
+"""What is raised where a document from outside is not what its format says it must be."""
+
+
 class LeaseError(HoldfastError):
     """A lease could not be had, or was lost."""
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    FormatError,
     LeaseError,
     NoAnswerError,
     StorageError,
@@ -51,6 +52,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.crm imp
     LATE,
     ROUND,
     ClusterDaemon,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.kept_report import (
+    KeptReport,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.observer import Observation
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.orders import FenceEnd
@@ -765,3 +769,113 @@ def test_who_is_ended_in_the_middle_of_a_round_gives_no_orders(manager):
     manager.observer.nodes["n3"] = silent("n3")
     manager.storage.on_write = manager.daemon._on_term
     assert kinds(manager.round()) == ["state"]
+
+
+def acted_on(name, **versions):
+    """What is seen of a node that has acted on these versions."""
+    return NodeSeen(0.5, report=Report(name, boot=f"{name}-boot1", **versions))
+
+
+@pytest.mark.parametrize(
+    ("versions", "named"),
+    [
+        ({"commands": 12}, "the manager's record is older (command 0)"),
+        ({"epoch": EPOCH + 1}, f"the manager's record is older (epoch {EPOCH - 1})"),
+        ({"epoch": EPOCH - 1, "config_version": 4}, "the configuration is older (version 3)"),
+        ({"generation": 1}, "the manager's record is older (generation 0)"),
+    ],
+)
+def test_who_would_be_manager_pauses_while_a_node_has_acted_on_more(
+    daemon, capsys, versions, named
+):
+    known = {"epoch": EPOCH - 1, **versions}
+    daemon.observer.nodes["n2"] = acted_on("n2", **known)
+    daemon.observer.nodes["n3"] = silent("n3")
+    for _turn in range(5):
+        assert daemon.round() == [], "nothing is written, fenced or started"
+    assert daemon.storage.leases.held("manager"), "nobody else could know better"
+    assert named in capsys.readouterr().err
+    daemon.observer.nodes["n2"] = seen("n2")
+    assert kinds(daemon.round())[0] == "state", "the pause ends with its reason"
+
+
+def test_a_manager_pauses_when_a_node_turns_out_to_have_acted_on_more(manager):
+    manager.observer.nodes["n2"] = acted_on("n2", epoch=EPOCH, commands=99)
+    manager.observer.nodes["n3"] = silent("n3")
+    for _turn in range(5):
+        assert manager.round() == []
+
+
+def test_a_manager_pauses_when_the_configuration_goes_back(manager):
+    manager.storage.wanted = Wanted(2, {})
+    for _turn in range(5):
+        assert manager.round() == [], "web is neither stopped nor forgotten"
+
+
+@pytest.mark.parametrize(
+    "unheard",
+    [
+        NodeSeen(0.5, report=Report("n2"), beats=False),
+        NodeSeen(0.5, report_lost=True, problem="its report on storage is older"),
+    ],
+    ids=["not watched yet", "its report is not what it wrote"],
+)
+def test_who_would_be_manager_hears_every_node_that_is_alive_first(daemon, unheard):
+    daemon.observer.nodes["n2"] = unheard
+    assert daemon.round() == []
+    daemon.observer.nodes["n2"] = seen("n2")
+    assert kinds(daemon.round()) == ["state"]
+
+
+def test_what_this_node_acted_on_by_its_local_disk_is_a_floor(tmp_path):
+    configuration_ = configuration(tmp_path)
+    KeptReport(configuration_.folder, configuration_.cluster).write(
+        9, Report("n1", epoch=EPOCH - 1, commands=12)
+    )
+    assert Daemon(tmp_path).round() == []
+
+
+@pytest.mark.parametrize("when", ["paused", "managing"])
+def test_a_repair_is_taken_up_and_believes_nothing_of_the_old_record(daemon, when):
+    if when == "paused":
+        daemon.observer.nodes["n2"] = acted_on("n2", epoch=EPOCH - 1, commands=12)
+    daemon.round()
+    daemon.storage.wanted = replace(daemon.storage.wanted, version=5, generation=1)
+    log = [*daemon.round(), *daemon.round()]
+    state = [content for kind, content in log if kind == "state"][-1]
+    assert state.generation == 1
+    assert state.services["web"].state is ServiceState.PROBE
+    assert state.commands > (12 if when == "paused" else 0)
+
+
+def test_a_fence_that_ended_during_the_pause_proves_nothing_after_it(manager):
+    manager.observer.nodes["n3"] = silent("n3")
+    assert "fence" in kinds(manager.round())
+    manager.observer.nodes["n2"] = acted_on("n2", epoch=EPOCH, commands=99)
+    manager.end_fence()
+    manager.observer.changed["n3"] = manager.clock.now - 60.0
+    assert manager.round(4.0) == []
+    manager.storage.wanted = replace(manager.storage.wanted, version=5, generation=1)
+    manager.round()
+    assert manager.written().nodes["n3"].state is not NodeState.OFF
+
+
+@pytest.mark.parametrize("stands", [False, FormatError("no copy is whole")])
+def test_a_managers_record_that_is_not_as_it_was_written_is_written_again(manager, stands):
+    assert manager.round(2.0) == []
+    manager.storage.stands = stands
+    assert kinds(manager.round(2.0)) == ["state"]
+    assert manager.written().events[-1].kind == "record_restored"
+    manager.storage.stands = True
+    assert manager.round(2.0) == []
+
+
+def test_no_candidate_fences_while_the_records_are_older_than_what_was_acted_on(daemon):
+    daemon.storage.leases.epoch = None
+    daemon.storage.leases.manager = LeaseHolder(2, 4, EPOCH, True)
+    daemon.observer.nodes["n2"] = silent("n2", 20.0)
+    daemon.observer.nodes["n3"] = acted_on("n3", epoch=EPOCH, commands=40)
+    for _turn in range(3):
+        assert daemon.round() == []
+    daemon.observer.nodes["n3"] = seen("n3")
+    assert kinds(daemon.round()) == ["intent", "fence"]

@@ -61,6 +61,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbe
     trouble_told,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.lrm import (
+    OWN_LOOK,
     ROUND,
     START_WAIT,
     LocalDaemon,
@@ -653,3 +654,65 @@ def test_looks_at_a_service_that_runs_well_are_not_logged_and_those_that_find_it
     daemon.workers.end(sight=Sight.STOPPED, text="r: 7 (not running)")
     daemon.round()
     assert "monitor web 7.1: ok, r: 7 (not running)" in capsys.readouterr().err
+
+
+def test_a_new_managers_record_that_knows_less_than_was_acted_on_is_not_followed(daemon):
+    daemon.run_web()
+    running = daemon.daemon._report.services["web"]
+    daemon.command(ServiceState.REQUEST_STOP, uid="8.1", epoch=8, commands=9)
+    daemon.storage.state = replace(daemon.storage.state, base=0)
+    for _turn in range(30):
+        daemon.round()
+    assert daemon.daemon._report.services["web"].uid == running.uid
+    assert daemon.workers.jobs == {}
+    told = [row[1] for row in daemon.storage.log if row[0] == "block"]
+    assert "older than what n1 acted on" in trouble_told(told[-1])
+    daemon.storage.state = replace(daemon.storage.state, base=1)
+    daemon.round()
+    assert daemon.workers.jobs["web"].kind.value == "stop"
+
+
+def test_a_record_after_a_repair_is_followed_and_lowers_the_floors(daemon):
+    daemon.run_web()
+    daemon.command(ServiceState.REQUEST_STOP, uid="2.1", epoch=2, commands=1)
+    daemon.storage.state = replace(daemon.storage.state, base=0, generation=1, config_version=1)
+    daemon.storage.wanted = replace(daemon.storage.wanted, version=1, generation=1)
+    (report, *_rest) = reports(daemon.round())
+    acted_on = (report.generation, report.epoch, report.commands, report.config_version)
+    assert acted_on == (1, 2, 1, 1)
+
+
+def test_the_next_lrm_goes_on_from_the_local_copy_where_the_storage_went_back(tmp_path):
+    first = Daemon(tmp_path)
+    first.run_web()
+    kept = first.daemon._report
+    again = Daemon(tmp_path, last=None)
+    assert again.daemon._report.services["web"].uid == kept.services["web"].uid
+    assert (again.daemon._report.epoch, again.daemon._report.commands) == (7, 1)
+    assert again.storage.after >= 1
+    damaged = Daemon(tmp_path, last=FormatError("no copy is whole"))
+    assert damaged.daemon._report.services.keys() == {"web"}
+
+
+def test_without_a_local_copy_a_damaged_record_is_an_error(tmp_path):
+    with pytest.raises(FormatError):
+        Daemon(tmp_path, last=FormatError("no copy is whole"))
+
+
+def test_an_own_record_that_is_not_as_it_was_written_is_written_again(daemon):
+    daemon.round()
+    assert reports(daemon.round(OWN_LOOK + 1)) == []
+    daemon.storage.stands = False
+    assert len(reports(daemon.round(OWN_LOOK + 1))) == 1
+    daemon.storage.stands = UNREADABLE
+    assert reports(daemon.round(OWN_LOOK + 1)) == []
+
+
+def test_a_full_local_disk_keeps_no_node_from_its_work(daemon, monkeypatch):
+    def full(*_arguments):
+        raise StorageError("no space is left")
+
+    monkeypatch.setattr(daemon.daemon._kept, "write", full)
+    daemon.command(ServiceState.REQUEST_START)
+    daemon.round()
+    assert daemon.workers.jobs.keys() == {"web"}

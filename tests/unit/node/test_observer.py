@@ -148,6 +148,21 @@ def test_of_a_fresh_node_that_report_is_read_of_which_its_block_speaks_else_what
     assert watching.storage.asked_for_reports == [(1, 0), (2, 0), (3, 0)]
 
 
+def test_a_report_that_is_older_than_its_nodes_heartbeat_says_is_not_believed(watching):
+    watching.storage.reports[2] = Report("n2")
+    watching.storage.numbers[2] = 6
+    hosts = dict(watching.storage.board.board.hosts)
+    hosts[2] = replace(hosts[2], timestamp=7, health={"report": 7})
+    watching.board(hosts=hosts)
+    seen = watching.observer.look().nodes["n2"]
+    assert (seen.report, seen.report_lost) == (None, True)
+    older = "its report on storage is older (number 6) than its heartbeat says (number 7)"
+    assert seen.problem == older
+    watching.storage.numbers[2] = 7
+    seen = watching.observer.look().nodes["n2"]
+    assert (seen.report, seen.report_lost, seen.problem) == (Report("n2"), False, "")
+
+
 @pytest.mark.parametrize("timestamp", [1, 4_999_999, 10**12])
 def test_a_clock_that_jumps_is_as_good_a_sign_of_life_as_any(watching, timestamp):
     watching.after(0.0, 2)

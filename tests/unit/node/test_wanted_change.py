@@ -221,6 +221,6 @@ def test_a_configuration_that_is_whole_but_makes_no_sense_names_its_record(nodes
 def test_leases_that_were_made_anew_without_the_records_change_nothing(nodes, rival):
     rival.write_wanted(Wanted(7, {"old": service("old")}))
     before = content(nodes)
-    with pytest.raises(LeaseError, match=r"lease has version 1, but version 7 .* is written"):
+    with pytest.raises(LeaseError, match=r"lease is older \(version 1\) than .* \(version 7\)"):
         change_wanted(nodes["n1"], add("web"), check=False)
     assert content(nodes) == before

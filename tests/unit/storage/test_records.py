@@ -320,3 +320,25 @@ def test_what_was_written_last_is_what_is_read(writes):
         for host_id in (1, 2, 3):
             record = file.read(Kind.LRM, host_id)
             assert (record and record.payload) == last.get(host_id)
+
+
+def test_the_number_goes_on_after_the_highest_that_the_writer_knows(path):
+    with RecordFile(path) as file:
+        file.write(Kind.LRM, 1, 1, b"first")
+        assert file.write(Kind.LRM, 1, 1, b"after", 57).sequence == 58
+        assert file.write(Kind.LRM, 1, 1, b"then").sequence == 59
+
+
+def test_a_configuration_is_whole_while_one_of_its_copies_is(path):
+    with RecordFile(path) as file:
+        for text in (b"one", b"two", b"three"):
+            file.write(Kind.CONFIGURATION, 2, 1, text)
+    for copy in (0, 1):
+        place = GEOMETRY.offset(Kind.CONFIGURATION, 2, copy)
+        kept = peek(path, place, 2 * PAGE)
+        for damage in (bytes(2 * PAGE), kept[:66] + b"!" + kept[67:]):
+            patch(path, place, damage)
+            with RecordFile(path) as file:
+                assert file.read(Kind.CONFIGURATION, 2).payload == b"three"
+                assert ((Kind.CONFIGURATION, 2) in file.damage) is any(damage)
+        patch(path, place, kept)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from ..errors import FormatError, InputError
+from ..errors import MALFORMED, FormatError
 from ..lease.embedded import EmbeddedLeases
 from ..lease.interface import Leases
 from ..manager.intent import Intent
@@ -38,6 +38,13 @@ CONFIGURATION_LEASE = "configuration"
 
 GENERATION_SHIFT = 40
 """The bits of a slot's epoch below the generation: no lease comes to so many versions."""
+
+WRITTEN_AGAIN_BY: Mapping[Kind, str] = {
+    Kind.LRM: "its LRM writes it again within seconds",
+    Kind.CRM: "its CRM writes it again within seconds if it is the manager",
+    Kind.CONFIGURATION: "'holdfast records repair --keep running' on {node} writes it again",
+}
+"""How a record with a damaged copy gets whole."""
 
 T = TypeVar("T")
 
@@ -310,10 +317,25 @@ class ClusterStorage:
         """Return a sentence for each slot, of those read so far, with a copy that is damaged."""
         names = {host_id: name for name, host_id in self._configuration.host_ids().items()}
         return [
-            f"The {kind.name} record of {names.get(host_id, f'host id {host_id}')} is damaged"
-            f" ({reasons})"
+            f"The {kind.name} record of {names[host_id]} is damaged ({reasons});"
+            f" {WRITTEN_AGAIN_BY[kind].format(node=names[host_id])}"
             for (kind, host_id), reasons in sorted(self._records.damage.items())
         ]
+
+    def own_configuration_is_damaged(self) -> bool:
+        """Return whether one of the copies of this node's configuration record is damaged.
+
+        Raises ``FormatError`` when none of them is whole.
+        """
+        key = (Kind.CONFIGURATION, self._configuration.me.host_id)
+        return self._records.read(*key) is not None and key in self._records.damage
+
+    def write_own_configuration_again(self) -> None:
+        """Write this node's configuration record to both copies as it is, under its lease."""
+        key = (Kind.CONFIGURATION, self._configuration.me.host_id)
+        record = self._records.read(*key)
+        if record is not None:
+            self._records.write(*key, record.epoch, record.payload)
 
     def room(self, kind: Kind) -> int:
         """Return how many bytes the payload of a record of *kind* may have."""
@@ -360,7 +382,7 @@ class ClusterStorage:
             return same
         try:
             content = parse(json.loads(record.payload))
-        except (InputError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except MALFORMED as error:
             raise FormatError(
                 f"The {kind.name} record of host id {host_id} in"
                 f" {self._configuration.state_path} is whole but cannot be understood: {error!r}."

@@ -16,7 +16,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import InputError, StorageError
+from ..errors import MALFORMED, StorageError
 from ..manager.report import Report, report_document, report_from_document
 
 NAME = "report.json"
@@ -45,9 +45,7 @@ class KeptReport:
             if document["cluster"] != self._cluster:
                 return 0, None
             return int(document["number"]), report_from_document(document["report"])
-        except (OSError, InputError, ValueError, KeyError, TypeError, AttributeError):
-            return 0, None
-        except RecursionError:
+        except (OSError, *MALFORMED):
             return 0, None
 
     def write(self, number: int, report: Report) -> None:

@@ -68,7 +68,8 @@ def _repair(options: argparse.Namespace) -> int:
         _ask_for_consent(configuration.cluster)
     repair = repair_records(configuration, keep, by, check=options.dry_run, timeout=options.timeout)
     if not repair.regressions:
-        sys.stdout.write("the records are current; nothing to repair\n")
+        again = f"; the damaged copy of {configuration.node}'s configuration was written again"
+        sys.stdout.write(f"the records are current{again if repair.written_again else ''}\n")
         return DONE
     for line in describe(repair, keep):
         sys.stdout.write(f"{clean(line)}\n")

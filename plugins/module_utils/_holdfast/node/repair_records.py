@@ -44,13 +44,15 @@ class Repair:
     """What a repair does: *regressions* are its reason, empty if there is nothing to repair.
 
     *taken* are the services whose definition comes from the report of the node, named beside
-    them, that runs them; *stopped* those that run there and are not declared.
+    them, that runs them; *stopped* those that run there and are not declared.  *written_again*
+    says that nothing went back, but a copy of this node's configuration record was damaged.
     """
 
     regressions: tuple[str, ...]
     after: Wanted
     taken: Mapping[str, str]
     stopped: Mapping[str, str]
+    written_again: bool = False
 
 
 def plan_repair(
@@ -94,8 +96,10 @@ def repair_records(
     storage = ClusterStorage(configuration)
     try:
         repair = _plan(configuration, storage, keep, by)
-        if check or not repair.regressions:
+        if check:
             return repair
+        if not repair.regressions:
+            return replace(repair, written_again=_write_own_again(storage))
         refuse_too_large(storage, repair.after, configuration.members)
         storage.adopt_host_lease()
         version = acquire_configuration(storage, WAIT)
@@ -113,6 +117,19 @@ def repair_records(
     if timeout:
         _wait(configuration, repair.after, timeout)
     return repair
+
+
+def _write_own_again(storage: ClusterStorage) -> bool:
+    """Write this node's configuration record again if one of its copies is damaged."""
+    if not storage.own_configuration_is_damaged():
+        return False
+    storage.adopt_host_lease()
+    acquire_configuration(storage, WAIT)
+    try:
+        storage.write_own_configuration_again()
+    finally:
+        storage.leases.release(CONFIGURATION_LEASE)
+    return True
 
 
 def _plan(
