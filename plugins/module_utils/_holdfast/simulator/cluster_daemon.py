@@ -86,7 +86,7 @@ class ClusterDaemon(Daemon):
         if machine.given_up or machine.freed:
             self._resign()
             self.observer.look(now)
-            return math.inf
+            return self._onlooker_horizon(now)
         nodes = self.observer.look(now)
         self._collect(now)
         if self.state is not None and self.storage.holder != machine.name:
@@ -388,6 +388,14 @@ class ClusterDaemon(Daemon):
     def _powered(self, report: PowerReport) -> None:
         self._powers.append(report)
         self.wake()
+
+    def _onlooker_horizon(self, now: float) -> float | None:
+        """Return after how many seconds one without a host lease would ask somebody."""
+        if not self.observer.is_settled():
+            return None
+        horizon = Horizon()
+        self.observer.turns(now, horizon)
+        return horizon.seconds
 
     def _candidate_horizon(self, now: float) -> float | None:
         """Return after how many seconds a candidate would do something, None for at once."""
