@@ -148,7 +148,7 @@ generation:
   type: int
   sample: 0
 regressions:
-  description: What on storage is older than what was acted on; the cluster is paused while there is anything.
+  description: What on storage is older than what was acted on; the cluster is paused meanwhile.
   returned: success
   type: list
   elements: str

@@ -28,6 +28,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     hold,
     inactive,
     job_ends,
+    lease_freeing,
     local,
     local_answers,
     local_commands,
@@ -326,6 +327,10 @@ MUTATIONS = (
     Mutation(
         "believe-the-device-of-a-node-that-writes-on",
         _changed(fencing, "_sign_of_life", _returns("")),
+    ),
+    Mutation(
+        "join-while-the-host-lease-is-being-freed",
+        _changed(lease_freeing, "awaited_writers", _returns([])),
     ),
     Mutation("take-silence-for-death", _changed(verdict, "judge", _silence_is_death)),
     Mutation("take-a-failed-lease-for-a-dead-one", _changed(verdict, "judge", _failed_is_dead)),

@@ -23,10 +23,10 @@ from cluster import NODES, PATIENCE, EmbeddedCluster
 def test_without_the_last_managers_record_nobody_manages_until_the_repair(tmp_path: Path) -> None:
     with EmbeddedCluster(tmp_path / "cluster") as cluster:
         cluster.declare("one", "sleep 1000021")
-        manager = str(cluster.wait_settled()["manager"]["node"])
+        cluster.wait_settled()
         for node in NODES:
             cluster.cut(node)
-        _damage(cluster.folder / "storage" / "test.state", 1 + NODES.index(manager))
+        _damage_last_manager(cluster.folder / "storage" / "test.state")
 
         for node in NODES:
             cluster.switch_on(node)
@@ -67,11 +67,13 @@ def test_a_new_file_of_records_is_used_after_the_repair_only(tmp_path: Path) -> 
         assert cluster.command_process(there, "sleep 1000022")
 
 
-def _damage(path: Path, host_id: int) -> None:
-    """Write over something in both copies of a manager's record."""
+def _damage_last_manager(path: Path) -> None:
+    """Write over something in both copies of the newest record of a manager."""
     with RecordFile(str(path)) as file:
         geometry = file.geometry()
+        found = {host_id: file.read(Kind.CRM, host_id) for host_id in range(1, 1 + len(NODES))}
+    last = max(found, key=lambda one: record.epoch if (record := found[one]) else 0)
     with path.open("r+b") as raw:
         for copy in (0, 1):
-            raw.seek(geometry.offset(Kind.CRM, host_id, copy) + PAGE // 8)
+            raw.seek(geometry.offset(Kind.CRM, last, copy) + PAGE // 8)
             raw.write(b"damaged!")

@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     HostLeaseView,
     HostState,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.lease_freeing import (
+    freeing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
+    ClusterStorage,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
     LeaseArea,
 )
@@ -209,6 +217,37 @@ def test_a_node_that_lost_its_host_lease_stops_its_services_and_comes_back_by_it
     after = host_lease(cluster, node)
     assert (after.host_name, after.state) == (node, HostState.LIVE)
     assert after.generation >= before.generation
+
+
+def test_a_node_joins_only_once_the_write_that_frees_its_host_lease_has_landed(
+    cluster: EmbeddedCluster,
+) -> None:
+    """Another node's CRM has recorded that it frees the host lease; its write is made here."""
+    dies, manager = a_busy_node(cluster, managing=False), cluster.status()["manager"]["node"]
+    writer = next(node for node in NODES if node not in (dies, manager))
+    before, since = host_lease(cluster, dies), time.time()
+    with closing(ClusterStorage(load(cluster.config(writer)))) as storage:
+        own = host_lease(cluster, writer).generation
+        storage.write_freeing(freeing(own, {dies: before.generation}))
+    waits = f"is not joined yet: {writer} may still be freeing an earlier host lease of {dies}"
+    cluster.cut(dies)
+    cluster.wait_failover(dies, since)
+    until = time.monotonic() + 150.0
+    while waits not in log_of(cluster, dies, "lrm"):
+        assert time.monotonic() < until, "it was switched on again"
+        time.sleep(0.2)
+    time.sleep(4 * LeaseTiming(2).join_seconds)
+    assert host_lease(cluster, dies).generation == before.generation
+    assert any(f"Node {writer} may be freeing" in one for one in cluster.status()["under_way"])
+    with LeaseArea(str(cluster.folder / "storage" / "test.lockspace")) as area:
+        host_id = NODES.index(dies) + 1
+        area.write_host(host_id, replace(area.read_host(host_id), timestamp=0))
+    cluster.kill_daemon(writer, "crm")
+    wait_for_members(cluster, 150.0)
+    after = host_lease(cluster, dies)
+    assert (after.state, after.generation) == (HostState.LIVE, before.generation + 1)
+    assert "freeing" not in " ".join(cluster.wait_settled(JOINED)["under_way"])
+    nothing_runs_twice(cluster)
 
 
 def take_away(cluster: EmbeddedCluster, node: str) -> None:

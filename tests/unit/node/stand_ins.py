@@ -16,6 +16,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     LeaseHolder,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.lease_freeing import (
+    Freeing,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
@@ -25,6 +28,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.vers
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import Board
+
+NO_FREEING = Freeing()
 
 
 def given(value: Any) -> Any:
@@ -134,6 +139,8 @@ class StorageStandIn:
         self.write_error: Exception | None = None
         self.on_write: Any = None
         self.host_lease: Any = 4
+        self.freeing = NO_FREEING
+        self.awaited: Any = ""
 
     def adopt_host_lease(self) -> int:
         return given(self.host_lease)
@@ -169,14 +176,26 @@ class StorageStandIn:
     def read_manager(self) -> ClusterState | None:
         return given(self.state)
 
-    def write_manager(self, state: ClusterState) -> None:
+    def write_manager(self, state: ClusterState, freeing: Freeing = NO_FREEING) -> None:
         self._write("state", state)
+        self.freeing = freeing
+
+    def own_freeing(self) -> Freeing:
+        return self.freeing
+
+    def write_freeing(self, freeing: Freeing) -> None:
+        self._write("freeing", dict(freeing.leases))
+        self.freeing = freeing
+
+    def late_free(self, generation: int = 0) -> str:
+        return given(self.awaited)
 
     def newest_intent(self) -> Intent | None:
         return self.intent
 
-    def write_intent(self, intent: Intent) -> None:
+    def write_intent(self, intent: Intent, freeing: Freeing = NO_FREEING) -> None:
         self._write("intent", intent)
+        self.freeing = freeing
 
     def read_wanted(self) -> tuple[Wanted, int]:
         return given(self.wanted), 1

@@ -21,6 +21,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.held import DISARMED
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.lease_freeing import (
+    Freeing,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
     Maintenance,
 )
@@ -435,6 +438,9 @@ def test_a_host_lease_is_set_free_only_after_a_proof_and_of_the_fenced_generatio
     log = manager.round()
     assert [row for row in log if row[0] == "free"] == freed
     assert kinds(log)[0] == "state", "the proof stands in the record first"
+    assert manager.storage.freeing.leases == ({"n3": 4} if confirmed else {})
+    manager.round()
+    assert manager.storage.freeing.leases == {}, "it has returned"
 
 
 def test_a_proof_that_could_not_be_written_sets_nothing_free_until_it_is(manager):
@@ -465,6 +471,25 @@ def test_a_host_lease_that_cannot_be_set_free_does_not_end_the_recovery(manager,
     manager.round()
     assert manager.written().nodes["n3"].state is NodeState.OFF
     assert "host lease of n3 not set free yet: its generation is 5" in capsys.readouterr().err
+
+
+def test_a_host_lease_is_freed_under_a_new_own_one_only_once_that_is_recorded(manager):
+    """Nobody waits for a record of a host lease that this node has no more."""
+    manager.observer.nodes["n3"] = silent("n3")
+    manager.round()
+    manager.storage.leases.free_error = StorageError("it cannot be written.")
+    manager.end_fence()
+    manager.round()
+    assert manager.storage.freeing == Freeing(4, {"n3": 4})
+    manager.storage.state = manager.written()
+    manager.storage.leases.renew_error = manager.storage.host_lease = LOST
+    assert manager.round(CONFIRM) == []
+    manager.storage.leases.renew_error = manager.storage.leases.free_error = None
+    manager.storage.host_lease, manager.storage.leases.epoch = 5, EPOCH + 1
+    log = manager.round(1000.0)
+    assert "free" not in kinds(log)
+    assert manager.storage.freeing == Freeing(5, {"n3": 4})
+    assert kinds(manager.round()).count("free") == 1
 
 
 def test_a_node_is_switched_on_again_once_its_services_run_elsewhere(manager):
@@ -591,24 +616,27 @@ def test_a_candidate_that_was_held_up_in_writing_its_intent_does_not_fence(candi
     candidate.observer.nodes["n2"] = silent("n2")
     write_intent = candidate.storage.write_intent
 
-    def slow(intent):
-        write_intent(intent)
+    def slow(*written):
+        write_intent(*written)
         candidate.clock.go(took)
 
     candidate.storage.write_intent = slow
-    assert kinds(candidate.round()) == (["intent"] if took > LATE else ["intent", "fence"])
+    done = kinds(candidate.round())
+    assert done == (["intent", "freeing"] if took > LATE else ["intent", "fence"])
+    assert bool(candidate.storage.freeing.leases) == (took <= LATE)
 
 
 def test_a_candidate_does_not_fence_once_another_is_manager_who_did_not_see_its_intent(candidate):
     candidate.observer.nodes["n2"] = silent("n2")
     leases, write_intent = candidate.storage.leases, candidate.storage.write_intent
 
-    def another_was_faster(intent):
+    def another_was_faster(*written):
         leases.manager = replace(leases.manager, host_id=3, version=leases.manager.version + 1)
-        write_intent(intent)
+        write_intent(*written)
 
     candidate.storage.write_intent = another_was_faster
-    assert kinds(candidate.round()) == ["intent"]
+    assert kinds(candidate.round()) == ["intent", "freeing"]
+    assert candidate.storage.freeing.leases == {}
 
 
 def test_a_manager_that_was_held_up_in_writing_gives_no_orders_and_decides_anew(manager):
@@ -616,8 +644,8 @@ def test_a_manager_that_was_held_up_in_writing_gives_no_orders_and_decides_anew(
     manager.observer.nodes["n3"] = silent("n3")
     write_manager = manager.storage.write_manager
 
-    def slow(state):
-        write_manager(state)
+    def slow(*written):
+        write_manager(*written)
         manager.clock.go(LATE + 0.1)
 
     manager.storage.write_manager = slow
@@ -634,7 +662,7 @@ def test_a_candidate_fences_once_and_again_only_after_the_retry_time(candidate):
     assert candidate.round() == []
     candidate.end_fence("n2", confirmed=False)
     retry = candidate.daemon._configuration.timing.fence_retry
-    assert candidate.round() == []
+    assert candidate.round() == [("freeing", {})]
     assert kinds(candidate.round(retry)) == ["intent", "fence"]
 
 
@@ -644,7 +672,8 @@ def test_a_candidates_proof_sets_the_managers_host_lease_free_and_counts_once_it
     candidate.observer.nodes["n2"] = silent("n2")
     intent = candidate.round()[0][1]
     candidate.end_fence("n2")
-    assert candidate.round() == [("free", 2, 4, 77)]
+    assert candidate.storage.freeing.leases == {"n2": 4}
+    assert candidate.round() == [("free", 2, 4, 77), ("freeing", {})]
     candidate.storage.leases.epoch = 13
     candidate.storage.intent = intent
     candidate.round()
@@ -667,7 +696,7 @@ def test_a_fence_that_proved_nothing_about_the_holder_is_said_and_dropped(candid
     candidate.observer.nodes["n2"] = silent("n2")
     candidate.round()
     candidate.end_fence("n2", confirmed=False)
-    assert candidate.round() == []
+    assert candidate.round() == [("freeing", {})]
     assert "fence of n2 failed" in capsys.readouterr().err
     candidate.storage.leases.epoch = 13
     candidate.observer.nodes["n2"] = seen("n2")
@@ -681,7 +710,7 @@ def test_a_candidates_proof_says_nothing_of_a_node_that_is_manager_no_more(candi
     candidate.end_fence("n2")
     candidate.observer.nodes["n2"] = seen("n2")
     candidate.storage.leases.manager = LeaseHolder(3, 4, 13, True)
-    assert candidate.round() == []
+    assert candidate.round() == [("freeing", {})]
     candidate.storage.leases.epoch = 14
     candidate.round()
     assert candidate.written().nodes["n2"].state is NodeState.ONLINE

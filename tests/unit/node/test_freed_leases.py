@@ -40,6 +40,7 @@ class Case:
         self.leases = LeasesStandIn(self.log)
         self.freed = FreedLeases(self.leases, LeaseTiming(5), lambda: self.now)
         self.freed.fence_begins("n3", 3)
+        self.freed.recorded({"n3": 4})
 
     def renewed(self, timestamp: int) -> None:
         """Let the node have renewed its lease; freeing by an older timestamp is refused then."""

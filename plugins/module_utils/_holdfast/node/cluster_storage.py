@@ -14,10 +14,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from ..errors import MALFORMED, FormatError
+from ..errors import MALFORMED, FormatError, LeaseError
 from ..lease.embedded import EmbeddedLeases
-from ..lease.interface import Leases
+from ..lease.interface import HostState, Leases
 from ..manager.intent import Intent
+from ..manager.lease_freeing import (
+    Freeing,
+    awaited_writers,
+    freeing_document,
+    freeing_from_document,
+    why_awaited,
+)
 from ..manager.report import (
     Report,
     Sight,
@@ -29,9 +36,11 @@ from ..manager.state import ClusterState
 from ..manager.state_document import known, state_document, state_from_document
 from ..manager.versions import LeaseVersion
 from ..manager.wanted import Wanted, wanted_document, wanted_from_document
+from ..storage.host_timing import LeaseTiming
 from ..storage.records import Kind, Record, RecordFile
 from ..storage.whiteboard import Whiteboard
 from .configuration import SANLOCK, NodeConfiguration
+from .worked_under import WorkedUnder
 
 MANAGER_LEASE = "manager"
 CONFIGURATION_LEASE = "configuration"
@@ -45,6 +54,7 @@ WRITTEN_AGAIN_BY: Mapping[Kind, str] = {
     Kind.CONFIGURATION: "'holdfast records repair --keep running' on {node} writes it again",
 }
 """How a record with a damaged copy gets whole."""
+NO_FREEING = Freeing()
 
 T = TypeVar("T")
 
@@ -84,10 +94,60 @@ class ClusterStorage:
         self._parsed: dict[tuple[Kind, int, Any], tuple[Record, Any]] = {}
         self._after: dict[Kind, int] = {}
         self._generation = 0
+        self._own_freeing: Freeing | None = None
 
     def adopt_host_lease(self) -> int:
-        """Work under the host lease that this node's machine, or sanlock, holds."""
-        return self.leases.adopt(self._configuration.node)
+        """Work under the host lease that this node's machine, or sanlock, holds.
+
+        ``LeaseError`` while a node may still be freeing an earlier one: its late write would
+        overwrite this one.  That is looked at once for each join: what began later reads the new
+        generation, and does not write.
+        """
+        generation = self.leases.adopt(self._configuration.node)
+        note = WorkedUnder(self._configuration.run_directory)
+        if note.read() == generation:
+            return generation
+        try:
+            awaited = self.late_free(generation)
+            if awaited:
+                raise LeaseError(awaited)
+        except BaseException:
+            self.leases.leave()
+            raise
+        note.write(generation)
+        return generation
+
+    def late_free(self, generation: int = 0) -> str:
+        """Return why this node may not work under its host lease *generation* yet; else empty.
+
+        0 is for a node that has not joined.
+        """
+        node, records = self._configuration.node, self.freeing_records()
+        writers = awaited_writers(node, generation, records, self._has_host_lease_ended)
+        return why_awaited(node, writers) if writers else ""
+
+    def freeing_records(self) -> dict[str, Freeing]:
+        """Return what each node is about to free; a record that cannot be read names nothing."""
+        records: dict[str, Freeing] = {}
+        for name, member in self._configuration.members.items():
+            try:
+                record = self._read(Kind.CRM, member.host_id, _parse_freeing)
+            except FormatError:
+                continue
+            if record is not None and record.leases:
+                records[name] = record
+        return records
+
+    def own_freeing(self) -> Freeing:
+        """Return which host leases the storage says that this node is about to free."""
+        if self._own_freeing is None:
+            own = self._configuration.me.host_id
+            try:
+                self._own_freeing = self._read(Kind.CRM, own, _parse_freeing) or Freeing()
+            except FormatError:
+                # A damaged record names nothing; the next one that is written replaces it.
+                return Freeing()
+        return self._own_freeing
 
     def read_report(self, host_id: int, number: int = 0) -> Report | None:
         """Return a node's LRM record, or None if it never wrote one.
@@ -170,10 +230,16 @@ class ClusterStorage:
             self._generation = max(self._generation, newest.generation)
         return newest, unreadable
 
-    def write_manager(self, state: ClusterState) -> None:
-        """Write the manager's record into this node's slot."""
+    def write_manager(self, state: ClusterState, freeing: Freeing = NO_FREEING) -> None:
+        """Write the manager's record into this node's slot, and what it is about to free."""
         self._generation = max(self._generation, state.generation)
-        self._write(Kind.CRM, slot_epoch(state.generation, state.epoch), state_document(state))
+        epoch = slot_epoch(state.generation, state.epoch)
+        self._write_crm(epoch, state_document(state), freeing)
+
+    def write_freeing(self, freeing: Freeing) -> None:
+        """Record what this node is about to free, and leave the rest of its slot as it is."""
+        epoch, document = self._own_crm_document()
+        self._write_crm(epoch, document, freeing)
 
     def own_manager_record_stands(self) -> bool:
         """Return whether the CRM record that this process wrote last is on storage as it was."""
@@ -211,16 +277,15 @@ class ClusterStorage:
                 found.append(intent)
         return max(found, key=lambda intent: (intent.epoch, intent.recorded), default=None)
 
-    def write_intent(self, intent: Intent) -> None:
+    def write_intent(self, intent: Intent, freeing: Freeing = NO_FREEING) -> None:
         """Record what this node is about to do as a candidate, beside its last state.
 
         The state is kept under its own, older epoch: it may be the newest there is.
+        *freeing* names the host lease that the fence is to prove dead.
         """
-        own = self._configuration.me.host_id
-        record = self._records.read(Kind.CRM, own)
-        document = json.loads(record.payload) if record is not None else {}
+        epoch, document = self._own_crm_document()
         document["intent"] = asdict(intent)
-        self._write(Kind.CRM, record.epoch if record is not None else 0, document)
+        self._write_crm(epoch, document, freeing)
 
     def read_wanted(self) -> tuple[Wanted, int]:
         """Return the newest wanted configuration and the host id in whose slot it stands.
@@ -390,6 +455,36 @@ class ClusterStorage:
         self._parsed[key] = (record, content)
         return content
 
+    def _has_host_lease_ended(self, node: str, generation: int) -> bool:
+        """Return whether *node* no longer has its host lease of *generation*.
+
+        Behind a watchdog that is so after the longest time in which one resets a node, by this
+        node's clock: it has no host lease yet by which the leases could count as dead.
+        """
+        view = self.leases.host(self._configuration.members[node].host_id)
+        if view.generation != generation or view.state is HostState.FREE or view.active is False:
+            return True
+        timing = LeaseTiming(self._configuration.sanlock.io_timeout)
+        resets = self._configuration.watchdog_timeout > 0
+        return resets and view.unchanged_for >= timing.dead_seconds
+
+    def _own_crm_document(self) -> tuple[int, dict[str, Any]]:
+        """Return the epoch and the content of this node's CRM slot as it is."""
+        record = self._records.read(Kind.CRM, self._configuration.me.host_id)
+        if record is None:
+            return 0, {}
+        document: dict[str, Any] = json.loads(record.payload)
+        return record.epoch, document
+
+    def _write_crm(self, epoch: int, document: dict[str, Any], freeing: Freeing) -> None:
+        """Write this node's CRM slot; after an error what it records of *freeing* is unknown."""
+        document.pop("freeing", None)
+        if freeing.leases:
+            document["freeing"] = freeing_document(freeing)
+        self._own_freeing = None
+        self._write(Kind.CRM, epoch, document)
+        self._own_freeing = freeing
+
     def _write(self, kind: Kind, epoch: int, document: dict[str, Any]) -> None:
         own = self._configuration.me.host_id
         known = self._known.get((kind, own))
@@ -421,3 +516,9 @@ def _parse_intent(document: dict[str, Any]) -> Intent | None:
     """Return the intent in a CRM's record, None if it has none."""
     row = document.get("intent")
     return Intent(**known(Intent, row)) if row else None
+
+
+def _parse_freeing(document: dict[str, Any]) -> Freeing | None:
+    """Return which host leases a CRM's record names as about to be freed, None for none."""
+    row = document.get("freeing")
+    return freeing_from_document(row) if row else None

@@ -16,10 +16,12 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from ..errors import FormatError, LeaseError, NoAnswerError, StorageError
 from ..manager import cluster, election
 from ..manager.intent import Intent
+from ..manager.lease_freeing import Freeing, freeing
 from ..manager.repair import record_restored, repaired
 from ..manager.seen import FenceReport, PowerReport, Seen
 from ..manager.state import ClusterState, NodeState
@@ -28,6 +30,7 @@ from ..storage.host_timing import LeaseTiming
 from .answering import answering_network
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
 from .configuration import CRM, LRM, NodeConfiguration
+from .free_under_way import end_of_predecessor, under_way
 from .freed_leases import FreedLeases
 from .log import Repeating, log, name_daemon
 from .maintenance_board import MaintenanceBoard
@@ -97,12 +100,16 @@ class ClusterDaemon:
         self._maintenance = MaintenanceBoard(self._storage, clock)
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "crm"), clock)
         self._adopted = False
+        self._generation = 0
         self._next_confirmation = 0.0
         self._repeating = Repeating(clock)
         self._state: ClusterState | None = None
         self._written: ClusterState | None = None
         self._freed_leases = FreedLeases(
-            self._storage.leases, LeaseTiming(configuration.sanlock.io_timeout), clock
+            self._storage.leases,
+            LeaseTiming(configuration.sanlock.io_timeout),
+            clock,
+            partial(under_way, configuration.run_directory),
         )
         self._held_back: list[FenceEnd] = []
         self._fences: list[FenceReport] = []
@@ -132,12 +139,14 @@ class ClusterDaemon:
             self._telemetry.timed(ROUND_TOOK, self._clock() - begun)
             self._telemetry.keep()
             self._listen(ROUND - (self._clock() - begun))
+        self._free_nothing_more()
         self._give_up_lease()
         log(f"CRM of {self._configuration.node} ends")
 
     def round(self) -> None:
         """Look, decide, write, act: once."""
         begun = self._clock()
+        end_of_predecessor(self._configuration.run_directory, self._configuration.lockspace_path)
         if not self._has_host_lease(begun):
             return
         observation = self._observer.look()
@@ -149,7 +158,9 @@ class ClusterDaemon:
             self._state = self._written = None
         if self._state is None:
             self._try_for_manager(observation, begun)
-        if self._state is not None:
+        if self._state is None:
+            self._record_freeing(freeing(self._generation, self._freed_leases.intended()))
+        else:
             self._manage(observation, begun)
 
     def _has_host_lease(self, now: float) -> bool:
@@ -159,7 +170,7 @@ class ClusterDaemon:
         """
         try:
             if not self._adopted:
-                self._storage.adopt_host_lease()
+                self._generation = self._storage.adopt_host_lease()
             elif now >= self._next_confirmation:
                 self._storage.leases.renew()
             else:
@@ -181,6 +192,8 @@ class ClusterDaemon:
         if self._state is not None:
             log("no longer manager: the host lease is lost")
         self._state = self._written = None
+        # What is recorded counts only for as long as the host lease that is lost.
+        self._freed_leases.recorded({})
         self._repeating.log(f"without a host lease nothing is decided here: {reason}")
         if self._adopted:
             self._adopted = False
@@ -192,6 +205,20 @@ class ClusterDaemon:
             self._storage.leases.release(MANAGER_LEASE)
         except (StorageError, LeaseError) as error:
             self._repeating.log(f"the manager lease is not seen to be released: {error}")
+
+    def _record_freeing(self, record: Freeing) -> None:
+        """Record beside the rest of this node's slot what it is about to free, if that changed."""
+        if record != self._storage.own_freeing():
+            self._storage.write_freeing(record)
+        self._freed_leases.recorded(record.leases)
+
+    def _free_nothing_more(self) -> None:
+        """Take back what is recorded, as this process ends and frees nothing more."""
+        try:
+            if self._adopted:
+                self._record_freeing(Freeing())
+        except (StorageError, LeaseError) as error:
+            self._repeating.log(f"the record of what is being freed is not taken back: {error}")
 
     def _collect(self, looked_for: float) -> None:
         """Take what ended; a proof is held back while the dead node may still be writing.
@@ -318,13 +345,22 @@ class ClusterDaemon:
         wall = time.time()
         age = observation.nodes[holder].heartbeat_age
         intent = Intent(holder, candidacy.reason, wall - age, wall, lease.version)
-        self._storage.write_intent(intent)
+        self._fence_begins(holder)
+        record = freeing(self._generation, self._freed_leases.fenced(holder))
+        try:
+            self._storage.write_intent(intent, record)
+        except (StorageError, LeaseError):
+            self._freed_leases.forget(holder)
+            raise
+        self._freed_leases.recorded(record.leases)
         if self._is_late(begun):
             # Held up in the write: its node may have been started anew meanwhile.
+            self._freed_leases.forget(holder)
             return
         if self._storage.leases.holder(MANAGER_LEASE).version != lease.version:
             # Who is manager by now may have looked for intents before this one stood there, and
             # would leave a node off that nobody knows to be fenced.
+            self._freed_leases.forget(holder)
             return
         self._fenced_epoch = lease.version
         log(
@@ -333,7 +369,7 @@ class ClusterDaemon:
             epoch=lease.version,
             reason=candidacy.reason,
         )
-        self._fence(holder)
+        self._orders.fence(holder)
 
     def _sort_own_fences(self, epoch: int) -> None:
         """Of a candidate's own fences keep a proof against the holder of *epoch*; drop the rest.
@@ -345,8 +381,11 @@ class ClusterDaemon:
         for fence in self._fences:
             if not (fence.confirmed and fence.quiet) or self._observer.just_answered(fence.node):
                 log(f"fence of {fence.node} failed: {fence.text}")
+                self._freed_leases.forget(fence.node)
             elif epoch == self._fenced_epoch:
                 proofs.append(fence)
+            else:
+                self._freed_leases.forget(fence.node)
         self._fences = proofs
         for fence in proofs:
             self._freed_leases.fence_ended(fence)
@@ -387,17 +426,18 @@ class ClusterDaemon:
         step = cluster.step(state, seen, self._configuration.timing)
         if self._is_late(begun):
             return
+        # A proof that was not taken, as the node still answers, is none for its lease.
+        proofs = [one if _is_off(step.state, one.node) else _no_proof(one) for one in seen.fences]
+        record = freeing(self._generation, self._freed_leases.intended(proofs))
         if step.state != self._written:
-            self._write(step.state)
+            self._write(step.state, record)
             self._log_events(state, step.state)
             self._written = step.state
             self._network.hint(member.at(LRM) for member in self._configuration.members.values())
+        self._record_freeing(record)
         self._state = step.state
-        for fence in seen.fences:
-            # A proof that was not taken, as the node still answers, is none for its lease.
-            status = step.state.nodes.get(fence.node)
-            dead = status is not None and status.state is NodeState.OFF
-            self._freed_leases.fence_ended(fence if dead else replace(fence, confirmed=False))
+        for fence in proofs:
+            self._freed_leases.fence_ended(fence)
         self._fences.clear()
         self._powers.clear()
         orders = step.fences or step.powers or step.board is not None
@@ -443,22 +483,25 @@ class ClusterDaemon:
         self._repeating.log(f"{self._trouble}; the round is thrown away")
         return True
 
-    def _write(self, state: ClusterState) -> None:
+    def _write(self, state: ClusterState, record: Freeing) -> None:
         """Write the record; if that fails, what stands there is not known and is read anew.
 
         It may have been written all the same, with command uids that must not be
         given out a second time for something else.
         """
         try:
-            self._storage.write_manager(state)
+            self._storage.write_manager(state, record)
         except (StorageError, LeaseError):
             self._state = self._written = None
             raise
 
     def _fence(self, node: str) -> None:
         """Send a fence, remembering which host lease it is to prove dead."""
-        self._freed_leases.fence_begins(node, self._configuration.members[node].host_id)
+        self._fence_begins(node)
         self._orders.fence(node)
+
+    def _fence_begins(self, node: str) -> None:
+        self._freed_leases.fence_begins(node, self._configuration.members[node].host_id)
 
     def _listen(self, seconds: float) -> None:
         _hinted, answered = self._network.listen(max(seconds, 0.0))
@@ -483,3 +526,13 @@ class ClusterDaemon:
 
     def _on_term(self, *_arguments: object) -> None:
         self._stop = True
+
+
+def _is_off(state: ClusterState, node: str) -> bool:
+    """Return whether *state* has *node* as proved dead."""
+    status = state.nodes.get(node)
+    return status is not None and status.state is NodeState.OFF
+
+
+def _no_proof(fence: FenceReport) -> FenceReport:
+    return replace(fence, confirmed=False)

@@ -6,12 +6,16 @@ Whoever waits for a lease of the dead node has it at once then.  Mostly the leas
 not changed since the fence was sent, and it is freed on the proof.  A node that
 renewed it once more before its power went is watched for longer than it leaves
 between two renewals: if it is silent for so long after the proof, it is dead.
+
+No host lease is freed before the storage records that this node is about to free it, see
+``manager/lease_freeing.py``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from ..errors import FormatError, LeaseError, StorageError
@@ -38,9 +42,15 @@ class FreedLeases:
         leases: Leases,
         timing: LeaseTiming,
         clock: Callable[[], float] = time.monotonic,
+        under_way: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Take the cluster's *leases* and the *timing* by which they are renewed."""
+        """Take the cluster's *leases* and the *timing* by which they are renewed.
+
+        *under_way* is entered for as long as a host lease is being freed.
+        """
         self._leases = leases
+        self._under_way = under_way
+        self._recorded: Mapping[str, int] = {}
         self._clock = clock
         self._silence = float(timing.renewal_seconds + timing.io_timeout)
         self._repeating = Repeating(clock)
@@ -60,6 +70,35 @@ class FreedLeases:
         except FormatError as error:
             log(f"the host lease of {node} will not be set free: {error}")
 
+    def intended(self, proofs: Iterable[FenceReport] = ()) -> dict[str, int]:
+        """Return what the storage has to record as about to be freed: node to generation.
+
+        That is each host lease that is proved dead, or will be by one of *proofs*, and of what
+        is recorded already each one whose fence has not ended.
+        """
+        found = {node: one.lease.generation for node, one in self._proved.items()}
+        for fence in proofs:
+            if fence.node in self._fenced and _proves_dead(fence):
+                found[fence.node] = self._fenced[fence.node].generation
+        for node, generation in self._recorded.items():
+            lease = self._fenced.get(node)
+            if lease is not None and lease.generation == generation:
+                found[node] = generation
+        return found
+
+    def fenced(self, node: str) -> dict[str, int]:
+        """Return ``intended`` together with the host lease of *node*, whose fence is to be sent."""
+        lease = self._fenced.get(node)
+        return {**self.intended(), **({node: lease.generation} if lease is not None else {})}
+
+    def recorded(self, leases: Mapping[str, int]) -> None:
+        """Note that the storage records *leases*, and nothing else, as about to be freed."""
+        self._recorded = dict(leases)
+
+    def forget(self, node: str) -> None:
+        """Take back the beginning of a fence of *node* that was not sent, or proved nothing."""
+        self._fenced.pop(node, None)
+
     def fence_ended(self, fence: FenceReport) -> None:
         """Free the host lease that *fence* proved dead; nothing if it proved none.
 
@@ -67,7 +106,7 @@ class FreedLeases:
         nothing since.
         """
         lease = self._fenced.pop(fence.node, None)
-        if lease is None or not (fence.confirmed and fence.verified and fence.quiet):
+        if lease is None or not _proves_dead(fence):
             return
         self._proved[fence.node] = _Proved(lease, self._clock())
         self._free(fence.node)
@@ -92,8 +131,14 @@ class FreedLeases:
     def _free(self, node: str) -> None:
         proved = self._proved[node]
         lease = proved.lease
+        if self._recorded.get(node) != lease.generation:
+            # Freed by the first ``watch`` after the record was written.
+            return
         try:
-            self._leases.free_host(lease.host_id, lease.generation, lease.timestamp)
+            with self._under_way():
+                # The record counts for as long as this node's own host lease.
+                self._leases.renew()
+                self._leases.free_host(lease.host_id, lease.generation, lease.timestamp)
         except (StorageError, LeaseError) as error:
             self._repeating.log(f"host lease of {node} not set free yet: {error}")
             proved.since = self._clock()
@@ -109,3 +154,8 @@ class FreedLeases:
                 f" it was not for {self._silence:.0f} s. If it still is renewed then, the fence"
                 " device has switched off something else."
             )
+
+
+def _proves_dead(fence: FenceReport) -> bool:
+    """Return whether a device confirmed the power of a node off that was silent since."""
+    return fence.confirmed and fence.verified and fence.quiet

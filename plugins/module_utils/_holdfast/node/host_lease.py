@@ -18,6 +18,7 @@ from ..lease.interface import HostLeaseView, HostState
 from ..storage.host_timing import LeaseTiming
 from .cluster_storage import ClusterStorage
 from .configuration import SANLOCK, NodeConfiguration
+from .free_under_way import is_under_way
 from .joining import Joining
 from .log import Repeating, log
 
@@ -100,7 +101,7 @@ class HostLease:
             return
         if not self._disarmed:
             self._let_go()
-        elif self._clock() >= self._next_join:
+        elif self._clock() >= self._next_join and not self._waits_for_late_free():
             self._joining = self._join(self._configuration)
             self._trouble = self._refused or "is being joined"
             if not self._refused:
@@ -172,8 +173,31 @@ class HostLease:
         self._unrenewed = silent if late else ""
         return ""
 
+    def _waits_for_late_free(self) -> bool:
+        """Return whether a node may still be freeing the host lease that is to be joined anew.
+
+        Asked before the join as well, so that no late write comes upon one that is under way.
+        """
+        try:
+            awaited = self._storage.late_free()
+        except (StorageError, LeaseError):
+            # The join says what is wrong, and its host lease is not taken up before this is known.
+            return False
+        if awaited:
+            self._trouble = self._refused = f"is not joined yet: {awaited}"
+        return bool(awaited)
+
     def _let_go(self) -> None:
-        """Let go of a lease that was lost; the machine may live on, as nothing runs on it."""
+        """Let go of a lease that was lost; the machine may live on, as nothing runs on it.
+
+        It may not while this node's CRM frees another's host lease.  Others wait for that write
+        as long as this node's host lease lasts, and only a reset surely ends it.
+        """
+        if is_under_way(self._configuration.run_directory):
+            self._repeating.log(
+                "the watchdog stays armed: this node's CRM has not finished freeing a host lease"
+            )
+            return
         had, self.generation = self.generation, 0
         leases = self._storage.leases
         # The watchdog first, while the lockspace's name is known without asking a storage that

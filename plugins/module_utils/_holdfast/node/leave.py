@@ -11,6 +11,7 @@ from __future__ import annotations
 from ..errors import InputError, LeaseError
 from .cluster_storage import ClusterStorage
 from .configuration import LRM, NodeConfiguration
+from .free_under_way import is_under_way
 from .network import own_network
 
 
@@ -36,6 +37,11 @@ def leave_cluster(configuration: NodeConfiguration) -> None:
             raise LeaseError(
                 f"Node {configuration.node} keeps its host lease: {', '.join(left)} may still run"
                 " here; drain the node before it leaves."
+            )
+        if is_under_way(configuration.run_directory):
+            raise LeaseError(
+                f"Node {configuration.node} keeps its host lease: its CRM has not finished freeing"
+                " another node's host lease."
             )
         storage.adopt_host_lease()
         storage.leases.withdraw()

@@ -9,6 +9,7 @@ dead, since on a real node its watchdog resets the machine then.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -17,10 +18,14 @@ from ..errors import HoldfastError, InputError, LeaseError
 from ..lease.embedded import EmbeddedLeases
 from ..lease.sanlock_command import CommandDaemon
 from ..lease.sanlock_process import await_daemon, start_daemon
+from .cluster_storage import ClusterStorage
 from .configuration import SANLOCK, NodeConfiguration, make_private
 from .leave import leave_cluster
-from .log import log
+from .log import Repeating, log
 from .unfencing import give_access_back
+
+LOOK = 0.25
+"""Seconds between two looks whether an earlier host lease is still being freed."""
 
 
 class MachineLease(Protocol):
@@ -50,6 +55,7 @@ class _OwnLease:
             configuration.me.host_id,
         )
         give_access_back(configuration)
+        _await_late_free(configuration)
         generation = self._leases.join(configuration.node)
         log(f"host lease generation {generation}; embedded leases, for one machine only")
 
@@ -87,6 +93,17 @@ class _OwnSanlock:
         except HoldfastError as error:
             log(f"the host lease is not given back: {error}")
         power_off()
+
+
+def _await_late_free(configuration: NodeConfiguration) -> None:
+    """Wait while a node may still be freeing an earlier host lease of this one."""
+    storage, repeating = ClusterStorage(configuration), Repeating()
+    try:
+        while awaited := storage.late_free():
+            repeating.log(f"the host lease is not joined yet: {awaited}")
+            time.sleep(LOOK)
+    finally:
+        storage.close()
 
 
 def _answers(daemon: CommandDaemon) -> bool:

@@ -9,12 +9,14 @@ all of them are gone.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from ..errors import StorageError
 from ..lease.interface import HostLeaseView, HostState
 from ..manager.hold import in_force
+from ..manager.lease_freeing import Freeing
 from ..manager.maintenance import NOT_PROVED, Maintenance, maintenance_document
 from ..manager.policy import policy_document
 from ..manager.report import LocalState, Mode, Sight
@@ -135,6 +137,30 @@ def under_way(status: dict[str, Any]) -> list[str]:
     return found
 
 
+def leases_being_freed(
+    records: Mapping[str, Freeing], nodes: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Return, one sentence each, which node may be freeing the host lease of another.
+
+    A record counts for as long as the writer's own host lease, and matters to who is not back.
+    """
+    over = (HostState.FREE.value, HostState.DEAD.value, UNHELD)
+    found: list[str] = []
+    for writer, record in sorted(records.items()):
+        lease = nodes[writer]["host_lease"]
+        if lease["generation"] != record.generation or lease["state"] in over:
+            continue
+        if nodes[writer]["state"] == NodeState.OFF.value:
+            continue
+        found.extend(
+            f"Node {writer} may be freeing host lease {generation} of node {node}; node {node}"
+            " does not join before that has ended."
+            for node, generation in sorted(record.leases.items())
+            if node in nodes and nodes[node]["state"] != NodeState.ONLINE.value
+        )
+    return found
+
+
 def _comes_to_its_work(node: dict[str, Any], status: dict[str, Any]) -> bool:
     """Return whether the mode of a node that is online is none that was asked for to stay."""
     if node["state"] != NodeState.ONLINE.value or node["mode"] not in _BESIDE_ITS_WORK:
@@ -194,7 +220,8 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "events": [event_document(event) for event in state.events[-EVENTS_SHOWN:]],
     }
     result["problems"] = problems(result)
-    result["under_way"] = under_way(result)
+    freeing = storage.freeing_records()
+    result["under_way"] = [*under_way(result), *leases_being_freed(freeing, nodes)]
     return result
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..manager import cluster, election
 from ..manager.intent import Intent
+from ..manager.lease_freeing import freeing
 from ..manager.seen import FenceReport, LeaseSight, NodeSeen, PowerReport, Seen
 from ..manager.state import ClusterState, NodeState
 from .daemon import ACTING, Daemon
@@ -38,6 +39,9 @@ JUMP = 1.0
 
 POWERED = 0.5
 
+WATCHED = 10.0
+"""A CRM that makes no progress for so many seconds is killed by its machine."""
+
 
 class ClusterDaemon(Daemon):
     """A CRM: the manager, or a candidate."""
@@ -56,6 +60,7 @@ class ClusterDaemon(Daemon):
         self._not_before = 0.0
         self._begun = 0.0
         self._trouble = ""
+        self._about_to_free: dict[str, int] = {}
         self._even_since = machine.clock.mono(fleet.world.now)
         self._offset = machine.clock.offset
         super().__init__(fleet, machine)
@@ -86,8 +91,9 @@ class ClusterDaemon(Daemon):
         if machine.given_up or machine.freed:
             self._resign()
             self.observer.look(now)
-            return math.inf
+            return self._onlooker_horizon(now)
         nodes = self.observer.look(now)
+        self._take_back_freeing()
         self._collect(now)
         if self.state is not None and self.storage.holder != machine.name:
             self.state = self._written = None
@@ -160,6 +166,8 @@ class ClusterDaemon(Daemon):
         candidacy = self._consider(holder, nodes, now)
         self._trouble = ""
         self._keep_own_proofs()
+        if self.paused:
+            return False
         mono = self.clock.mono(now)
         if not candidacy.fence or mono < self._not_before or holder in self._under_way():
             return False
@@ -169,8 +177,14 @@ class ClusterDaemon(Daemon):
         wall = self.clock.wall(now)
         age, epoch = nodes[holder].heartbeat_age, self.storage.epoch
         intent = Intent(holder, candidacy.reason, wall - age, wall, epoch)
+        self._about_to_free = {holder: self.world.machines[holder].generation}
+
+        def put() -> None:
+            self.storage.intents[self.machine.name] = intent
+            self._put_freeing()
+
         self.write(
-            lambda: self.storage.intents.__setitem__(self.machine.name, intent),
+            put,
             lambda: None,
             lambda ok: self._intended(holder, epoch, ok),
         )
@@ -191,7 +205,8 @@ class ClusterDaemon(Daemon):
         """Of a candidate's own fences keep a proof; it counts once the lease is had."""
         self._fences = [one for one in self._fences if one.confirmed and one.quiet]
         for fence in self._fences:
-            self._free_lease(fence)
+            if not self.paused:
+                self._free_lease(fence)
 
     def _intended(self, holder: str, epoch: int, ok: bool) -> None:
         stale = self.machine.name in self.fleet.stale
@@ -283,6 +298,11 @@ class ClusterDaemon(Daemon):
         if self._is_late():
             return
         if step.state != self._written:
+            self._about_to_free = {
+                fence.node: self.world.machines[fence.node].generation
+                for fence in seen.fences
+                if fence.confirmed and fence.quiet and _is_off(step.state, fence.node)
+            }
             self.write(
                 lambda: self._put(step.state),
                 lambda: self._tear(step.state),
@@ -303,6 +323,7 @@ class ClusterDaemon(Daemon):
             about = " ".join(part for part in (event.service, event.node) if part)
             self.world.say(f"manager {name}: {event.kind} {about}: {event.text}")
         slot.put(state, self.world.now)
+        self._put_freeing()
         self.fleet.manager_writes += 1
         self.fleet.wake_locals()
 
@@ -326,11 +347,14 @@ class ClusterDaemon(Daemon):
         """Give the orders of a round whose record stands."""
         self.state = step.state
         for fence in seen.fences:
-            status = step.state.nodes.get(fence.node)
-            if status is not None and status.state is NodeState.OFF:
+            if _is_off(step.state, fence.node) and not self.paused:
                 self._free_lease(fence)
         self._fences = [one for one in self._fences if one not in seen.fences]
         self._powers = [one for one in self._powers if one not in seen.powers]
+        if self.paused:
+            # Its orders would be late by then: what was written is read back, and decided anew.
+            self.state = self._written = None
+            return
         if not (step.fences or step.powers or step.board is not None):
             return
         if self.storage.holder != self.machine.name:
@@ -375,10 +399,64 @@ class ClusterDaemon(Daemon):
 
     def _free_lease(self, fence: FenceReport) -> None:
         """Set the host lease of a node that is proved off free; never that of one that is on."""
-        machine = self.world.machines[fence.node]
-        if fence.confirmed and fence.quiet and not machine.on and not machine.freed:
+        machine, own = self.world.machines[fence.node], self.machine
+        if not fence.confirmed or not fence.quiet or machine.on or machine.freed:
+            return
+        record = self.storage.freeing.get(own.name)
+        if record is None or record.generation != own.generation:
+            return
+        if record.leases.get(machine.name) != machine.generation:
+            return
+        seconds = self.fleet.late_frees.pop(own.name, 0.0)
+        if not seconds:
             with self.world.changing(machine):
                 machine.freed = True
+            return
+        self.world.say(f"{own.name} hangs in the write that frees the host lease of {machine.name}")
+        self.catch_up(self.world.now)
+        self.paused = own.frees = True
+        self.refresh(self.world.now)
+        self.world.later(seconds, self._free_lands, machine.name, machine.generation, own.boot)
+        if seconds > WATCHED:
+            self.world.later(WATCHED, self.kill)
+
+    def _free_lands(self, node: str, generation: int, boot: int) -> None:
+        """Go on after a write that hung; with its machine it would be gone."""
+        own = self.machine
+        if not own.on or own.boot != boot:
+            return
+        if own.frozen:
+            self.world.later(0.5, self._free_lands, node, generation, boot)
+            return
+        self.world.late_free_lands(own, node, generation)
+        own.frees = self.paused = False
+        if self.alive:
+            self.refresh(self.world.now)
+            self.wake()
+
+    def _put_freeing(self) -> None:
+        """Record which host leases are about to be freed, beside what is written anyway."""
+        record = freeing(self.machine.generation, self._about_to_free)
+        if record.leases:
+            self.storage.freeing[self.machine.name] = record
+        else:
+            self.storage.freeing.pop(self.machine.name, None)
+
+    def _take_back_freeing(self) -> None:
+        """Record no longer what is not about to be freed any more."""
+        if not self.storage.freeing or not self.machine.writes:
+            return
+        under_way = self._under_way()
+        kept = {node: one for node, one in self._about_to_free.items() if node in under_way}
+        record = self.storage.freeing.get(self.machine.name)
+        if record is not None and record != freeing(self.machine.generation, kept):
+            self._about_to_free = kept
+            self._put_freeing()
+
+    def _has_freed(self) -> bool:
+        """Return whether a host lease is recorded as about to be freed that is not any more."""
+        record = self.storage.freeing.get(self.machine.name) if self.storage.freeing else None
+        return record is not None and not self._under_way().issuperset(record.leases)
 
     def _power_on(self, node: str) -> None:
         ok = self.fleet.devices.on(self.world.machines[node])
@@ -389,9 +467,19 @@ class ClusterDaemon(Daemon):
         self._powers.append(report)
         self.wake()
 
+    def _onlooker_horizon(self, now: float) -> float | None:
+        """Return after how many seconds one without a host lease would ask somebody."""
+        if not self.observer.is_settled():
+            return None
+        horizon = Horizon()
+        self.observer.turns(now, horizon)
+        return horizon.seconds
+
     def _candidate_horizon(self, now: float) -> float | None:
         """Return after how many seconds a candidate would do something, None for at once."""
         if not self.observer.is_settled() or self._trouble or self._fences or self._ended:
+            return None
+        if self._has_freed():
             return None
         horizon = Horizon()
         self.observer.turns(now, horizon)
@@ -412,7 +500,7 @@ class ClusterDaemon(Daemon):
         """Return after how many seconds the manager would do something, None for at once."""
         if self.state is None or not self.goes() or self._trouble or self._ended:
             return None
-        if self._fences or self._powers or not self.observer.is_settled():
+        if self._fences or self._powers or not self.observer.is_settled() or self._has_freed():
             return None
         horizon = Horizon()
         seen = self._seen(self.observer.nodes(now, horizon), now, horizon)
@@ -420,3 +508,9 @@ class ClusterDaemon(Daemon):
         if step.state != self._written or step.fences or step.powers or step.board is not None:
             return None
         return horizon.seconds
+
+
+def _is_off(state: ClusterState, node: str) -> bool:
+    """Return whether *state* has *node* as proved dead."""
+    status = state.nodes.get(node)
+    return status is not None and status.state is NodeState.OFF

@@ -150,6 +150,12 @@ def _stale(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         fleet.world.later(seconds, fleet.make_stale, machine.name, False)
 
 
+def _late_free(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """The next write by which a node frees another's host lease hangs, and lands later."""
+    for machine in machines(fleet, words[0]):
+        fleet.late_frees[machine.name] = number(options, "seconds", 10.0)
+
+
 def _writes(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     """Some writes fail; what failed may have been done all the same."""
     for machine in machines(fleet, words[0]):
@@ -312,6 +318,7 @@ FAULTS: Mapping[str, Verb] = {
     "storage": Verb(_storage, (2, 2), ("only", "for")),
     "slow": Verb(_slow, (1, 1), ("seconds", "for")),
     "stale": Verb(_stale, (1, 1), ("for", "back")),
+    "late-free": Verb(_late_free, (1, 1), ("seconds",)),
     "writes": Verb(_writes, (1, 1), ("fail", "for")),
     "kills": Verb(_kills, (0, 0), ("chance", "for")),
     "network": Verb(_network, (2, 2), ("for",)),

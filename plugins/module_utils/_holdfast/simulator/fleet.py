@@ -61,6 +61,7 @@ class Fleet:
         self.crms: dict[str, ClusterDaemon] = {}
         self.stale: dict[str, StaleView] = {}
         self._blows: dict[tuple[str, str], list[Blow]] = {}
+        self.late_frees: dict[str, float] = {}
         self.strikes = True
         self.world.before_change = self._before_change
         self.world.after_change = self._after_change
@@ -89,7 +90,10 @@ class Fleet:
 
     def start_again(self, kind: str, machine: Machine, boot: int) -> None:
         """Start a daemon that died, unless its machine was started anew meanwhile."""
-        if machine.boot == boot and machine.on:
+        if machine.boot == boot and machine.on and kind == "crm" and machine.frees:
+            # The kernel keeps a process, and what it listens on, until its write has returned.
+            self.world.later(1.0, self.start_again, kind, machine, boot)
+        elif machine.boot == boot and machine.on:
             self.world.before_change(machine)
             self.start(kind, machine)
             self.world.after_change(machine)
@@ -123,6 +127,7 @@ class Fleet:
     def strike_no_more(self) -> None:
         """Take back what was to strike daemons and machines."""
         self._blows.clear()
+        self.late_frees.clear()
         self.strikes = False
 
     def blow(self, kind: str, name: str, stage: str = "") -> Blow | None:

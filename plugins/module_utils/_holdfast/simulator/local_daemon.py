@@ -205,7 +205,7 @@ class LocalDaemon(Daemon):
         world.say(f"{machine.name} leaves the cluster")
         with world.changing(machine):
             self.fleet.leave(machine)
-            machine.left = True
+            machine.left = not machine.frees
         world.later(world.random.uniform(*GOES_DOWN), self._is_down, machine.powered)
 
     def _is_down(self, powered: int) -> None:
@@ -227,7 +227,7 @@ class LocalDaemon(Daemon):
         if not trouble or not self.alive:
             return
         self.world.rules.goes_on(machine, self._runs_on())
-        if machine.given_up or not self.world.settings.watchdogs:
+        if machine.given_up or machine.frees or not self.world.settings.watchdogs:
             return
         if machine.freed or self.report.binds_watchdog(self.written) or self.busy:
             return
@@ -256,12 +256,11 @@ class LocalDaemon(Daemon):
         machine = self.machine
         if not machine.on or machine.boot != boot or not machine.given_up:
             return
-        if not machine.storage or machine.frozen:
+        if not machine.storage or machine.frozen or self.world.waits_for_late_free(machine):
             self.world.later(JOIN_AGAIN, self._join, boot)
             return
         with self.world.changing(machine):
-            machine.given_up = False
-            machine.renewals.restart(self.world.now, self.world.now, machine.renewals.period)
+            self.world.joins(machine)
         self.world.say(f"{machine.name} joins anew")
 
     def _horizon(self, now: float) -> float | None:

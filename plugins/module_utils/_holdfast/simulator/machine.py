@@ -56,7 +56,8 @@ class Machine:
     *cut* is without power until that is given back.  Its host lease: *left* says that it was
     given back, *freed* that it was taken away by proof, *given_up* that it was lost and that
     the node stopped its services and disarmed its watchdog.  *beats_in* says that an LRM is
-    there to write heartbeats; *cut_from* are the nodes that it does not hear.
+    there to write heartbeats; *cut_from* are the nodes that it does not hear.  *generation* is that
+    of its host lease; *frees* says that a write of its which frees another's hangs.
     """
 
     name: str
@@ -73,6 +74,8 @@ class Machine:
     slow: float = 0.0
     watchdog_late: float = 0.0
     boot: int = 1
+    generation: int = 1
+    frees: bool = False
     powered: int = 0
     boot_name: str = ""
     freed: bool = False

@@ -88,6 +88,14 @@ def _link(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) 
     return "link", (one, other, "off"), {"for": chance.uniform(1.0, 25.0)}
 
 
+def _late_free(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """A node dies and is back soon, while the write that frees its host lease hangs."""
+    writer = "manager" if chance.random() < 0.6 else chance.choice(nodes)
+    dies = "manager" if chance.random() < 0.3 else chance.choice(nodes)
+    hangs: Made = ("late-free", (writer,), {"seconds": chance.uniform(3.0, 25.0)})
+    return [hangs, ("power-off", (dies,), {"for": chance.uniform(3.0, 9.0)})]
+
+
 def _writes(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
     node = chance.choice(("*", chance.choice(nodes)))
     return "writes", (node,), {"fail": 0.2, "for": chance.uniform(3.0, 20.0)}
@@ -299,6 +307,7 @@ KINDS: tuple[Maker, ...] = (
     _slow,
     _network,
     _link,
+    _late_free,
     _writes,
     _kills,
     _clock,

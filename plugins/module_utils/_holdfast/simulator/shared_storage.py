@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Optional, TypeVar
 
 from ..manager.intent import Intent
+from ..manager.lease_freeing import Freeing
 from ..manager.report import Report
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
@@ -45,11 +46,13 @@ class SharedStorage:
     """What is on the storage; *held* is what the whiteboard's global block says.
 
     *held_since* and *wanted_at* are when that, and when the configuration, was last written.
+    *freeing* is what each node records as about to be freed.
     """
 
     reports: dict[str, Slot[Report]] = field(default_factory=dict)
     states: dict[str, Slot[ClusterState]] = field(default_factory=dict)
     intents: dict[str, Intent] = field(default_factory=dict)
+    freeing: dict[str, Freeing] = field(default_factory=dict)
     wanted: Wanted = field(default_factory=Wanted)
     held: str = ""
     held_since: float = 0.0

@@ -13,11 +13,15 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from ..manager import lease_freeing
 from .machine import Clock, Machine
 from .rules import Rules
 from .settings import Settings
 from .shared_storage import SharedStorage, Slot
 from .timeline import Timeline
+
+LATE_FREE_LOOK = 1.0
+"""Seconds between two looks whether an earlier host lease is still being freed."""
 
 
 class World:
@@ -48,6 +52,7 @@ class World:
         self.on_machine_gone: Callable[[Machine], None] = lambda machine: None
         self.on_boot: Callable[[Machine], None] = lambda machine: None
         self.boots = dict.fromkeys(names, 1)
+        self.generations = dict.fromkeys(names, 1)
         for machine in self.machines.values():
             machine.refresh(0.0)
 
@@ -84,7 +89,7 @@ class World:
             return
         self.say(f"{machine.name} is off: {why}")
         with self.changing(machine):
-            machine.on = machine.frozen = machine.beats_in = False
+            machine.on = machine.frozen = machine.beats_in = machine.frees = False
             machine.active.clear()
             machine.starting.clear()
             if self.storage.holder == machine.name:
@@ -111,6 +116,34 @@ class World:
         """Return the machine that works, or worked last, under a node's host id."""
         return self.machines[name]
 
+    def waits_for_late_free(self, machine: Machine) -> bool:
+        """Return whether a node may still be freeing the host lease that *machine* would join."""
+        records = self.storage.freeing
+        if not records:
+            return False
+        name = machine.name
+        return bool(lease_freeing.awaited_writers(name, 0, records, self._has_lease_ended))
+
+    def joins(self, machine: Machine) -> None:
+        """Give *machine* a host lease of the next generation."""
+        self.generations[machine.name] += 1
+        machine.generation = self.generations[machine.name]
+        machine.freed = machine.left = machine.given_up = False
+        machine.renewals.restart(self.now, self.now, machine.renewals.period)
+
+    def late_free_lands(self, by: Machine, name: str, generation: int) -> None:
+        """Let the write of *by* arrive that frees the host lease *generation* of a node."""
+        machine = self.machines[name]
+        self.say(f"{by.name} frees host lease {generation} of {name}")
+        works = machine.on and not (machine.freed or machine.left or machine.given_up)
+        if works and machine.generation != generation:
+            self.rules.broken(
+                "S2", f"the host lease of {name}, which is back, is overwritten by {by.name}"
+            )
+        if not machine.on:
+            with self.changing(machine):
+                machine.freed = True
+
     def where(self, service_id: str) -> list[Machine]:
         """Return the machines on which a service is active, wholly or partly."""
         found = [one for one in self.machines.values() if service_id in one.active]
@@ -126,6 +159,9 @@ class World:
         if present is not machine and not self._gives_way(present):
             self.later(1.0, self._boot, machine, powered)
             return
+        if self.waits_for_late_free(machine):
+            self.later(LATE_FREE_LOOK, self._boot, machine, powered)
+            return
         with self.changing(None):
             if present is not machine:
                 self.clones[machine.name].remove(machine)
@@ -136,8 +172,7 @@ class World:
             self.boots[machine.name] += 1
             machine.boot = self.boots[machine.name]
             machine.boot_name = ""
-            machine.freed = machine.left = machine.given_up = False
-            machine.renewals.restart(self.now, self.now, machine.renewals.period)
+            self.joins(machine)
             self.say(f"{machine.name} is up, boot {machine.boot}")
             self.on_boot(machine)
 
@@ -151,6 +186,15 @@ class World:
         if present.freed or present.left or not self.settings.watchdogs:
             return True
         return present.lease_age(self.now) > self.settings.lease_dead
+
+    def _has_lease_ended(self, name: str, generation: int) -> bool:
+        """Return whether a node no longer has its host lease of *generation*."""
+        machine = self.machines[name]
+        if machine.generation != generation or machine.freed or machine.left:
+            return True
+        if not self.settings.watchdogs:
+            return not machine.on
+        return machine.lease_age(self.now) > self.settings.lease_dead
 
     def _arm_watchdog(self, machine: Machine) -> None:
         """Its host lease is no longer renewed: if that stays so it will be reset."""
