@@ -128,7 +128,8 @@ class Report:
     what the node has of CPUs and MiB of memory, if it is known.  *goes_down* is ``reboot``
     or ``poweroff`` while the node goes down by the will of its operator, else empty.
     *watchdog_timeout* is after how many seconds the node's own watchdog resets it, 0 without
-    one; None is of an LRM of a version that did not say so.
+    one; None is of an LRM of a version that did not say so.  *virtual* is the kind of virtual
+    machine that the node is, such as ``kvm``, empty for a physical one, None if not known.
     """
 
     node: str = ""
@@ -148,6 +149,7 @@ class Report:
     room: tuple[float, float] | None = None
     goes_down: str = ""
     watchdog_timeout: int | None = None
+    virtual: str | None = None
 
     def with_service(self, service_id: str, service: LocalService) -> Report:
         """Return this report with one service changed."""
@@ -253,6 +255,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "room": list(report.room) if report.room is not None else None,
         "goes_down": report.goes_down,
         "watchdog_timeout": report.watchdog_timeout,
+        "virtual": report.virtual,
     }
 
 
