@@ -46,7 +46,8 @@ class NodeSeen:
     *heartbeat_age* counts from the observer's own start where no change was seen
     yet; *beats* says whether one was, as an old block alone is no sign of life;
     *report* is the node's LRM record, None if there is none that can be trusted;
-    *problem* says what is wrong with either on storage.
+    *problem* says what is wrong with either on storage.  *lease_note* says why a host lease that
+    ran out behind a watchdog is no proof of this node's death, empty if it is or did not run out.
     """
 
     heartbeat_age: float
@@ -55,6 +56,7 @@ class NodeSeen:
     report: Report | None = None
     problem: str = ""
     beats: bool = True
+    lease_note: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from ..errors import StorageError
 from ..lease.interface import HostLeaseView, HostState
+from ..manager.lease_proof import why_no_proof
 from ..manager.report import Report
 from ..manager.seen import Answer, LeaseSight, NodeSeen
 from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT
@@ -136,11 +137,15 @@ class Observer:
             # what it wrote before its host lease ran out is to be in it: so it is read after it.
             report = self._report(host_id, number=0)
             lease = self._sight(view, report, age)
+        note = ""
+        if lease is LeaseSight.DEAD:
+            note = why_no_proof(self._configuration.members[name].lease_proof, report)
+            lease = LeaseSight.FAILED if note else lease
         problem = board.problems.get(host_id, "") or trouble_told(board.hosts.get(host_id))
         if report is not None and report.node not in ("", name):
             problem = problem or f"its host id's record is that of {report.node}"
             report = None
-        return NodeSeen(age, answer, lease, report, problem, name in self._beating)
+        return NodeSeen(age, answer, lease, report, problem, name in self._beating, note)
 
     def _report(self, host_id: int, number: int) -> Report | None:
         """Return the node's report, or None while its record is damaged."""
