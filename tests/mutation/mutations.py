@@ -28,6 +28,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     hold,
     inactive,
     job_ends,
+    lease_proof,
     local,
     local_answers,
     local_commands,
@@ -64,6 +65,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.verd
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,
+    observer,
     random_scenario,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
@@ -78,6 +80,7 @@ MANAGERS = (
     local_commands,
     looked_for,
     nodes,
+    observer,
     running,
     services,
 )
@@ -156,8 +159,8 @@ def _runs_uids_again(original: Any, round_: Any, service_id: str, status: Any, *
         round_.report = kept
 
 
-def _no_doubts(original: Any, last: Any, node: str, boot: str) -> Any:
-    report, _memory = original(last, node, boot)
+def _no_doubts(original: Any, last: Any, *more: Any, **options: Any) -> Any:
+    report, _memory = original(last, *more, **options)
     return report, Memory()
 
 
@@ -431,6 +434,11 @@ MUTATIONS = (
     ),
     Mutation("disarm-at-once", _changed(held, "look_at_disarm", _disarms_at_once)),
     Mutation("place-services-on-any-node", _changed(choice, "unusable", _returns(""))),
+    Mutation(
+        "believe-the-lease-of-a-virtual-machine",
+        _changed(lease_proof, "why_no_proof", _returns("")),
+        random_scenario.PAUSES,
+    ),
     Mutation("go-on-when-shut-down", _changed(local_phase, "stops_all", _returns(False))),
 )
 """Each is drawn as it is found soonest, mostly within a few hundred runs."""
