@@ -62,6 +62,15 @@ options:
         description: UDP port of the node. This and the next two belong to it.
         type: int
         required: true
+      lease_proof:
+        description:
+          - Whether a host lease of the node that ran out behind its watchdog proves the node dead.
+          - Without it that depends on what the LRM of the node reported. It is V(true) for a
+            physical machine and V(false) for a virtual one, whose watchdog may stop while its
+            hypervisor pauses it.
+          - Set V(true) for a virtual machine only if what resets it runs outside of it, also while
+            it is paused. Set V(false) for a physical machine that can be suspended.
+        type: bool
   backend:
     description:
       - Who grants the leases. With V(sanlock) it is the sanlock daemon of each node, which a real
@@ -174,6 +183,7 @@ MEMBER = {
     "host_id": {"type": "int", "required": True},
     "address": {"type": "str", "default": "127.0.0.1"},
     "port": {"type": "int", "required": True},
+    "lease_proof": {"type": "bool"},
 }
 
 SANLOCK = {

@@ -29,6 +29,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     inactive,
     job_ends,
     lease_freeing,
+    lease_proof,
     local,
     local_answers,
     local_commands,
@@ -66,6 +67,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.verd
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,
+    observer,
     random_scenario,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
@@ -80,6 +82,7 @@ MANAGERS = (
     local_commands,
     looked_for,
     nodes,
+    observer,
     running,
     services,
 )
@@ -158,8 +161,8 @@ def _runs_uids_again(original: Any, round_: Any, service_id: str, status: Any, *
         round_.report = kept
 
 
-def _no_doubts(original: Any, last: Any, node: str, boot: str) -> Any:
-    report, _memory = original(last, node, boot)
+def _no_doubts(original: Any, last: Any, *more: Any, **options: Any) -> Any:
+    report, _memory = original(last, *more, **options)
     return report, Memory()
 
 
@@ -437,6 +440,11 @@ MUTATIONS = (
     ),
     Mutation("disarm-at-once", _changed(held, "look_at_disarm", _disarms_at_once)),
     Mutation("place-services-on-any-node", _changed(choice, "unusable", _returns(""))),
+    Mutation(
+        "believe-the-lease-of-a-virtual-machine",
+        _changed(lease_proof, "why_no_proof", _returns("")),
+        random_scenario.PAUSES,
+    ),
     Mutation("go-on-when-shut-down", _changed(local_phase, "stops_all", _returns(False))),
 )
 """Each is drawn as it is found soonest, mostly within a few hundred runs."""

@@ -74,6 +74,7 @@ def mend(whole: Testbed) -> None:
         node.heal_network()
         whole.repair_board(node)
         with suppress(ProcessLookupError):
+            node.resume()
             node.thaw()
         node.switch_on()
     for node in whole.nodes.values():

@@ -37,6 +37,16 @@ TIMES = {"13": {"io_timeout": 2, "watchdog_timeout": 10}, "12": {"io_timeout": 2
 
 METRICS = "/var/lib/prometheus/node-exporter/holdfast.prom"
 
+SET_LEASE_PROOF = """
+import json, pathlib, sys
+path = pathlib.Path("/etc/holdfast/node.json")
+document = json.loads(path.read_text())
+for member in document["members"]:
+    if member["name"] == sys.argv[1]:
+        member["lease_proof"] = sys.argv[2] == "True"
+path.write_text(json.dumps(document))
+"""
+
 RECAP = re.compile(r"^(?P<node>n\d+) +: ok=\d+ +changed=(?P<changed>\d+) .*failed=(?P<failed>\d+)")
 
 
@@ -84,6 +94,9 @@ class Deployment:
             "holdfast_times": TIMES[self.testbed.release],
             "holdfast_timing": self.timing,
             "holdfast_metrics": METRICS,
+            # The watchdog of a node resets it from outside, also while it is paused; a container
+            # on a virtual machine reports that machine.
+            "holdfast_lease_proof": True,
             "holdfast_fence_devices": devices,
             "holdfast_fence_nodes": levels,
         }
@@ -146,6 +159,22 @@ class Deployment:
                 node.switch_on()
                 node.wait_booted()
                 node.run("mv", f"{FENCE}.away", FENCE)
+
+    @contextmanager
+    def lease_proof(self, node: Node, value: bool) -> Iterator[None]:
+        """Have all nodes configured for a while with whether the lease of *node* is a proof."""
+        self._set_lease_proof(node, value)
+        try:
+            yield
+        finally:
+            self._set_lease_proof(node, True)
+
+    def _set_lease_proof(self, node: Node, value: bool) -> None:
+        for one in self.testbed.nodes.values():
+            one.switch_on()
+            one.wait_booted()
+            one.run("python3", "-c", SET_LEASE_PROOF, node.name, str(value))
+            one.run("systemctl", "restart", "holdfast-crm")
 
     def status(self) -> dict[str, Any]:
         """Return the status as the first node that can tell it sees it."""

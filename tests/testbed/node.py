@@ -126,6 +126,14 @@ class Node:
         """Let a system that hangs go on."""
         power.freeze(self.number, False)
 
+    def pause(self) -> None:
+        """Let the whole machine stand still, its watchdog too."""
+        power.pause(self.number)
+
+    def resume(self) -> None:
+        """Let a machine that was paused go on."""
+        power.pause(self.number, False)
+
     def cut_network(self, way: str = network.BOTH, which: int = network.CLUSTER) -> None:
         """Cut the node's cable, in one direction or both."""
         network.cut(self.name, which, way)

@@ -77,6 +77,17 @@ def freeze(number: int, frozen: bool = True) -> None:
         raise ProcessLookupError(f"n{number} is off") from None
 
 
+def pause(number: int, paused: bool = True) -> None:
+    """Let a whole machine stand still, its watchdog too, or go on: as a hypervisor does.
+
+    Its clocks do not stop.  Raises ``ProcessLookupError`` when it is off.
+    """
+    try:
+        (_group(number) / "cgroup.freeze").write_text(str(int(paused)))
+    except FileNotFoundError:
+        raise ProcessLookupError(f"n{number} is off") from None
+
+
 def first_process(number: int) -> int:
     """Return the process that is number 1 in a node; ``ProcessLookupError`` if there is none."""
     for pid in _members(number):

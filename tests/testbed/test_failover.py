@@ -18,6 +18,9 @@ WITHOUT_DEVICE = {"13": 35.0, "12": 90.0}
 """Seconds after which a node without fence device is to be recovered: host-dead and a start."""
 
 
+RAN_OUT = "its host lease ran out, but that does not prove it dead"
+
+
 def wait_failover(cluster, node, since, timeout=60.0):
     """Wait until the services of a node run elsewhere, and return what the status tells of it."""
 
@@ -63,6 +66,32 @@ def test_without_a_fence_device_the_host_lease_that_runs_out_is_the_proof(withou
     print(f"without fence device: {took:.1f} s")
     assert took <= WITHOUT_DEVICE[cluster.testbed.release] + 10.0
     assert "host lease" in failover["proof"]
+    assert not observer.twice
+    assert owners_in_turn(cluster.testbed, service)
+
+
+def test_a_node_that_is_paused_with_its_watchdog_keeps_its_services_while_no_device_works(
+    without_fencing,
+):
+    cluster = without_fencing
+    node = busy_node(cluster, managing=False)
+    (service,) = cluster.status()["nodes"][node.name]["services"]
+    with cluster.lease_proof(node, False):
+        cluster.wait_whole()
+        with Observer(cluster.testbed) as observer:
+            node.pause()
+            wait_until(
+                lambda: RAN_OUT in cluster.status()["nodes"][node.name]["reason"],
+                WITHOUT_DEVICE[cluster.testbed.release] + 30.0,
+                "a host lease that ran out",
+            )
+            time.sleep(5.0)
+            status = cluster.status()
+            assert status["nodes"][node.name]["state"] == "fence"
+            assert status["services"][service]["node"] == node.name
+            assert any(RAN_OUT in problem for problem in status["problems"])
+            node.resume()
+            cluster.wait_whole(180.0)
     assert not observer.twice
     assert owners_in_turn(cluster.testbed, service)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import SHUT_DOWN
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import (
     Job,
     JobEnd,
@@ -606,3 +607,28 @@ def test_what_runs_here_keeps_its_definition_until_it_is_stopped() -> None:
     running = has(LocalState.RUNNING, resolved=True)
     taken = step(running, NOTHING, look(command(ServiceState.STARTED), wanted(changed)))
     assert local(taken).definition == WEB
+
+
+DEAD = NodeStatus(NodeState.OFF, boot="n1-boot1", proof="fenced")
+
+
+def test_what_fails_on_a_node_that_was_proved_dead_is_not_restarted_there() -> None:
+    failed = [end(JobKind.MONITOR, sight=Sight.PARTLY)]
+    seen = look(started("n2"), ends=failed, record={"nodes": {"n1": DEAD}})
+    taken = step(has(LocalState.RUNNING), NOTHING, seen)
+    assert [job.kind for job in taken.jobs] == [JobKind.STOP]
+    alive = step(has(LocalState.RUNNING), NOTHING, look(started("n1"), ends=failed))
+    assert [job.kind for job in alive.jobs] == [JobKind.RESTART]
+
+
+def test_a_node_that_was_proved_dead_says_why_it_stops_its_services() -> None:
+    seen = look(None, record={"nodes": {"n1": DEAD}})
+    (job,) = step(has(LocalState.RUNNING), NOTHING, seen).jobs
+    assert (job.kind, job.purpose) == (JobKind.STOP, Purpose.AWAY)
+    assert job.reason.endswith("says that this start of the node is dead: fenced")
+
+
+def test_a_node_that_was_shut_down_in_order_may_come_back_without_a_new_start() -> None:
+    left = replace(DEAD, power=SHUT_DOWN)
+    seen = look(None, record={"nodes": {"n1": left}})
+    assert not step(has(LocalState.RUNNING), NOTHING, seen).jobs

@@ -165,6 +165,24 @@ def test_a_fence_inherited_from_the_last_manager_waits_for_an_own_look() -> None
     assert run(IN_FENCE, SILENT).fences
 
 
+def test_a_fence_says_that_the_lease_ran_out_and_is_no_proof_and_says_it_once() -> None:
+    ran_out = replace(SILENT, lease=LeaseSight.FAILED, lease_note="it is a virtual machine")
+    taken = run(IN_FENCE, ran_out)
+    assert n1(taken).state is NodeState.FENCE
+    assert n1(taken).reason == "silent; it is a virtual machine"
+    assert web(taken).node == "n1"
+    again = step(taken.state, seen(WANTED, {"n1": ran_out}, fencing=frozenset({"n1"})))
+    assert again.state == taken.state
+
+
+def test_a_failed_fence_says_that_the_lease_ran_out_and_is_no_proof() -> None:
+    ran_out = replace(SILENT, lease=LeaseSight.FAILED, lease_note="it is a virtual machine")
+    taken = run(IN_FENCE, ran_out, fences=(fence_report(confirmed=False),))
+    assert n1(taken).reason.endswith("; it is a virtual machine")
+    (event,) = [one for one in taken.state.events if one.kind == "fence_failed"]
+    assert "it is a virtual machine" in event.text
+
+
 def test_a_run_out_host_lease_proves_a_death_even_while_a_fence_is_under_way() -> None:
     dead = replace(SILENT, lease=LeaseSight.DEAD)
     taken = run(replace(IN_FENCE, fence_sent=998.0), dead, fencing=frozenset({"n1"}))

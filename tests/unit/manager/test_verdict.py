@@ -130,3 +130,13 @@ def test_who_went_down_while_a_service_may_have_come_there_has_not_left_in_order
 def test_who_stopped_all_has_a_while_to_give_its_lease_back(age, expected) -> None:
     said = Report("n1", "boot", mode=Mode.SHUTDOWN, services={"web": GONE})
     assert verdict(NodeSeen(age, NO, LeaseSight.RENEWED, said)) is expected
+
+
+@pytest.mark.parametrize("answer", [YES, NO])
+def test_a_lease_that_ran_out_and_is_no_proof_has_its_node_fenced_and_the_reason_says_so(
+    answer,
+) -> None:
+    seen = NodeSeen(40.0, answer, LeaseSight.FAILED, lease_note="its host lease ran out, but")
+    judgement = judge(seen, "", Timing())
+    assert judgement.verdict is Verdict.FENCE
+    assert judgement.reason.endswith("; its host lease ran out, but")

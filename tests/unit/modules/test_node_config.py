@@ -77,3 +77,13 @@ def test_a_node_on_sanlock_is_configured_with_its_times(options):
     assert run_ok("node_config", {**options, **chosen}) == told
     again = run_ok("node_config", {**options, **chosen})
     assert not again["changed"]
+
+
+def test_a_node_is_configured_with_whether_its_lease_is_a_proof(options):
+    without = run_ok("node_config", options)["configuration"]
+    assert all("lease_proof" not in one for one in without["members"])
+    rows = [dict(options["members"][0], lease_proof=False), *options["members"][1:]]
+    told = run_ok("node_config", {**options, "members": rows})
+    assert told["changed"]
+    assert told["configuration"]["members"][0]["lease_proof"] is False
+    assert not run_ok("node_config", {**options, "members": rows})["changed"]

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from unittest.mock import patch
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
@@ -45,11 +47,30 @@ class Cluster:
         self.storage = ClusterStorage(self.configuration)
         self.storage.adopt_host_lease()
         self.epoch = self.storage.leases.acquire(MANAGER_LEASE)
+        self._says = None
+        self._write_only = ClusterStorage.write_wanted
+        self._taken_up = patch.object(
+            ClusterStorage, "write_wanted", lambda *arguments: self._write_wanted(*arguments)
+        )
+        self._taken_up.start()
 
     def manager_says(self, version, services=None, nodes=None, **more):
-        """Write the manager's record."""
+        """Write the manager's record, made from *version* of the configuration once there is one.
+
+        No manager works from a configuration that was not written yet.
+        """
         state = ClusterState(self.epoch, "n1", version, 1, 1, services or {}, nodes or {}, **more)
-        self.storage.write_manager(state)
+        self._says = state
+        self._manager_writes()
+
+    def _manager_writes(self):
+        if self._says is not None:
+            made_from = min(self._says.config_version, self.storage.readable_wanted()[0].version)
+            self.storage.write_manager(replace(self._says, config_version=made_from))
+
+    def _write_wanted(self, storage, wanted):
+        self._write_only(storage, wanted)
+        self._manager_writes()
 
     def wanted(self):
         return self.storage.read_wanted()[0]
@@ -95,5 +116,6 @@ class Cluster:
         return declare_maintenance({**options, **changes}, check)
 
     def close(self):
+        self._taken_up.stop()
         self.storage.close()
         self.host.close()

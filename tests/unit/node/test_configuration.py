@@ -76,6 +76,13 @@ def members(*changes):
             60,
             "has no watchdog",
         ),
+        (
+            {"members": members({"lease_proof": "no"})},
+            "members.lease_proof",
+            "no",
+            "true, false, or nothing",
+        ),
+        ({"members": members({"lease_proof": 1})}, "members.lease_proof", 1, "true, false"),
         ({"storage": "srv"}, "storage", "srv", "an absolute path"),
         ({"storage": None}, "storage", None, "an absolute path"),
         ({"folder": "./here"}, "folder", "./here", "an absolute path"),
@@ -284,3 +291,15 @@ def test_a_computer_of_its_own_is_told_from_a_machine_by_its_sanlock(tmp_path):
     assert machine.run_directory == tmp_path / "nodes" / "n1" / "run"
     assert str(computer.run_directory) == "/run/holdfast", "it is empty after a power cut"
     assert computer.boot() == BOOT_ID.read_text().strip()
+
+
+@pytest.mark.parametrize("lease_proof", [None, True, False])
+def test_whether_a_lease_is_a_proof_is_in_the_file_only_where_it_is_set(lease_proof):
+    given_document = document(BASE, members=members({"lease_proof": lease_proof}))
+    read = from_document(given_document)
+    assert read.members["n1"].lease_proof is lease_proof
+    rows = to_document(read)["members"]
+    kept = {} if lease_proof is None else {"lease_proof": lease_proof}
+    assert {key: one for key, one in rows[0].items() if key == "lease_proof"} == kept
+    assert all("lease_proof" not in row for row in rows[1:])
+    assert from_document(to_document(read)) == read

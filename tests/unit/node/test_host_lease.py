@@ -16,6 +16,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.clock_jump import (
+    Clocks,
+    ClockWatch,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     EMBEDDED,
     SANLOCK,
@@ -58,8 +62,15 @@ class Node:
         self.storage = StorageStandIn()
         self.leases = self.storage.leases
         self.joins = []
+        self.suspended = 0.0
         node = replace(configuration(folder), backend=backend)
-        self.lease = HostLease(node, self.storage, self.clock, self._join)
+        clocks = ClockWatch(self._clocks)
+        self.lease = HostLease(node, self.storage, self.clock, self._join, clocks)
+
+    def _clocks(self):
+        """Return what the clocks show: the monotonic one stood still while it was suspended."""
+        boottime = self.clock.now + self.suspended
+        return Clocks(self.clock.now, boottime, 1e9 + boottime)
 
     def _join(self, _configuration):
         self.joins.append(JoiningStandIn())
@@ -296,4 +307,57 @@ def test_an_embedded_node_leaves_joining_to_its_machine(tmp_path):
         node.lease.come_back()
     assert (node.joins, node.leases.disarmed) == ([], 0)
     node.storage.host_lease = 4
+    assert node.look() == ""
+
+
+def test_a_node_that_was_suspended_for_longer_than_its_lease_lasts_leaves_and_joins_again(member):
+    """Its sanlock renews on at once as if nothing had happened."""
+    member.suspended = FAIL
+    for _turn in range(3):
+        assert member.look() == "may have failed meanwhile: this node was suspended for 16 s"
+    member.lease.come_back()
+    assert (member.leases.disarmed, member.leases.left) == (1, 1)
+    member.storage.host_lease = NOBODY
+    assert member.look() == "is not held: nobody has joined"
+    member.clock.go(JOIN_AGAIN)
+    member.lease.come_back()
+    (join,) = member.joins
+    join.over = True
+    member.storage.host_lease = 5
+    member.leases.views[1] = lease_view(1, generation=5)
+    assert member.look() == ""
+    assert member.lease.generation == 5
+
+
+@pytest.mark.parametrize(
+    ("age", "suspended", "trouble"),
+    [
+        (0.5, 14.4, False),
+        (0.5, 14.5, True),
+        (7.0, 7.9, False),
+        (7.0, 8.0, True),
+        (15.0, 0.0, False),
+    ],
+)
+def test_a_suspension_counts_from_the_renewal_that_was_seen_before_it(
+    member, age, suspended, trouble
+):
+    member.leases.views[1] = lease_view(1, unchanged_for=age)
+    assert member.look(0.0) == ""
+    member.suspended = suspended
+    # It was renewed by the time of the next look.
+    member.leases.views[1] = lease_view(1, unchanged_for=0.1)
+    assert bool(member.look(1.0)) is trouble
+
+
+def test_short_suspensions_do_not_add_up_while_the_lease_is_renewed(member):
+    for _turn in range(5):
+        member.suspended += 10.0
+        assert member.look() == ""
+
+
+def test_the_machines_of_an_embedded_cluster_are_suspended_together(tmp_path):
+    node = Node(tmp_path, EMBEDDED)
+    assert node.look() == ""
+    node.suspended = 1000.0
     assert node.look() == ""

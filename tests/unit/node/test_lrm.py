@@ -40,6 +40,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.serv
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
+    NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
@@ -49,6 +50,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.want
     Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import lrm
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.clock_jump import (
+    Clocks,
+    ClockWatch,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     LRM,
     SANLOCK,
@@ -82,6 +87,7 @@ from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
 
 WEB = Service("web", (Resource("r", "ocf:test:thing", monitor_interval=1000.0),))
 UNREADABLE = StorageError("the storage is gone")
+ON_ONE_COMPUTER = SanlockSettings(2, 0, "/run/of/n1")
 
 
 class WorkersStandIn:
@@ -121,6 +127,7 @@ class Daemon:
 
     def __init__(self, folder, last=None, host_lease=4, supervision=None, **changes):
         self.clock = Clock(1000.25)
+        self.suspended = self.wall_jump = 0.0
         self.storage = StorageStandIn()
         self.storage.wanted = Wanted(3, {"web": WEB})
         self.storage.reports[1] = last
@@ -135,7 +142,13 @@ class Daemon:
             workers=self.workers,
             supervision=supervision,
             clock=self.clock,
+            clocks=ClockWatch(self.clocks),
         )
+
+    def clocks(self):
+        """Return what all clocks show."""
+        boottime = self.clock.now + self.suspended
+        return Clocks(self.clock.now, boottime, 1e9 + boottime + self.wall_jump)
 
     def command(self, state, uid="7.1", epoch=7, commands=1, boot="n1-boot1"):
         """Let the manager's record say this of the service."""
@@ -352,6 +365,69 @@ def test_workers_may_start_nothing_once_the_lease_was_not_seen_renewed_for_the_f
     assert "was not seen to be renewed for 16 s" in daemon.daemon._forbidden()
     daemon.round(0.0)
     assert daemon.daemon._forbidden() == ""
+
+
+@pytest.mark.parametrize(
+    ("jump", "reason"),
+    [
+        ({"suspended": 2.0}, "this node was suspended for 2 s"),
+        ({"wall_jump": 2.0}, "the wall clock of this node jumped ahead by 2 s"),
+        ({"wall_jump": -3600.0}, ""),
+    ],
+)
+def test_workers_start_nothing_after_a_jump_until_lease_and_record_were_read_again(
+    daemon, jump, reason
+):
+    daemon.run_web()
+    for name, seconds in jump.items():
+        setattr(daemon, name, seconds)
+    assert bool(reason) == bool(daemon.daemon._forbidden())
+    assert reason in daemon.daemon._forbidden()
+    daemon.storage.state, state = UNREADABLE, daemon.storage.state
+    daemon.round()
+    assert reason in daemon.daemon._forbidden()
+    daemon.storage.state = state
+    assert "stop" not in kinds(daemon.round())
+    assert daemon.daemon._forbidden() == ""
+
+
+def test_a_node_that_was_suspended_for_long_stops_its_services(tmp_path):
+    daemon = Daemon(tmp_path, backend=SANLOCK, sanlock=ON_ONE_COMPUTER)
+    daemon.run_web()
+    daemon.suspended = 16.0
+    assert "this node was suspended for 16 s" in daemon.daemon._forbidden()
+    assert kinds(daemon.round()) == ["report", "stop"]
+    assert "this node was suspended for 16 s" in daemon.workers.jobs["web"].reason
+    assert "may have failed meanwhile" in daemon.daemon._forbidden()
+
+
+@pytest.mark.parametrize(
+    ("status", "stops"),
+    [
+        (NodeStatus(NodeState.OFF, boot="n1-boot1", proof="fenced"), True),
+        (NodeStatus(NodeState.FENCE, boot="n1-boot1", proof="fenced"), True),
+        (NodeStatus(NodeState.FENCE, boot="n1-boot1"), False),
+        (NodeStatus(NodeState.SUSPECT, boot="n1-boot1"), False),
+        (NodeStatus(NodeState.OFF, boot="n1-boot0", proof="fenced"), False),
+    ],
+)
+def test_a_node_whose_present_start_was_proved_dead_stops_all_it_runs(daemon, status, stops):
+    daemon.run_web()
+    daemon.command(ServiceState.STARTED)
+    daemon.round()
+    daemon.storage.state = replace(daemon.storage.state, nodes={"n1": status})
+    assert ("stop" in kinds(daemon.round())) is stops
+    assert ("is dead: fenced" in daemon.daemon._forbidden()) is stops
+
+
+@pytest.mark.parametrize("virtual", ["", "kvm", None])
+def test_the_first_report_of_an_lrm_says_whether_its_node_is_a_virtual_machine(
+    tmp_path, monkeypatch, virtual
+):
+    monkeypatch.setattr(lrm, "virtual_machine", lambda configuration: virtual)
+    daemon = Daemon(tmp_path, last=Report("n1", virtual="xen"))
+    (report,) = reports(daemon.round())
+    assert report.virtual == virtual
 
 
 def blocks(daemon):

@@ -301,6 +301,7 @@ def test_an_answer_from_before_it_fell_silent_is_not_one_from_now(watching):
     ],
 )
 def test_the_host_lease_of_a_silent_node_is_seen_for_what_it_is(watching, view, sight):
+    watching.storage.reports[2] = Report("n2")
     watching.storage.leases.views[2] = view
     watching.after(0.0)
     assert watching.after(1.0, 1, 2, 3).nodes["n2"].lease is LeaseSight.RENEWED
@@ -317,8 +318,6 @@ def test_the_host_lease_of_a_silent_node_is_seen_for_what_it_is(watching, view, 
         (Report("n2", watchdog_timeout=5), 26.0, LeaseSight.DEAD),
         (Report("n2", watchdog_timeout=0), 999.0, LeaseSight.FAILED),
         (Report("n2"), 26.0, LeaseSight.DEAD),
-        (FormatError("no copy is whole"), 75.9, LeaseSight.FAILED),
-        (FormatError("no copy is whole"), 76.0, LeaseSight.DEAD),
     ],
 )
 def test_a_node_whose_watchdog_acts_later_than_ours_lives_so_much_longer(
@@ -330,6 +329,45 @@ def test_a_node_whose_watchdog_acts_later_than_ours_lives_so_much_longer(
     watching.storage.leases.views[2] = view
     watching.after(0.0)
     assert watching.after(2.0, 1, 3).nodes["n2"].lease is sight
+
+
+@pytest.mark.parametrize(
+    ("lease_proof", "report", "sight"),
+    [
+        (None, Report("n2"), LeaseSight.DEAD),
+        (None, Report("n2", virtual=""), LeaseSight.DEAD),
+        (None, Report("n2", virtual="kvm"), LeaseSight.FAILED),
+        (None, FormatError("no copy is whole"), LeaseSight.FAILED),
+        (True, Report("n2", virtual="kvm"), LeaseSight.DEAD),
+        (True, FormatError("no copy is whole"), LeaseSight.DEAD),
+        (False, Report("n2", virtual=""), LeaseSight.FAILED),
+    ],
+)
+def test_a_host_lease_that_ran_out_is_no_proof_where_the_watchdog_may_have_stopped(
+    tmp_path, lease_proof, report, sight
+):
+    members = dict(configuration(tmp_path).members)
+    members["n2"] = replace(members["n2"], lease_proof=lease_proof)
+    watching = Watching(tmp_path, backend=SANLOCK, members=members)
+    watching.storage.reports[2] = report
+    watching.storage.leases.views[2] = lease_view(2, state=HostState.DEAD, unchanged_for=76.0)
+    watching.after(0.0)
+    seen = watching.after(2.0, 1, 3).nodes["n2"]
+    assert seen.lease is sight
+    assert bool(seen.lease_note) == (sight is LeaseSight.FAILED)
+
+
+@pytest.mark.parametrize(("unchanged_for", "noted"), [(75.9, False), (76.0, True)])
+def test_a_lease_is_not_called_run_out_before_the_watchdog_had_its_time(
+    tmp_path, unchanged_for, noted
+):
+    watching = Watching(tmp_path, backend=SANLOCK, sanlock=SanlockSettings(watchdog_timeout=10))
+    watching.storage.reports[2] = FormatError("no copy is whole")
+    view = lease_view(2, state=HostState.DEAD, unchanged_for=unchanged_for)
+    watching.storage.leases.views[2] = view
+    watching.after(0.0)
+    seen = watching.after(2.0, 1, 3).nodes["n2"]
+    assert (seen.lease, bool(seen.lease_note)) == (LeaseSight.FAILED, noted)
 
 
 def test_what_a_node_wrote_while_its_host_lease_was_read_is_known(watching, monkeypatch):

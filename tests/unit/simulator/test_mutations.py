@@ -23,6 +23,12 @@ def test_there_are_many_mistakes_each_of_another_name() -> None:
     assert len(BY_NAME) == len(MUTATIONS) >= 20
 
 
+def test_a_lease_of_a_paused_machine_that_is_believed_is_found() -> None:
+    mutation = BY_NAME["believe-the-lease-of-a-virtual-machine"]
+    with mutation.made():
+        assert any(run_seed(seed, mutation.drawing).problem for seed in range(50))
+
+
 @pytest.mark.parametrize("name", GRAVE)
 def test_a_grave_mistake_is_found_soon_and_gone_with_its_patch(name: str) -> None:
     def is_found() -> bool:

@@ -63,7 +63,8 @@ def test_random_faults_never_break_safety_and_the_cluster_gets_well(batch: int) 
 
 
 @pytest.mark.parametrize(
-    ("drawing", "most"), [("mixed", False), ("operators", True), ("close", True), ("left", True)]
+    ("drawing", "most"),
+    [("mixed", False), ("operators", True), ("close", True), ("left", True), ("pauses", False)],
 )
 def test_what_operators_do_is_most_of_what_happens_only_where_it_is_drawn_so(drawing, most) -> None:
     scenarios = [random_scenarios.random_scenario(seed, drawing) for seed in range(200)]
@@ -98,3 +99,16 @@ def test_a_frozen_service_whose_node_stays_off_is_stopped_as_far_as_anybody_can_
     outcome = play_and_get_well(scenario)
     assert any("s2 wait frozen until it is back" in text for _at, text in outcome.trace)
     assert not outcome.problem
+
+
+def test_virtual_machines_are_paused_and_go_on_and_no_other_is() -> None:
+    outcomes = [(seed, run_seed(seed, "pauses")) for seed in range(60)]
+    assert [one.problem for _seed, one in outcomes if one.problem] == []
+    paused = 0
+    for seed, one in outcomes:
+        virtual = random_scenarios.random_scenario(seed, "pauses").virtual
+        words = [text.split() for _at, text in one.trace]
+        names = {one[0] for one in words if one[1:] == ["is", "paused"]}
+        assert names <= set(virtual)
+        paused += bool(names)
+    assert paused > 20

@@ -64,6 +64,15 @@ def test_skipped_rounds_would_have_changed_nothing(first: int) -> None:
         assert skipping.rounds < going.rounds
 
 
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_skipped_rounds_would_have_changed_nothing_where_clocks_stand_still(first: int) -> None:
+    for seed in range(first, first + 10):
+        scenario = random_scenarios.random_scenario(seed, random_scenarios.PAUSES)
+        assert play(scenario).trace == play(scenario, every_round=True).trace, f"seed {seed}"
+        (again,) = read_scenarios(write_scenario(scenario), "text")
+        assert play(again).trace == play(scenario).trace, f"seed {seed}"
+
+
 def test_skipped_rounds_would_have_changed_nothing_while_a_cluster_gets_well() -> None:
     for seed in range(8):
         scenario = random_scenarios.random_scenario(seed)

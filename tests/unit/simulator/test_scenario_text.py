@@ -22,6 +22,7 @@ service web node=n3 restarts=2 live=yes after=db
 scenario one
 title The first
 nodes n1 n2 n3 n4
+virtual n2 n4
 settings watchdogs=no fence=1..2 suspect_after=4
 rule spread apart web db
 policy shutdown=failover rebalance=yes

@@ -101,6 +101,9 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
     attempt = status.attempt + 1
     wait = min(round_.timing.fence_retry * 2 ** (attempt - 1), MAX_RETRY)
     reason = f"fence attempt {attempt} failed: {text}; next in {wait:.0f} s"
+    seen = round_.seen.nodes.get(fence.node)
+    if seen is not None and seen.lease_note:
+        reason = f"{reason}; {seen.lease_note}"
     round_.set_node(
         fence.node,
         replace(status, attempt=attempt, retry_after=round_.seen.now + wait, reason=reason),

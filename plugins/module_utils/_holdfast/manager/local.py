@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from . import local_commands, local_phase, versions
+from .death import SHUT_DOWN
+from .doubts import was_proved_dead
 from .job_ends import note_end
 from .jobs import Job, JobEnd, JobKind, Purpose
 from .local_round import LocalRound, Memory
@@ -78,12 +80,17 @@ class LocalStep:
 
 
 def resume(
-    last: Report | None, node: str, boot: str, watchdog_timeout: int | None = None
+    last: Report | None,
+    node: str,
+    boot: str,
+    watchdog_timeout: int | None = None,
+    virtual: str | None = None,
 ) -> tuple[Report, Memory]:
     """Return the report with which a daemon begins: what its predecessor left, in doubt.
 
     Every service that may run is probed before anything else is done with it.  The watchdog
-    may have other times than under the predecessor: *watchdog_timeout*, as in the report.
+    may have other times than under the predecessor: *watchdog_timeout* and *virtual* are as in
+    the report.
     """
     last = last or Report()
     report = replace(
@@ -98,6 +105,7 @@ def resume(
         coming=last.coming if last.boot == boot else (),
         phase=Phase.WAIT,
         watchdog_timeout=watchdog_timeout,
+        virtual=virtual,
     )
     return report, Memory(doubtful=frozenset(report.running()))
 
@@ -121,6 +129,9 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
         refused = versions.why_not_followed(report, state)
         if refused or not _knows_this_start(report, state):
             state = None
+    dead = proved_dead(report, state)
+    if dead:
+        round_.may_start = False
     if state is not None:
         here = state.services_named(report.node)
         round_.ordered = frozenset(state.services[one].uid for one in here)
@@ -142,10 +153,27 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
             local_commands.follow(round_, state, seen.wanted)
         if local_phase.stops_all(said, seen.shutdown):
             _stop_everything(round_, "its node shuts down")
+        elif dead:
+            _stop_everything(round_, dead)
         elif round_.report.mode is not Mode.DISARM:
             _monitor(round_, seen.wanted)
     ends = local_phase.may_end(round_, state, seen.wanted, seen.shutdown, seen.shutdown_for)
     return LocalStep(round_.report, round_.memory, tuple(round_.jobs), ends, refused)
+
+
+def proved_dead(report: Report, state: ClusterState | None) -> str:
+    """Return why nothing may run here, as the manager proved this very start of the node dead.
+
+    Empty if it did not.  Another node may run the services by now: this one was paused, or its
+    fence device did something else than it said.  One that was shut down in order may come back
+    without a new start.
+    """
+    known = state.nodes.get(report.node) if state is not None else None
+    if known is None or known.boot != report.boot or known.power == SHUT_DOWN:
+        return ""
+    if not was_proved_dead(known):
+        return ""
+    return f"the manager's record says that this start of the node is dead: {known.proof}"
 
 
 def _let_go(round_: LocalRound, state: ClusterState) -> None:

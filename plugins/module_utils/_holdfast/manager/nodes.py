@@ -111,6 +111,9 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _is_silent(round_, name, status, judgement)
     elif _needs_no_fence(round_, name):
         _went_down(round_, name, status)
+    elif seen.lease_note and seen.lease_note not in status.reason:
+        # It ran out since the fence was decided on, or since its last try failed.
+        round_.set_node(name, replace(status, reason=f"{status.reason}; {seen.lease_note}"))
 
 
 def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:

@@ -131,7 +131,8 @@ class Report:
     *room* is what the node has of CPUs and MiB of memory, if it is known.  *goes_down* is
     ``reboot`` or ``poweroff`` while the node goes down by the will of its operator, else empty.
     *watchdog_timeout* is after how many seconds the node's own watchdog resets it, 0 without
-    one; None is of an LRM of a version that did not say so.
+    one; None is of an LRM of a version that did not say so.  *virtual* is the kind of virtual
+    machine that the node is, such as ``kvm``, empty for a physical one, None if not known.
     """
 
     node: str = ""
@@ -152,6 +153,7 @@ class Report:
     goes_down: str = ""
     watchdog_timeout: int | None = None
     generation: int = 0
+    virtual: str | None = None
 
     def with_service(self, service_id: str, service: LocalService) -> Report:
         """Return this report with one service changed."""
@@ -266,6 +268,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "goes_down": report.goes_down,
         "watchdog_timeout": report.watchdog_timeout,
         "generation": report.generation,
+        "virtual": report.virtual,
     }
 
 

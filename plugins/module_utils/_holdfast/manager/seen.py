@@ -47,7 +47,9 @@ class NodeSeen:
     yet; *beats* says whether one was, as an old block alone is no sign of life;
     *report* is the node's LRM record, None if there is none that can be trusted;
     *problem* says what is wrong with either on storage; *report_lost* that it wrote a report
-    which is damaged on storage, or older there than its heartbeat says.
+    which is damaged on storage, or older there than its heartbeat says.  *lease_note* says why a
+    host lease that ran out behind a watchdog is no proof of this node's death, empty if it is or
+    did not run out.
     """
 
     heartbeat_age: float
@@ -57,6 +59,7 @@ class NodeSeen:
     problem: str = ""
     beats: bool = True
     report_lost: bool = False
+    lease_note: str = ""
 
 
 @dataclass(frozen=True)

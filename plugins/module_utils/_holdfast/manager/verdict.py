@@ -67,7 +67,12 @@ def judge(seen: NodeSeen, storage_trouble: str, timing: Timing) -> Judgement:
         return _alive_without_heartbeat(seen, silent, timing)
     if seen.answer is Answer.UNKNOWN:
         return Judgement(Verdict.WAIT, f"{silent}; it is being asked over the network")
-    return Judgement(Verdict.FENCE, f"{silent} and no answer on the network")
+    return Judgement(Verdict.FENCE, f"{silent} and no answer on the network{_note(seen)}")
+
+
+def _note(seen: NodeSeen) -> str:
+    """Return why a host lease that ran out is no proof, as the end of a reason."""
+    return f"; {seen.lease_note}" if seen.lease_note else ""
 
 
 def _stopped_all(seen: NodeSeen) -> bool:
@@ -89,7 +94,7 @@ def _alive_without_heartbeat(seen: NodeSeen, silent: str, timing: Timing) -> Jud
         return Judgement(
             Verdict.FENCE,
             f"{silent}; it answers, but its host lease is {seen.lease.value}:"
-            " it may no longer act and cannot be seen to have stopped",
+            f" it may no longer act and cannot be seen to have stopped{_note(seen)}",
         )
     if seen.lease is LeaseSight.STALE:
         return Judgement(

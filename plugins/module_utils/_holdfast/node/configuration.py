@@ -51,13 +51,15 @@ class Member:
     """A node of the cluster: its host id, and where its daemons listen (UDP).
 
     The node's machine listens on *port*, its LRM on the next, its CRM on the
-    one after that; ``at`` says where.
+    one after that; ``at`` says where.  *lease_proof* is whether a host lease of the node that ran
+    out behind its watchdog proves it dead, None for automatic: not of a virtual machine.
     """
 
     name: str
     host_id: int
     address: str
     port: int
+    lease_proof: bool | None = None
 
     def at(self, place: int) -> tuple[str, int]:
         """Return address and port of the node's ``MACHINE``, ``LRM`` or ``CRM``."""
@@ -66,6 +68,10 @@ class Member:
     def ports(self) -> range:
         """Return the ports that belong to this node."""
         return range(self.port, self.port + PORTS_PER_NODE)
+
+    def document(self) -> dict[str, Any]:
+        """Return the member as plain data; what is not set is left out."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -247,7 +253,7 @@ def to_document(configuration: NodeConfiguration) -> dict[str, Any]:
         "folder": str(configuration.folder),
         "backend": configuration.backend,
         "sanlock": asdict(configuration.sanlock),
-        "members": [asdict(one) for _name, one in sorted(configuration.members.items())],
+        "members": [one.document() for _name, one in sorted(configuration.members.items())],
         "agent_directories": list(configuration.agent_directories),
         "fence_configuration": str(configuration.fence_configuration),
         "timing": asdict(configuration.timing),
@@ -293,11 +299,16 @@ def _member(row: object) -> Member:
     if port > last:
         expected = f"a port of at most {last}, as the next {PORTS_PER_NODE - 1} are the node's too"
         raise InputError("members.port", port, expected)
+    lease_proof = row.get("lease_proof")
+    if lease_proof is not None and not isinstance(lease_proof, bool):
+        expected = "true, false, or nothing for automatic: false for a virtual machine"
+        raise InputError("members.lease_proof", lease_proof, expected)
     return Member(
         name=names.node_name(row.get("name"), "members.name"),
         host_id=names.host_id(row.get("host_id"), "members.host_id"),
         address=names.ip_address(row.get("address") or "127.0.0.1", "members.address"),
         port=port,
+        lease_proof=lease_proof,
     )
 
 

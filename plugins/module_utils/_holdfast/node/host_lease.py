@@ -16,6 +16,7 @@ from collections.abc import Callable
 from ..errors import LeaseError, NoAnswerError, StorageError
 from ..lease.interface import HostLeaseView, HostState
 from ..storage.host_timing import LeaseTiming
+from .clock_jump import ClockWatch, may_have_failed
 from .cluster_storage import ClusterStorage
 from .configuration import SANLOCK, NodeConfiguration
 from .free_under_way import is_under_way
@@ -46,8 +47,12 @@ class HostLease:
         storage: ClusterStorage,
         clock: Callable[[], float] = time.monotonic,
         join: Callable[[NodeConfiguration], Joining] = Joining,
+        clocks: ClockWatch | None = None,
     ) -> None:
-        """Describe the node; nobody is asked yet.  *join* begins to join the lockspace."""
+        """Describe the node; nobody is asked yet.  *join* begins to join the lockspace.
+
+        *clocks* tell for how long the node was suspended, which *clock* does not count.
+        """
         self._configuration = configuration
         self._storage = storage
         self._clock = clock
@@ -65,6 +70,8 @@ class HostLease:
         self._next_join = self._begun
         self._joining: Joining | None = None
         self._disarmed = False
+        self._clocks = clocks or ClockWatch()
+        self._outlived = ""
         self.owns_slot = False
 
     @property
@@ -80,16 +87,30 @@ class HostLease:
         ``LeaseError`` when a join does not come to its end.
         """
         now = self._clock()
+        self._note_suspension(now)
         if self._joining is not None:
             self._follow_join(self._joining, now)
         if not self.generation and self._joining is None and now >= self._next_look:
             self._next_look = now + LOOK
             self._adopt(now)
         if self.generation:
-            self._trouble = self._confirm(now)
+            self._trouble = self._outlived or self._confirm(now)
         if self._trouble:
             self._repeating.log(f"the host lease {self._trouble}")
         return self._trouble
+
+    def _note_suspension(self, now: float) -> None:
+        """Count the host lease as lost if it may have failed while this node was suspended.
+
+        Who keeps it renews it on as if nothing had happened, but the others have seen it fail:
+        so it stays lost until it was let go of and the node joined again.  The machines of an
+        embedded cluster are suspended together, and no others see that.
+        """
+        jump = self._clocks.take()
+        if self._configuration.backend != SANLOCK or not self.generation or self._outlived:
+            return
+        if may_have_failed(now - self.renewed_at, jump.suspended, self.fail_seconds):
+            self._outlived = f"may have failed meanwhile: {jump}"
 
     def come_back(self) -> None:
         """Take the next step to a host lease; for while there is trouble and nothing runs here.
@@ -199,6 +220,7 @@ class HostLease:
             )
             return
         had, self.generation = self.generation, 0
+        self._outlived = ""
         leases = self._storage.leases
         # The watchdog first, while the lockspace's name is known without asking a storage that
         # may be gone.

@@ -24,6 +24,7 @@ from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
 from .agent_work import AgentWork
 from .answering import answering_network
+from .clock_jump import Clocks, ClockWatch
 from .cluster_storage import ClusterStorage
 from .configuration import CRM, LRM, NodeConfiguration, make_private
 from .ending import why_ending
@@ -46,6 +47,7 @@ from .telemetry import (
     Telemetry,
     telemetry_path,
 )
+from .virtual import virtual_machine
 from .workers import Workers
 
 ROUND = 0.5
@@ -102,6 +104,7 @@ class LocalDaemon:
         host_lease: HostLease | None = None,
         supervision: Supervision | None = None,
         clock: Callable[[], float] = time.monotonic,
+        clocks: ClockWatch | None = None,
     ) -> None:
         """Listen on the node's LRM port and take up what a predecessor left.
 
@@ -116,7 +119,11 @@ class LocalDaemon:
         self._network = network or answering_network(configuration, LRM, notifier)
         # Listened for first: the node is answered for while the storage is waited for.
         self._storage = storage or storage_with_own_record(configuration, clock)
-        self._lease = host_lease or HostLease(configuration, self._storage, clock)
+        self._clocks = clocks or ClockWatch()
+        own_clocks = ClockWatch(self._clocks.read)
+        self._lease = host_lease or HostLease(
+            configuration, self._storage, clock, clocks=own_clocks
+        )
         if not configuration.is_machine:
             make_private(configuration.run_directory)
         leftovers = end_leftover_agents(configuration)
@@ -128,6 +135,7 @@ class LocalDaemon:
             configuration.node,
             configuration.boot(),
             configuration.watchdog_timeout,
+            virtual_machine(configuration),
         )
         self._repeating = Repeating(clock)
         self._next_own_look = 0.0
@@ -166,7 +174,7 @@ class LocalDaemon:
 
     def round(self) -> None:
         """Look, decide, write, act: once."""
-        begun = self._clock()
+        begun, clocks = self._clock(), self._clocks.read()
         looked = self._lease.look()
         now = self._clock()
         self._measure_lease(now - begun)
@@ -174,7 +182,8 @@ class LocalDaemon:
         if looked is None:
             return
         trouble = self._trouble = looked
-        self._read()
+        if self._read() and not trouble:
+            self._note_jump(clocks)
         self._take_ended()
         seen = local.LocalSeen(
             now=now,
@@ -320,8 +329,15 @@ class LocalDaemon:
         ended = self._state.ended if self._state is not None else {}
         return self._configuration.node in in_force(self._wanted, ended).maintenance
 
-    def _read(self) -> None:
-        """Read the manager's record, and the configuration that it was made from."""
+    def _note_jump(self, clocks: Clocks) -> None:
+        """Let agents be called again: lease and record were read after the clocks jumped."""
+        jump = self._clocks.jump()
+        if jump:
+            log(f"{jump}; its host lease and the manager's record were read again")
+        self._clocks.mark(clocks)
+
+    def _read(self) -> bool:
+        """Read the manager's record and its configuration; return whether that worked."""
         try:
             state = self._state = self._storage.read_manager()
             if state is not None and state.config_slot and not self._has_configuration_of(state):
@@ -334,6 +350,8 @@ class LocalDaemon:
             self._state = None
             self._hindered.by(MANAGERS_RECORD, str(error), self._clock())
             self._repeating.log(f"the manager's record cannot be read: {error}")
+            return False
+        return True
 
     def _has_configuration_of(self, state: ClusterState) -> bool:
         """Return whether the configuration that *state* was made from was read before."""
@@ -384,7 +402,10 @@ class LocalDaemon:
             return f"this node's host lease {self._trouble}"
         if silent >= self._lease.fail_seconds:
             return f"this node's host lease was not seen to be renewed for {silent:.0f} s"
-        return ""
+        jump = self._clocks.jump()
+        if jump:
+            return f"{jump}: its host lease and the manager's record are read again first"
+        return local.proved_dead(self._report, self._state)
 
     def _ran_here(self, service_id: str) -> bool:
         """Return whether a service was seen to run here, and not to end; asked by the workers.

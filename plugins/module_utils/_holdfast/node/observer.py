@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from ..errors import StorageError
 from ..lease.interface import HostLeaseView, HostState
+from ..manager.lease_proof import why_no_proof
 from ..manager.report import Report
 from ..manager.seen import Answer, LeaseSight, NodeSeen
 from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT
@@ -138,12 +139,23 @@ class Observer:
             # what it wrote before its host lease ran out is to be in it: so it is read after it.
             report, lost = self._report(host_id, 0, board)
             lease = self._sight(view, report, age)
+        note = ""
+        if lease is LeaseSight.DEAD:
+            note = why_no_proof(self._configuration.members[name].lease_proof, report)
+            lease = LeaseSight.FAILED if note else lease
         problem = board.problems.get(host_id, "") or trouble_told(board.hosts.get(host_id))
         if report is not None and report.node not in ("", name):
             problem = problem or f"its host id's record is that of {report.node}"
             report = None
         return NodeSeen(
-            age, answer, lease, report, problem or lost, name in self._beating, bool(lost)
+            age,
+            answer,
+            lease,
+            report,
+            problem or lost,
+            name in self._beating,
+            report_lost=bool(lost),
+            lease_note=note,
         )
 
     def _report(self, host_id: int, number: int, board: Board) -> tuple[Report | None, str]:

@@ -104,6 +104,7 @@ def read_now(configuration: NodeConfiguration, boot_seconds: float = BOOT_SECOND
         wall=time.time(),
         settings=_settings(configuration, state, boot_seconds),
         starts=_starts(state, wanted, reports),
+        lease_proof={name: one.lease_proof for name, one in configuration.members.items()},
     )
 
 

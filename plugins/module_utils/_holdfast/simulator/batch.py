@@ -14,12 +14,19 @@ from dataclasses import dataclass
 
 from .liveness import play_and_get_well
 from .play import Outcome, play
-from .random_scenario import CLOSE, LEFT, MIXED, OPERATORS, random_scenario
+from .random_scenario import (
+    CLOSE,
+    LEFT,
+    MIXED,
+    OPERATORS,
+    PAUSES,
+    random_scenario,
+)
 from .scenario import Scenario
 from .scenario_text import write_scenario
 from .shrink import shrink
 
-LIVENESS_EACH = {MIXED: 6, OPERATORS: 6, CLOSE: 2, LEFT: 4}
+LIVENESS_EACH = {MIXED: 6, OPERATORS: 6, CLOSE: 2, LEFT: 4, PAUSES: 4}
 """Of so many seeds one is a run for liveness, by how they are drawn."""
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from ..manager import cluster, election
 from ..manager.intent import Intent
 from ..manager.lease_freeing import freeing
-from ..manager.seen import FenceReport, LeaseSight, NodeSeen, PowerReport, Seen
+from ..manager.seen import FenceReport, NodeSeen, PowerReport, Seen
 from ..manager.state import ClusterState, NodeState
 from .daemon import ACTING, Daemon
 from .machine import Machine
 from .moving import Horizon, Moving
-from .observer import ANSWER_WAIT, Observer
+from .observer import ANSWER_WAIT, Observer, lease_ran_out
 from .rules import new_events
 from .settings import ROUND
 from .timeline import Cadence
@@ -125,8 +125,8 @@ class ClusterDaemon(Daemon):
                 self._fences.append(report)
             elif changed > ended + ROUND:
                 self._fences.append(replace(report, quiet=False))
-            elif (now - changed) * self.clock.rate < suspect_after or (
-                (now - ended) * self.clock.rate <= ANSWER_WAIT
+            elif self.clock.elapsed(changed, now) < suspect_after or (
+                self.clock.elapsed(ended, now) <= ANSWER_WAIT
                 and self.observer.just_answered(report.node, now)
             ):
                 waiting.append((report, sent, ended))
@@ -144,7 +144,7 @@ class ClusterDaemon(Daemon):
         """Take the manager lease if it is free; return whether a fence was sent instead."""
         storage, name = self.storage, self.machine.name
         holder = storage.holder
-        dead = bool(holder) and nodes[holder].lease is LeaseSight.DEAD
+        dead = bool(holder) and lease_ran_out(nodes[holder])
         if holder and holder != name and not dead:
             return self._watch_holder(nodes, now)
         if not self.machine.writes:
@@ -240,7 +240,7 @@ class ClusterDaemon(Daemon):
             return "this node's own reads of the storage are slow"
         renewals, stale = self.machine.renewals, self.fleet.stale.get(self.machine.name)
         read = renewals.last(now if stale is None else min(now, stale.since))
-        age = (now - read) * self.clock.rate
+        age = self.clock.elapsed(read, now)
         late = self.world.settings.lease_fails / 4 + LATE_RENEWAL
         if not renewals.goes or stale is not None or age >= late:
             if horizon is not None:
@@ -253,7 +253,8 @@ class ClusterDaemon(Daemon):
 
     def _is_late(self) -> bool:
         """Return whether this round takes so long that what it saw may be no longer so."""
-        if max(self.machine.slow, self.world.now - self._begun) <= LATE:
+        took = self.clock.elapsed(self._begun, self.world.now)
+        if max(self.machine.slow, took) <= LATE:
             return False
         self._trouble = "this node was held up in the middle of a round"
         return True
@@ -488,7 +489,7 @@ class ClusterDaemon(Daemon):
             return None
         if holder:
             nodes = self.observer.nodes(now, horizon)
-            if nodes[holder].lease is LeaseSight.DEAD and self.machine.writes:
+            if lease_ran_out(nodes[holder]) and self.machine.writes:
                 return None
             candidacy = self._consider(holder, nodes, now, horizon)
             mono = Moving(self.clock.mono(now), self.clock.rate, horizon)

@@ -67,7 +67,24 @@ def thaw(fleet: Fleet, machine: Machine, boot: int) -> None:
         fleet.world.say(f"{machine.name} thaws")
         with fleet.world.changing(machine):
             machine.frozen = False
+            machine.clock.go_on(fleet.world.now)
         machine.writes_since = fleet.world.now
+        if not machine.renewals.goes:
+            fleet.world.arm_watchdog(machine)
+
+
+def _pause(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """A hypervisor pauses virtual machines: their watchdogs and clocks stand still as well."""
+    world = fleet.world
+    for machine in machines(fleet, words[0]):
+        if not machine.virtual or not machine.awake or machine.lies_until > world.now:
+            continue
+        world.say(f"{machine.name} is paused")
+        with world.changing(machine):
+            machine.frozen = True
+            machine.clock.stop(world.now)
+        if "for" in options:
+            world.later(float(options["for"]), thaw, fleet, machine, machine.boot)
 
 
 def _kill(fleet: Fleet, words: Sequence[str], options: Options) -> None:
@@ -311,6 +328,7 @@ FAULTS: Mapping[str, Verb] = {
     "reset": Verb(_reset, (1, 1)),
     "freeze": Verb(_freeze, (1, 1), ("for",)),
     "thaw": Verb(_thaw, (1, 1)),
+    "pause": Verb(_pause, (1, 1), ("for",)),
     "kill": Verb(_kill, (2, 2), ("for",)),
     "hang": Verb(_hang, (2, 2), ("for",)),
     "crash-at-write": Verb(_strike(""), (2, 2), ("at", "writes", "for")),

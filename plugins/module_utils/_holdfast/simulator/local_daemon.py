@@ -39,7 +39,9 @@ class LocalDaemon(Daemon):
     def __init__(self, fleet: Fleet, machine: Machine) -> None:
         """Take up what a predecessor left."""
         last = fleet.world.storage.report(machine.name)
-        self.report, self.memory = local.resume(last, machine.name, machine.boot_id)
+        self.report, self.memory = local.resume(
+            last, machine.name, machine.boot_id, virtual=machine.virtual
+        )
         self.written: Report | None = None
         self.write_again = 0.0
         self.pending: list[JobEnd] = []
@@ -135,7 +137,7 @@ class LocalDaemon(Daemon):
         machine = self.machine
         if machine.freed or machine.given_up:
             return "is not held any more"
-        age = machine.lease_age(now) * self.clock.rate
+        age = machine.own_lease_age(now)
         fails = self.world.settings.lease_fails
         if machine.renewals.goes and age < fails:
             return ""

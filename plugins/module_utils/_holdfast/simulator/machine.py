@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from .settings import RENEWAL, Settings
@@ -16,19 +17,47 @@ EPOCH = 1_700_000_000.0
 class Clock:
     """A machine's clocks: a monotonic one that may run fast or slow, a wall clock that jumps."""
 
-    __slots__ = ("offset", "rate")
+    __slots__ = ("_lost", "_pauses", "_stopped", "offset", "rate")
 
     def __init__(self, rate: float = 1.0, offset: float = 0.0) -> None:
         """Set how fast they run and by how much the wall clock is wrong."""
         self.rate, self.offset = rate, offset
+        self._stopped, self._lost = math.inf, 0.0
+        self._pauses: list[tuple[float, float]] = []
+
+    @property
+    def stopped(self) -> bool:
+        """Whether both stand still."""
+        return self._stopped < math.inf
+
+    def stop(self, now: float) -> None:
+        """Let both stand still, as those of a virtual machine that is paused."""
+        self._stopped = min(self._stopped, now)
+
+    def go_on(self, now: float) -> None:
+        """Let both go on from where they stood."""
+        if self.stopped:
+            seconds = now - self._stopped
+            self._pauses.append((self._stopped, seconds))
+            self._lost += seconds
+            self._stopped = math.inf
 
     def mono(self, now: float) -> float:
-        """Return the monotonic seconds at the true time *now*."""
-        return now * self.rate
+        """Return the monotonic seconds at the true time *now*, not before the last pause."""
+        return (min(now, self._stopped) - self._lost) * self.rate
 
     def wall(self, now: float) -> float:
         """Return what the wall clock says, in seconds since 1970."""
-        return EPOCH + self.offset + now * self.rate
+        return EPOCH + self.offset + self.mono(now)
+
+    def elapsed(self, since: float, now: float) -> float:
+        """Return the monotonic seconds between two true times, the later one not in the past."""
+        if not self._pauses and not self.stopped:
+            return (now - since) * self.rate
+        lost = sum(seconds for begun, seconds in self._pauses if begun >= since)
+        if now > self._stopped:
+            lost += now - max(self._stopped, since)
+        return (now - since - lost) * self.rate
 
 
 @dataclass
@@ -57,7 +86,8 @@ class Machine:
     given back, *freed* that it was taken away by proof, *given_up* that it was lost and that
     the node stopped its services and disarmed its watchdog.  *beats_in* says that an LRM is
     there to write heartbeats; *cut_from* are the nodes that it does not hear.  *generation* is that
-    of its host lease; *frees* says that a write of its which frees another's hangs.
+    of its host lease; *frees* says that a write of its which frees another's hangs.  *virtual* is
+    the kind of virtual machine that it is, empty for a physical one: only the former are paused.
     """
 
     name: str
@@ -78,6 +108,7 @@ class Machine:
     frees: bool = False
     powered: int = 0
     boot_name: str = ""
+    virtual: str = ""
     freed: bool = False
     left: bool = False
     given_up: bool = False
@@ -118,6 +149,10 @@ class Machine:
     def lease_age(self, now: float) -> float:
         """Return the seconds since its host lease was really renewed."""
         return now - self.renewals.last(now)
+
+    def own_lease_age(self, now: float) -> float:
+        """Return the same by its own clock, which stands still while it is paused."""
+        return self.clock.elapsed(self.renewals.last(now), now)
 
     def refresh(self, now: float) -> None:
         """Let what goes on at a steady pace go on or stop, as things stand now."""

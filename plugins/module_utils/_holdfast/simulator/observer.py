@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ..manager.lease_proof import why_no_proof
 from ..manager.report import Report
 from ..manager.seen import Answer, LeaseSight, NodeSeen
 from .machine import Machine
@@ -31,7 +32,7 @@ class Observer:
     def __init__(self, fleet: Fleet, machine: Machine, looks: Cadence) -> None:
         """Begin to observe: a node's silence counts from now at the earliest."""
         self._fleet, self._machine, self._looks = fleet, machine, looks
-        self._rate = machine.clock.rate
+        self._rate, self._clock = machine.clock.rate, machine.clock
         now = fleet.world.now
         names = list(fleet.world.machines)
         self.changed = dict.fromkeys(names, now)
@@ -50,7 +51,7 @@ class Observer:
         if looked <= self._looked:
             return
         first = self._looks.first_from(self._looked + 1e-9)
-        gap = (first - self._looked) * self._rate
+        gap = self._clock.elapsed(self._looked, first)
         if gap > self._fleet.world.settings.timing.suspect_after:
             # What nobody watched is no silence, and what was seen before is no sign of life.
             self._watched_since = first
@@ -82,7 +83,7 @@ class Observer:
         self.catch_up(now)
         suspect_after = self._fleet.world.settings.timing.suspect_after
         for name, other in self._fleet.world.machines.items():
-            age = (now - max(self.changed[name], self._watched_since)) * self._rate
+            age = self._silent_for(name, now)
             if age <= suspect_after / 2:
                 self._asked.pop(name, None)
             elif name not in self._asked:
@@ -96,11 +97,14 @@ class Observer:
     def just_answered(self, name: str, now: float) -> bool:
         """Return whether the node answered so lately that it counts as answering."""
         answered = self._answered.get(name)
-        return answered is not None and (now - answered) * self._rate <= ANSWER_WAIT
+        return answered is not None and self._clock.elapsed(answered, now) <= ANSWER_WAIT
 
     def nodes(self, now: float, horizon: Horizon | None = None) -> Mapping[str, NodeSeen]:
         """Return what is known of all nodes at the time of the last look."""
         return _Nodes(self, now, horizon)
+
+    def _silent_for(self, name: str, now: float) -> float:
+        return self._clock.elapsed(max(self.changed[name], self._watched_since), now)
 
     @property
     def names(self) -> Iterable[str]:
@@ -110,7 +114,7 @@ class Observer:
     def see(self, name: str, now: float, horizon: Horizon | None = None) -> NodeSeen:
         """Return what is known of a node; with *horizon* as numbers that move with time."""
         other = self._fleet.world.machines[name]
-        age = (now - max(self.changed[name], self._watched_since)) * self._rate
+        age = self._silent_for(name, now)
         half = self._fleet.world.settings.timing.suspect_after / 2
         if horizon is not None and (age > half or not self._beats_on(other)):
             age = Moving(age, self._rate, horizon)
@@ -120,7 +124,12 @@ class Observer:
         if age > half and name in self._asked:
             answer = self._answer(name, other, now, horizon)
             lease = self._sight(name, other, now, horizon)
-        return NodeSeen(age, answer, lease, self._report(name), beats=name in self.heard)
+        report, note = self._report(name), ""
+        if lease is LeaseSight.DEAD:
+            note = why_no_proof(self._fleet.world.lease_proof.get(name), report)
+            lease = LeaseSight.FAILED if note else lease
+        beats = name in self.heard
+        return NodeSeen(age, answer, lease, report, beats=beats, lease_note=note)
 
     def is_settled(self) -> bool:
         """Return whether nothing of what was seen will be news at the next look."""
@@ -136,7 +145,7 @@ class Observer:
         """Note when the next look begins or ends to ask a node: its silence counts from there."""
         half = self._fleet.world.settings.timing.suspect_after / 2
         for name, other in self._fleet.world.machines.items():
-            age = (now - max(self.changed[name], self._watched_since)) * self._rate
+            age = self._silent_for(name, now)
             if self._beats_on(other):
                 if age > half:
                     horizon.until(other.beats.next_after(now) - now)
@@ -153,10 +162,11 @@ class Observer:
             return Answer.YES
         if self._machine.hears(other) and horizon is not None:
             horizon.until(0.0)
-        if answered is not None and self._age(now - answered, horizon) <= ANSWER_WAIT:
+        if answered is not None and self._age(answered, now, horizon) <= ANSWER_WAIT:
             return Answer.YES
         since = self._asked[name] if answered is None else max(self._asked[name], answered)
-        return Answer.NO if self._age(now - since, horizon) >= ANSWER_WAIT else Answer.UNKNOWN
+        waited = self._age(since, now, horizon)
+        return Answer.NO if waited >= ANSWER_WAIT else Answer.UNKNOWN
 
     def _sight(self, name: str, other: Machine, now: float, horizon: Horizon | None) -> LeaseSight:
         """Return what this node makes of the other's host lease."""
@@ -165,7 +175,7 @@ class Observer:
         if name in stale.free if stale is not None else other.freed or other.left:
             return LeaseSight.FREE
         changed = self._lease_changed.get(name, now)
-        unchanged = (now - changed) * self._rate
+        unchanged = self._clock.elapsed(changed, now)
         fresh = settings.lease_fails / 2
         if horizon is not None:
             if not other.renewals.goes or stale is not None:
@@ -176,39 +186,45 @@ class Observer:
             # What is read is as new as our own renewal in it, and may be no newer.
             own = self._machine.renewals
             read = own.last(now if stale is None else min(now, stale.since))
-            if (read - changed) * self._rate >= settings.lease_dead:
+            if self._clock.elapsed(changed, read) >= settings.lease_dead:
                 return LeaseSight.DEAD
             if horizon is not None and own.goes and stale is None:
                 horizon.until(own.next_after(now) - now)
         if unchanged >= settings.lease_fails:
             return LeaseSight.FAILED
-        if unchanged >= fresh or self._is_gone_for_as_long(name, now - changed, now, horizon):
+        if unchanged >= fresh or self._is_gone_for_as_long(name, changed, now, horizon):
             return LeaseSight.STALE
         return LeaseSight.RENEWED
 
     def _is_gone_for_as_long(
-        self, name: str, unchanged: float, now: float, horizon: Horizon | None
+        self, name: str, changed: float, now: float, horizon: Horizon | None
     ) -> bool:
         """Return whether a lease still looks fresh that nobody renews since the node fell silent.
 
-        It can only with a long I/O timeout; *unchanged* is in true seconds.
+        It can only with a long I/O timeout; it has not changed since the true time *changed*.
         """
         settings = self._fleet.world.settings
         timing = settings.timing
         if settings.lease_fails / 2 <= timing.daemon_grace:
             return False
-        silent = now - max(self.changed[name], self._watched_since)
-        if self._age(silent, horizon) < timing.suspect_after + timing.daemon_grace:
+        since = max(self.changed[name], self._watched_since)
+        if self._age(since, now, horizon) < timing.suspect_after + timing.daemon_grace:
             return False
-        return unchanged * self._rate >= silent * self._rate - timing.suspect_after
+        silent = self._clock.elapsed(since, now)
+        return self._clock.elapsed(changed, now) >= silent - timing.suspect_after
 
-    def _age(self, seconds: float, horizon: Horizon | None) -> float:
-        age = seconds * self._rate
+    def _age(self, since: float, now: float, horizon: Horizon | None) -> float:
+        age = self._clock.elapsed(since, now)
         return age if horizon is None else Moving(age, self._rate, horizon)
 
     def _report(self, name: str) -> Report | None:
         view = self._fleet.stale.get(self._machine.name)
         return view.reports[name] if view is not None else self._fleet.world.storage.report(name)
+
+
+def lease_ran_out(seen: NodeSeen) -> bool:
+    """Return whether sanlock grants the leases of a node, whether that proves its death or not."""
+    return seen.lease is LeaseSight.DEAD or bool(seen.lease_note)
 
 
 class _Nodes(Mapping[str, NodeSeen]):

@@ -54,6 +54,8 @@ class Play:
         self._told: set[Expectation] = set()
         world = self.fleet.world
         world.storage.wanted = scenario.wanted
+        for name in set(scenario.virtual) & set(world.machines):
+            world.machines[name].virtual = "kvm"
         self.fleet.begin()
         for action in scenario.actions:
             world.timeline.at(action.at, self._do, action)

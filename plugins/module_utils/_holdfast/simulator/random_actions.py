@@ -178,6 +178,18 @@ def _source_dies(
     ]
 
 
+def _paused_unfenced(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
+) -> list[Made]:
+    """A virtual machine is paused, mostly for long, and its fence device does nothing meanwhile."""
+    node = chance.choice(nodes)
+    how = chance.choice(("fails", "fails", "hangs", "hides"))
+    return [
+        ("device", (node, how), {"for": chance.uniform(15.0, 45.0)}),
+        ("pause", (node,), {"for": chance.uniform(5.0, 40.0)}),
+    ]
+
+
 def _manager_follows(
     chance: random.Random, nodes: Sequence[str], services: Sequence[str]
 ) -> list[Made]:
@@ -355,6 +367,35 @@ OPERATED: tuple[Maker, ...] = (
     _device,
 )
 """What operators do, and the faults that come in between, where all comes close together."""
+
+PAUSED: tuple[Maker, ...] = (
+    *(_paused_unfenced,) * 6,
+    *(_of_node("pause", 40.0),) * 3,
+    _of_node("pause", 3.0),
+    _ask,
+    _disarm,
+    _shutdown,
+    _kill,
+    _hang,
+    _crash_at_write,
+    _pause_at_write,
+    _power,
+    _of_node("reset"),
+    _of_node("freeze", 30.0),
+    _storage,
+    _slow,
+    _network,
+    _clock,
+    _device,
+    _agent,
+    _crash,
+    _stale,
+    _source_dies,
+    _hold,
+    _drain,
+    _declare,
+)
+"""Nodes of which some are virtual machines that are paused, with their watchdogs and clocks."""
 
 LEFT_TO_OPERATOR: tuple[Maker, ...] = (
     *(_left_to_operator,) * 6,

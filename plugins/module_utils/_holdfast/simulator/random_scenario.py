@@ -19,7 +19,7 @@ from ..manager.seen import Timing
 from ..manager.service import Resource, Service
 from ..manager.wanted import Wanted
 from .declarations import AGENT
-from .random_actions import KINDS, LEFT_TO_OPERATOR, OPERATED, OPERATIONS, Maker
+from .random_actions import KINDS, LEFT_TO_OPERATOR, OPERATED, OPERATIONS, PAUSED, Maker
 from .scenario import Action, Scenario
 from .settings import Settings
 
@@ -32,11 +32,14 @@ TIMING = Timing(fence_window=120.0, fence_limit=6)
 LEFT_LENGTH = 60.0
 """What is left to an operator is long so: a node may be proved dead, and be up again, meanwhile."""
 
-MIXED, OPERATORS, CLOSE, LEFT = "mixed", "operators", "close", "left"
-DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT)
+PAUSED_LENGTH = 50.0
+"""A host lease may count as dead meanwhile, and the services of its node be started elsewhere."""
+
+MIXED, OPERATORS, CLOSE, LEFT, PAUSES = "mixed", "operators", "close", "left", "pauses"
+DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES)
 """What a scenario is made of: faults and operations alike; more operations; a few of both that
-come within seconds of each other, so that one falls into the middle of another; or services that
-are left to their operators for a while."""
+come within seconds of each other, so that one falls into the middle of another; services that
+are left to their operators for a while; or virtual machines that are paused."""
 
 
 def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
@@ -57,10 +60,19 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
         timing=TIMING,
     )
     services = sorted(wanted.services)
+    length = SAFETY_LENGTH
+    virtual: tuple[str, ...] = ()
     if drawing == CLOSE:
         actions = _close_together(chance, nodes, services)
     elif drawing == LEFT:
         actions = _left(chance, nodes, services)
+        length = LEFT_LENGTH + 4.0
+    elif drawing == PAUSES:
+        virtual = tuple(one for one in nodes if chance.random() < 0.6)
+        # Without watchdogs no host lease that runs out is a proof anyway.
+        settings = replace(settings, watchdogs=settings.watchdogs or chance.random() < 0.7)
+        actions = _spread(chance, nodes, services, PAUSED)
+        length = PAUSED_LENGTH
     else:
         kinds = KINDS + OPERATIONS if drawing == OPERATORS else KINDS
         actions = _spread(chance, nodes, services, kinds)
@@ -72,7 +84,8 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
         wanted=wanted,
         actions=tuple(actions),
         seed=seed,
-        length=LEFT_LENGTH + 4.0 if drawing == LEFT else SAFETY_LENGTH,
+        length=length,
+        virtual=virtual,
     )
 
 

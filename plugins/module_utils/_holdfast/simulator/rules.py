@@ -77,8 +77,8 @@ class Rules:
                 self.broken(
                     "S2", f"{service_id} is started on {machine.name}, starting on {other.name}"
                 )
-        age = machine.lease_age(world.now)
-        if age > world.settings.lease_fails / machine.clock.rate + LEASE_SLACK or machine.freed:
+        age = machine.own_lease_age(world.now)
+        if age > world.settings.lease_fails + LEASE_SLACK or machine.freed:
             self.broken("S3", f"{machine.name} starts {service_id} without a fresh host lease")
         if job.kind is JobKind.START and not job.other:
             self._placed_by_the_rules(machine, job)
@@ -90,8 +90,8 @@ class Rules:
 
     def goes_on(self, machine: Machine, services: Iterable[str]) -> None:
         """S3: what a node runs, *services*, is being stopped once its host lease is lost."""
-        age = machine.lease_age(self._world.now)
-        if age <= self._world.settings.lease_fails / machine.clock.rate + LEASE_SLACK:
+        age = machine.own_lease_age(self._world.now)
+        if age <= self._world.settings.lease_fails + LEASE_SLACK:
             return
         for service_id in services:
             if service_id in machine.active:
@@ -170,7 +170,7 @@ class Rules:
         if not decided:
             self._nothing_keeps_a_candidate(by, node, begun)
         own = world.machines[by]
-        if own.lease_age(world.now) > world.settings.lease_fails / own.clock.rate + LEASE_SLACK:
+        if own.own_lease_age(world.now) > world.settings.lease_fails + LEASE_SLACK:
             self.broken("S12", f"{by} fences {node} while its own storage fails")
 
     def at_once(self, by: str, fencing: Iterable[str]) -> None:

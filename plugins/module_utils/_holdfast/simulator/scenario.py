@@ -40,7 +40,10 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A cluster and its fate; *length* seconds long, all chances decided by *seed*."""
+    """A cluster and its fate; *length* seconds long, all chances decided by *seed*.
+
+    *virtual* are the nodes that are virtual machines.
+    """
 
     name: str
     title: str = ""
@@ -53,3 +56,4 @@ class Scenario:
     seed: int = 1
     length: float = 120.0
     running: bool = True
+    virtual: tuple[str, ...] = ()

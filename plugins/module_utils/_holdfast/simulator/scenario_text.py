@@ -62,6 +62,8 @@ def write_scenario(scenario: Scenario) -> str:
     settings = _settings_statement(scenario.settings)
     if settings:
         lines.append(settings)
+    if scenario.virtual:
+        lines.append(f"virtual {' '.join(scenario.virtual)}")
     if not scenario.running:
         lines.append("all off")
     wanted = scenario.wanted
@@ -145,6 +147,11 @@ def _nodes(draft: _Draft, rest: str) -> None:
     if not names or len(set(names)) != len(names):
         raise InputError("nodes", rest, "different names of nodes")
     draft.scenario = replace(draft.scenario, nodes=names)
+
+
+def _virtual(draft: _Draft, rest: str) -> None:
+    names = tuple(node_name(one, "virtual") for one in rest.split())
+    draft.scenario = replace(draft.scenario, virtual=names)
 
 
 def _seed(draft: _Draft, rest: str) -> None:
@@ -282,6 +289,7 @@ STATEMENTS: Mapping[str, Callable[[_Draft, str], None]] = {
     "scenario": _name,
     "title": _title,
     "nodes": _nodes,
+    "virtual": _virtual,
     "seed": _seed,
     "length": _length,
     "all": _all,

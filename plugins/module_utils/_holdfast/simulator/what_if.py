@@ -51,7 +51,7 @@ class Now:
     """A cluster as it is: what stands on its storage, and how it is set up.
 
     *wall* is the time of the question in seconds since 1970; *starts* is how many seconds
-    a service took to start last.
+    a service took to start last.  *lease_proof* is each node's setting, None for automatic.
     """
 
     nodes: tuple[str, ...]
@@ -61,6 +61,7 @@ class Now:
     wall: float
     settings: Settings = field(default_factory=Settings)
     starts: Mapping[str, float] = field(default_factory=dict)
+    lease_proof: Mapping[str, bool | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ def _copy(now: Now) -> Fleet:
     """Return a simulated cluster that is as the real one: all that is not known dead is well."""
     fleet = Fleet(now.nodes, now.settings, 1, running=True)
     world, storage = fleet.world, fleet.world.storage
+    world.lease_proof.update(now.lease_proof)
     names = set(now.nodes)
     state = replace(
         now.state, nodes={key: one for key, one in now.state.nodes.items() if key in names}
@@ -151,6 +153,7 @@ def _copy(now: Now) -> Fleet:
         if report is not None:
             storage.reports[name].put(report, world.now)
             machine.boot_name = report.boot
+            machine.virtual = report.virtual or ""
             if machine.on:
                 gone = (LocalState.STOPPED, LocalState.FAILED)
                 for key, one in report.services.items():

@@ -22,6 +22,7 @@ from .timeline import Timeline
 
 LATE_FREE_LOOK = 1.0
 """Seconds between two looks whether an earlier host lease is still being freed."""
+ROUNDING = 1e-6
 
 
 class World:
@@ -47,6 +48,7 @@ class World:
         self.write_fails: dict[str, float] = {}
         self.killed_between = 0.0
         self.stale: set[str] = set()
+        self.lease_proof: dict[str, bool | None] = {}
         self.before_change: Callable[[Machine | None], None] = lambda machine: None
         self.after_change: Callable[[Machine | None], None] = lambda machine: None
         self.on_machine_gone: Callable[[Machine], None] = lambda machine: None
@@ -79,7 +81,7 @@ class World:
             was = one.renewals.goes
             one.refresh(now)
             if was and not one.renewals.goes:
-                self._arm_watchdog(one)
+                self.arm_watchdog(one)
         self.after_change(machine)
 
     def power_off(self, machine: Machine, why: str) -> None:
@@ -90,6 +92,7 @@ class World:
         self.say(f"{machine.name} is off: {why}")
         with self.changing(machine):
             machine.on = machine.frozen = machine.beats_in = machine.frees = False
+            machine.clock.go_on(self.now)
             machine.active.clear()
             machine.starting.clear()
             if self.storage.holder == machine.name:
@@ -196,15 +199,21 @@ class World:
             return not machine.on
         return machine.lease_age(self.now) > self.settings.lease_dead
 
-    def _arm_watchdog(self, machine: Machine) -> None:
+    def arm_watchdog(self, machine: Machine) -> None:
         """Its host lease is no longer renewed: if that stays so it will be reset."""
         if not self.settings.watchdogs or not machine.on:
             return
         renewed = machine.renewals.last(self.now)
-        after = (self.settings.watchdog_fires + machine.watchdog_late) / machine.clock.rate
-        self.timeline.at(max(self.now, renewed + after), self._watchdog, machine, renewed)
+        after = self.settings.watchdog_fires + machine.watchdog_late
+        left = (after - machine.clock.elapsed(renewed, self.now)) / machine.clock.rate
+        self.later(max(0.0, left), self._watchdog, machine, renewed, after)
 
-    def _watchdog(self, machine: Machine, renewed: float) -> None:
+    def _watchdog(self, machine: Machine, renewed: float, after: float) -> None:
+        """Reset a machine whose watchdog ran for so long; while it is paused, that stands still."""
+        clock = machine.clock
+        if clock.stopped or clock.elapsed(renewed, self.now) < after - ROUNDING:
+            # It was armed again when the machine went on.
+            return
         if (
             machine.on
             and not machine.left
