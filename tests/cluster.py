@@ -258,7 +258,7 @@ class EmbeddedCluster:
         }
         return declare.declare_rule(options, False)
 
-    def maintenance(self, node: str, state: str, on: str = "") -> Any:
+    def maintenance(self, node: str, state: str, on: str = "", **more: Any) -> Any:
         """Drain a node or use it again, declared there or *on* another; wait until it is done."""
         options = {
             "config": str(self.config(on or node)),
@@ -270,6 +270,7 @@ class EmbeddedCluster:
             "duration": None,
             "wait": True,
             "timeout": PATIENCE,
+            **more,
         }
         return declare_maintenance.declare_maintenance(options, False)
 
