@@ -34,6 +34,9 @@ NAMED = 90.0
 """Seconds within which a regression has to be gone or named.  A node writes its report again
 every 60 s, so that one that nobody needs may stay older for so long."""
 
+STILL_NAMED = 20.0
+"""Seconds after a repair that was done within which nothing may be named any more."""
+
 AGES = 4
 """How many rounds back records are rolled back."""
 
@@ -252,18 +255,20 @@ class Player:
     def _settle(self) -> None:
         """Wait until everything runs again; repair what the status names as a regression."""
         until = time.monotonic() + self._deadline
-        named_since = 0.0
+        named_since = repaired = 0.0
         tidied = 0.0
         while True:
             status, problems = self._look()
             now = time.monotonic()
             if any(map(names_regression, problems)):
                 named_since = named_since or now
-                if now - named_since >= STAYS:
-                    self._repair()
+                if repaired and now - max(repaired, named_since) > STILL_NAMED:
+                    raise Violation(f"still named after a repair: {problems}")
+                if now - named_since >= STAYS and not repaired:
+                    repaired = time.monotonic() if self._repair() else 0.0
                     named_since = 0.0
             else:
-                named_since = 0.0
+                named_since = repaired = 0.0
                 if status is not None and self._is_settled(status):
                     break
             if now > until:
@@ -277,12 +282,14 @@ class Player:
             self._outcome.recorded += recorded_regressions(status, self._begin)
         self._forgive()
 
-    def _repair(self) -> None:
+    def _repair(self) -> bool:
+        """Repair the records; return whether that was done, or is said to be needless."""
         done = repair(self._cluster, "running", "--yes")
         self._outcome.repairs += 1
         if done.returncode != 0:
             text = (done.stderr or done.stdout).strip()
             self._outcome.refused.append(f"repair: exit status {done.returncode}: {text[-300:]}")
+        return done.returncode == 0
 
     def _tidy(self, status: dict[str, Any] | None) -> None:
         """Do again what may have failed, or what older records undid."""
