@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -26,7 +27,9 @@ from typing import Any
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 sys.path.insert(0, str(CHECKOUT / "tests" / "unit" / "agents"))
+sys.path.insert(0, str(CHECKOUT / "tests"))
 
+import witness  # noqa: E402
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (  # noqa: E402
     Leases,
 )
@@ -103,6 +106,7 @@ class EmbeddedCluster:
         self.sanlock = Path(tempfile.mkdtemp(prefix="hf-")) if backend == "sanlock" else None
         self._started: list[subprocess.Popen[bytes]] = []
         self.nodes = self.folder / "nodes"
+        self.ledgers = self.folder / "ledgers"
         first = free_ports(3 * len(NODES) + 1)
         self.web_port = first + 3 * len(NODES)
         self._members = [
@@ -165,6 +169,60 @@ class EmbeddedCluster:
             )
         self.declare_resources(name, resources, **more)
 
+    def witness(self, name: str, stop: float = 0.0) -> str:
+        """Return the command of a service that records its life and takes *stop* s to end."""
+        return shlex.join(
+            [sys.executable, "-S", witness.__file__, str(self.ledgers), name, str(stop)]
+        )
+
+    def declare_witness(self, name: str, stop: float = 0.0, **more: Any) -> Any:
+        """Declare a service that records its life and takes *stop* s to end."""
+        parameters = {"command": self.witness(name, stop), "stop_timeout": "20"}
+        resource = {
+            "name": "r0",
+            "agent": "ocf:holdfast:command",
+            "parameters": parameters,
+            "monitor_interval": 1.0,
+        }
+        return self.declare_resources(name, [resource], **more)
+
+    def violations(self) -> list[str]:
+        """Return a sentence for everything in the ledgers that says that a service ran twice."""
+        return witness.violations(self.ledgers)
+
+    def witnesses(self) -> dict[str, list[str]]:
+        """Return the nodes on which each service that records its life is alive."""
+        return witness.running(self.ledgers)
+
+    def show_ledgers(self) -> str:
+        """Return all ledgers for people."""
+        return "\n".join(
+            f"{service}: {witness.show_line(line)}"
+            for service, lines in witness.read_ledgers(self.ledgers).items()
+            for line in lines
+        )
+
+    @property
+    def state_file(self) -> Path:
+        """The file with the records of all daemons."""
+        return self.folder / "storage" / f"{NAME}.state"
+
+    def holdfast(self, *words: str, on: str = "n1") -> subprocess.CompletedProcess[str]:
+        """Run the command of an operator on a node; the caller judges its exit status."""
+        package = Path(power.__file__).resolve().parent.parent
+        return subprocess.run(
+            [
+                *(sys.executable, "-m", f"{package.name}.program", *words),
+                *("--config", str(self.config(on))),
+            ],
+            env={**os.environ, "PYTHONPATH": str(package.parent)},
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+
     def declare_resources(
         self, name: str, resources: list[dict[str, Any]] | None, **more: Any
     ) -> Any:
@@ -204,7 +262,7 @@ class EmbeddedCluster:
         }
         return declare.declare_rule(options, False)
 
-    def maintenance(self, node: str, state: str, on: str = "") -> Any:
+    def maintenance(self, node: str, state: str, on: str = "", **more: Any) -> Any:
         """Drain a node or use it again, declared there or *on* another; wait until it is done."""
         options = {
             "config": str(self.config(on or node)),
@@ -216,6 +274,7 @@ class EmbeddedCluster:
             "duration": None,
             "wait": True,
             "timeout": PATIENCE,
+            **more,
         }
         return declare_maintenance.declare_maintenance(options, False)
 
@@ -304,8 +363,9 @@ class EmbeddedCluster:
 
     def command_process(self, node: str, command: str) -> int:
         """Return the process of a node that runs a command, 0 if there is none."""
+        words = shlex.split(command)
         for pid in power.processes(self.nodes / node):
-            if " ".join(_command_line(pid)).strip() == command:
+            if _command_line(pid)[:-1] == words:
                 return pid
         return 0
 

@@ -18,20 +18,24 @@ from cluster import EmbeddedCluster
 
 @pytest.fixture(scope="module")
 def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
-    """Three machines with four services, and no brake on fences."""
+    """Three machines with four services, and no brake on fences.
+
+    All but ``web`` record their life, so that an instance too many is seen.
+    """
     folder = tmp_path_factory.mktemp("a cluster")
     with EmbeddedCluster(folder, {"fence_limit": 1000}) as cluster:
         cluster.declare_web()
-        cluster.declare("pair", "sleep 1000001", "sleep 1000002")
-        cluster.declare("left", "sleep 1000003")
-        cluster.declare("right", "sleep 1000004")
+        cluster.declare("pair", "sleep 1000001", cluster.witness("pair"))
+        cluster.declare("left", cluster.witness("left"))
+        cluster.declare("right", cluster.witness("right", 0.5))
         cluster.declare_rule("sides", ["left", "right"], affinity="apart")
         cluster.wait_settled()
         yield cluster
 
 
 @pytest.fixture
-def cluster(running_cluster: EmbeddedCluster) -> EmbeddedCluster:
-    """The shared cluster, once all is well in it."""
+def cluster(running_cluster: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
+    """The shared cluster, once all is as configured; no service may run twice in a test."""
     running_cluster.wait_settled(60.0)
-    return running_cluster
+    yield running_cluster
+    assert not running_cluster.violations(), running_cluster.show_ledgers()

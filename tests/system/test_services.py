@@ -37,11 +37,11 @@ def test_services_kept_apart_stay_apart_while_a_node_is_drained(cluster: Embedde
 def test_a_service_that_dies_is_started_again_where_it_was(cluster: EmbeddedCluster) -> None:
     status = cluster.status()
     node = status["services"]["left"]["node"]
-    killed = cluster.command_process(node, "sleep 1000003")
+    killed = cluster.command_process(node, cluster.witness("left"))
     assert killed
     os.kill(killed, signal.SIGKILL)
     cluster.wait(
-        lambda _: cluster.command_process(node, "sleep 1000003") not in (0, killed),
+        lambda _: cluster.command_process(node, cluster.witness("left")) not in (0, killed),
         PATIENCE,
         "started again",
     )

@@ -201,8 +201,6 @@ class Soak:
         for client, service in zip(clients, SERVICES):
             if client.lost(testbed):
                 raise Wrong(f"{service} lost what it had acknowledged: {client.lost(testbed)[:5]}")
-            if not owners_in_turn(testbed, service):
-                raise Wrong(f"the ledger of {service} had two owners at a time")
         lost = sorted(set(writer.committed) - database.rows())
         if lost:
             raise Wrong(f"the database lost rows that it had committed: {lost[:5]}")
@@ -325,6 +323,9 @@ class Soak:
         twice = [*self._observer.twice, *self._watch.twice]
         if twice:
             raise Wrong(f"{told}: active on several nodes at once: {twice[0]}")
+        for service in SERVICES:
+            if not owners_in_turn(self._deployment.testbed, service):
+                raise Wrong(f"{told}: the ledger of {service} had two owners at a time")
 
 
 def _is_harmless(fault: Fault, lasts: float) -> bool:
