@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -71,6 +71,8 @@ class ClusterStorage:
         self.leases = make_leases(configuration, clock)
         self._known: dict[tuple[Kind, int], Record] = {}
         self._parsed: dict[tuple[Kind, int, Any], tuple[Record, Any]] = {}
+        self._further: set[int] = set()
+        self._searched: dict[Kind, int] = {}
 
     def adopt_host_lease(self) -> int:
         """Work under the host lease that this node's machine, or sanlock, holds."""
@@ -103,16 +105,31 @@ class ClusterStorage:
         read; all slots are, while a new manager has not written yet.  An epoch is the
         lease's version when it was had, and each is one more than the last.  So once
         the record of the epoch before the holder's is found, no slot that cannot be read
-        holds a newer one; else that slot's ``FormatError`` is raised.
+        holds a newer one; else that slot's ``FormatError`` is raised.  The holder may be a
+        node that this node's configuration does not have.
         """
         holder = self.leases.holder(MANAGER_LEASE)
-        if holder.host_id in self._host_ids():
+        if holder.host_id:
+            self._further.add(holder.host_id)
             state = self._read_state(holder.host_id)
             if state is not None and state.epoch == holder.version:
                 return state
+        newest, unreadable = self._newest_state(self._host_ids())
+        if (newest.epoch if newest is not None else 0) < holder.version - 1:
+            # The manager before may be a node that this node's configuration does not have.
+            self._search_further(Kind.CRM, holder.version)
+            newest, unreadable = self._newest_state(self._host_ids())
+        if unreadable is not None and (newest is None or newest.epoch < holder.version - 1):
+            raise unreadable
+        return newest
+
+    def _newest_state(
+        self, host_ids: Iterable[int]
+    ) -> tuple[ClusterState | None, FormatError | None]:
+        """Return the manager's record of the highest epoch, and the error of a damaged slot."""
         newest: ClusterState | None = None
         unreadable: FormatError | None = None
-        for host_id in self._host_ids():
+        for host_id in host_ids:
             try:
                 state = self._read_state(host_id)
             except FormatError as error:
@@ -120,9 +137,7 @@ class ClusterStorage:
                 continue
             if state is not None and state.epoch > (newest.epoch if newest is not None else 0):
                 newest = state
-        if unreadable is not None and (newest is None or newest.epoch < holder.version - 1):
-            raise unreadable
-        return newest
+        return newest, unreadable
 
     def write_manager(self, state: ClusterState) -> None:
         """Write the manager's record into this node's slot."""
@@ -165,14 +180,20 @@ class ClusterStorage:
         nothing in the end, all slots are read.
         """
         holder = self.leases.holder(CONFIGURATION_LEASE)
-        if holder.version and holder.host_id in self._host_ids():
+        if holder.version and holder.host_id:
+            self._further.add(holder.host_id)
             wanted = self._read(Kind.CONFIGURATION, holder.host_id, wanted_from_document)
             if wanted is not None and wanted.version == holder.version:
                 return wanted, holder.host_id
         return self.search_wanted()
 
     def search_wanted(self) -> tuple[Wanted, int]:
-        """Return what ``read_wanted`` does, from all slots, whatever the lease says."""
+        """Return what ``read_wanted`` does, from all slots, whatever the lease says.
+
+        A node that was removed, or that this node's configuration does not have, may have written
+        the newest one.
+        """
+        self._search_further(Kind.CONFIGURATION, self.leases.holder(CONFIGURATION_LEASE).version)
         newest, slot = Wanted(), 0
         for host_id in self._host_ids():
             wanted = self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
@@ -221,7 +242,21 @@ class ClusterStorage:
         self.leases.close()
 
     def _host_ids(self) -> list[int]:
-        return sorted(self._configuration.host_ids().values())
+        """Return the host ids whose slots count: of the members, and of other writers."""
+        return sorted({*self._configuration.host_ids().values(), *self._further})
+
+    def _search_further(self, kind: Kind, version: int) -> None:
+        """Find the writers of *kind* that are no members, once for each *version*."""
+        if self._searched.get(kind) == version:
+            return
+        self._searched[kind] = version
+        for host_id in range(1, self._records.geometry().max_hosts + 1):
+            try:
+                if self._records.read(kind, host_id) is not None:
+                    self._further.add(host_id)
+            except FormatError:
+                # Nobody knows who wrote there; a slot that counts is read again, and refused.
+                continue
 
     def _read_state(self, host_id: int) -> ClusterState | None:
         return self._read(Kind.CRM, host_id, state_from_document)
