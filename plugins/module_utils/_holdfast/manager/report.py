@@ -128,7 +128,9 @@ class Report:
     what the node has of CPUs and MiB of memory, if it is known.  *goes_down* is ``reboot``
     or ``poweroff`` while the node goes down by the will of its operator, else empty.
     *watchdog_timeout* is after how many seconds the node's own watchdog resets it, 0 without
-    one; None is of an LRM of a version that did not say so.
+    one; None is of an LRM of a version that did not say so.  *membership* is the digest of the
+    membership that the LRM runs with, empty from a version that does not report one;
+    *membership_differs* is how it differs from the recorded one, in words.
     """
 
     node: str = ""
@@ -148,6 +150,14 @@ class Report:
     room: tuple[float, float] | None = None
     goes_down: str = ""
     watchdog_timeout: int | None = None
+    membership: str = ""
+    membership_differs: str = ""
+
+    def with_membership(self, digest: str, differs: str) -> Report:
+        """Return this report with the membership that the LRM runs with."""
+        if (self.membership, self.membership_differs) == (digest, differs):
+            return self
+        return replace(self, membership=digest, membership_differs=differs)
 
     def with_service(self, service_id: str, service: LocalService) -> Report:
         """Return this report with one service changed."""
@@ -207,6 +217,9 @@ class Sight:
     lease_lost: bool = False
     services: Mapping[str, str] = field(default_factory=dict)
     left: tuple[str, ...] = ()
+    node: str = ""
+    membership: str = ""
+    membership_differs: str = ""
 
 
 def sight_from_document(document: Mapping[str, Any]) -> Sight:
@@ -216,6 +229,9 @@ def sight_from_document(document: Mapping[str, Any]) -> Sight:
         bool(document.get("lease_lost", False)),
         {key: LocalState(row["state"]).value for key, row in services.items()},
         tuple(document.get("left", ())),
+        str(document.get("node", "")),
+        str(document.get("membership", "")),
+        str(document.get("membership_differs", "")),
     )
 
 
@@ -253,6 +269,8 @@ def report_document(report: Report) -> dict[str, Any]:
         "room": list(report.room) if report.room is not None else None,
         "goes_down": report.goes_down,
         "watchdog_timeout": report.watchdog_timeout,
+        "membership": report.membership,
+        "membership_differs": report.membership_differs,
     }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import InputError
 from .maintenance import Maintenance, maintenance_document, maintenance_from_document
+from .membership import Acceptance, acceptance_document, acceptance_from_document
 from .policy import Policy, policy_document, policy_from_document
 from .requests import Request, request_document, request_from_document
 from .rules import (
@@ -51,7 +52,8 @@ class Wanted:
     *maintenance* are the drained nodes; *global_maintenance* is that of the cluster.
     *requests* are what was asked for once, by service.  *disarm* is empty, or what
     becomes of the services while the cluster is disarmed: ``freeze`` or ``ignore``;
-    *disarmed_by* says who asked for that, and why.
+    *disarmed_by* says who asked for that, and why.  *membership* is the membership that an
+    operator asked the manager to adopt.
     """
 
     version: int = 0
@@ -64,6 +66,7 @@ class Wanted:
     policy: Policy = field(default_factory=Policy)
     disarm: str = ""
     disarmed_by: Maintenance | None = None
+    membership: Acceptance | None = None
 
     def rules(self) -> list[NodeRule | ServiceRule]:
         """Return all rules of both kinds."""
@@ -241,6 +244,8 @@ def wanted_document(wanted: Wanted) -> dict[str, Any]:
         document["disarm"] = wanted.disarm
     if wanted.disarmed_by is not None:
         document["disarmed_by"] = maintenance_document(wanted.disarmed_by)
+    if wanted.membership is not None:
+        document["membership"] = acceptance_document(wanted.membership)
     return document
 
 
@@ -254,6 +259,7 @@ def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
         for node, row in document.get("maintenance", {}).items()
     }
     whole, by = document.get("global_maintenance"), document.get("disarmed_by")
+    accepted = document.get("membership")
     return Wanted(
         version=int(document.get("version", 0)),
         services={service.id: service for service in services},
@@ -267,6 +273,7 @@ def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
         policy=policy_from_document(document.get("policy", {})),
         disarm=str(document.get("disarm", "")),
         disarmed_by=maintenance_from_document(by) if by is not None else None,
+        membership=acceptance_from_document(accepted) if accepted is not None else None,
     )
 
 

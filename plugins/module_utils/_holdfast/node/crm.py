@@ -26,6 +26,7 @@ from ..storage.host_timing import LeaseTiming
 from .answering import answering_network
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
 from .configuration import CRM, LRM, NodeConfiguration
+from .eligibility import Eligibility, foreign_hosts
 from .freed_leases import FreedLeases
 from .log import Repeating, log, name_daemon
 from .maintenance_board import MaintenanceBoard
@@ -82,6 +83,7 @@ class ClusterDaemon:
         self._storage = storage or ClusterStorage(configuration, clock)
         self._observer = observer or Observer(configuration, self._storage, self._network, clock)
         self._orders = orders or Orders(configuration, self._wake)
+        self._eligibility = Eligibility(configuration, self._storage, self._observer, clock)
         self._maintenance = MaintenanceBoard(self._storage, clock)
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "crm"), clock)
         self._adopted = False
@@ -216,14 +218,44 @@ class ClusterDaemon:
 
     def _try_for_manager(self, observation: Observation, begun: float) -> None:
         """Take the manager lease if it is free; fence its holder if that is silent."""
+        if not self._is_eligible(self._storage.read_manager() or ClusterState(), observation):
+            return
         epoch = self._storage.leases.acquire(MANAGER_LEASE)
         if epoch is None:
             self._watch_holder(observation, begun)
             return
         last = self._storage.read_manager() or ClusterState()
+        if not self._is_eligible(last, observation):
+            return
         intent = self._storage.newest_intent()
-        self._state = cluster.take_over(last, epoch, self._configuration.node, time.time(), intent)
+        state = cluster.take_over(last, epoch, self._configuration.node, time.time(), intent)
+        self._state = self._eligibility.recorded(state, time.time())
         log(f"manager with epoch {epoch}", epoch=epoch)
+
+    def _is_eligible(self, last: ClusterState, observation: Observation) -> bool:
+        """Return whether this node may be manager or candidate; if not, drop the lease."""
+        obstacle = self._eligibility.obstacle(last, observation)
+        if obstacle:
+            self._repeating.log(obstacle)
+            self._fences.clear()
+            self._give_up_lease()
+        return not obstacle
+
+    def _keeps_managing(self, state: ClusterState, observation: Observation) -> bool:
+        """Return whether the manager may act in this round; record a membership that changed.
+
+        The fence settings may change while it manages.
+        """
+        obstacle = self._eligibility.obstacle(state, observation)
+        if not obstacle:
+            self._state = self._eligibility.recorded(state, time.time())
+            return True
+        self._repeating.log(obstacle)
+        if self._eligibility.is_over():
+            log("the manager lease is given up: this node's membership is another one")
+            self._state = self._written = None
+            self._give_up_lease()
+        return False
 
     def _watch_holder(self, observation: Observation, begun: float) -> None:
         """As a candidate: fence the manager's node when it is silent and it is our turn."""
@@ -292,9 +324,12 @@ class ClusterDaemon:
         return node in self._orders.fencing() | held_back
 
     def _manage(self, observation: Observation, begun: float) -> None:
-        state = self._state
-        if state is None:
+        if self._state is None or not self._keeps_managing(self._state, observation):
             return
+        state = self._state
+        foreign = foreign_hosts(observation, self._configuration.timing.suspect_after)
+        if foreign != state.foreign_hosts:
+            state = replace(state, foreign_hosts=foreign)
         wanted, slot = self._storage.read_wanted()
         now = self._clock()
         seen = Seen(
