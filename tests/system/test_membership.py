@@ -15,17 +15,25 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
     power,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
+from ansible_collections.holdfast.ha.tests.system.leases.lease_backends import needs_sanlock
 from cluster import NODES, PATIENCE, EmbeddedCluster, free_ports
 
 COMMAND = "sleep 1000031"
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
-    """Three machines with one service on n2."""
-    with EmbeddedCluster(tmp_path / "cluster", {"fence_limit": 1000}) as started:
+def cluster(tmp_path: Path, request: Any) -> Iterator[EmbeddedCluster]:
+    """Three machines with one service on n2, by the embedded leases unless a test names others."""
+    backend = getattr(request, "param", "embedded")
+    folder = tmp_path / "cluster"
+    with EmbeddedCluster(folder, {"fence_limit": 1000}, backend=backend) as started:
+        started.wait(
+            lambda status: all(one["state"] == "online" for one in status["nodes"].values()),
+            120.0,
+            "joined",
+        )
         started.declare("one", COMMAND)
-        started.wait_settled()
+        started.wait_settled(120.0)
         if started.status()["services"]["one"]["node"] != "n2":
             started.move("one", "n2")
         started.wait_settled()
@@ -91,6 +99,9 @@ def wait_version(cluster: EmbeddedCluster, version: int) -> dict[str, Any]:
     )
 
 
+@pytest.mark.parametrize(
+    "cluster", ["embedded", pytest.param("sanlock", marks=needs_sanlock)], indirect=True
+)
 def test_a_node_whose_configuration_lacks_another_is_not_manager_and_says_so(
     cluster: EmbeddedCluster,
 ) -> None:
