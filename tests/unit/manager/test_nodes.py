@@ -462,7 +462,9 @@ def test_a_node_that_is_put_back_begins_anew() -> None:
 
 
 def test_a_node_with_a_service_is_not_forgotten_and_one_that_is_dead_is_at_once() -> None:
-    assert n1(without_n1(state({"web": started("n1")}))).state is NodeState.ONLINE
+    kept = n1(without_n1(state({"web": started("n1")})))
+    assert kept.state is NodeState.UNKNOWN
+    assert "not in the manager's configuration" in kept.reason
     dead = without_n1(state({"web": started("n2")}, {"n1": OFF}))
     assert "n1" not in dead.state.nodes
 

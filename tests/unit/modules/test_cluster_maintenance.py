@@ -197,8 +197,11 @@ def test_one_that_the_manager_has_ended_is_no_more_and_can_begin_anew(options, s
         ),
     ],
 )
-def test_a_wait_in_vain_says_how_it_stands(options, storage, state, says):
-    manager_says(storage, **{"config_version": 1, **state})
+def test_a_wait_in_vain_says_how_it_stands(options, storage, monkeypatch, state, says):
+    def takes_up(_seconds):
+        manager_says(storage, **{"config_version": 1, **state})
+
+    monkeypatch.setattr("time.sleep", takes_up)
     message = run_failing("cluster_maintenance", {**options, "wait": True, "timeout": 0.1})
     assert message.startswith(says)
 

@@ -257,6 +257,9 @@ def test_no_newer_configuration_is_missed_while_a_change_is_under_way_or_came_to
     assert third.read_wanted() == (Wanted(2, {"web": WEB}), 1)
     second.leases.release(CONFIGURATION_LEASE)
     assert third.read_wanted() == (Wanted(2, {"web": WEB}), 1)
+    assert set(read) == {1, 2, 3, 4}, "4 is no member: it is searched once"
+    read.clear()
+    assert third.read_wanted() == (Wanted(2, {"web": WEB}), 1)
     assert set(read) == {1, 2, 3}
     change(third, 4)
     assert first.read_wanted() == (Wanted(4, {"web": WEB}), 3)
@@ -285,3 +288,39 @@ def test_the_backend_of_the_configuration_is_the_one_that_is_used(tmp_path, back
     leases = make_leases(replace(configuration(tmp_path), backend=backend))
     assert isinstance(leases, kind)
     leases.close()
+
+
+def narrow(tmp_path):
+    """Return the storage as n1 uses it, whose configuration has no other node."""
+    node = configuration(tmp_path)
+    return ClusterStorage(replace(node, members={"n1": node.members["n1"]}))
+
+
+def test_the_manager_and_its_record_are_found_also_where_the_configuration_lacks_its_node(
+    storages, tmp_path
+):
+    first, second, third = storages
+    first.write_manager(ClusterState(epoch=first.leases.acquire(MANAGER_LEASE), manager="n1"))
+    first.leases.release(MANAGER_LEASE)
+    second.write_manager(ClusterState(epoch=second.leases.acquire(MANAGER_LEASE), manager="n2"))
+    assert narrow(tmp_path).read_manager().manager == "n2"
+    second.leases.release(MANAGER_LEASE)
+    # Another one has the lease, and has not written: the record before is in a foreign slot.
+    assert first.leases.acquire(MANAGER_LEASE) == 3
+    assert narrow(tmp_path).read_manager().manager == "n2"
+    assert third.read_manager().manager == "n2"
+
+
+def test_the_newest_configuration_is_found_also_where_the_configuration_lacks_its_node(
+    storages, tmp_path
+):
+    first, second, _third = storages
+    change(first, 1)
+    change(second, 2)
+    one = narrow(tmp_path)
+    assert one.read_wanted() == (Wanted(2, {"web": WEB}), 2)
+    # Another one had the lease, and changed nothing.
+    assert first.leases.acquire(CONFIGURATION_LEASE) == 3
+    first.leases.release(CONFIGURATION_LEASE)
+    assert narrow(tmp_path).read_wanted() == (Wanted(2, {"web": WEB}), 2)
+    assert narrow(tmp_path).search_wanted() == (Wanted(2, {"web": WEB}), 2)

@@ -19,6 +19,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
     LeaseHolder,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.adoption import HostView
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.held import DISARMED
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.lease_freeing import (
@@ -26,6 +27,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.leas
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
     Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.membership import (
+    Acceptance,
+    Place,
+    make_membership,
+    with_version,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
@@ -56,11 +63,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.crm imp
     ROUND,
     ClusterDaemon,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.eligibility import (
+    RESIGN_AFTER,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.kept_report import (
     KeptReport,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.observer import Observation
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.orders import FenceEnd
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.own_membership import (
+    OwnMembership,
+)
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import NODES, Clock, configuration
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
     NetworkStandIn,
@@ -83,6 +96,7 @@ class ObserverStandIn:
         self.error = None
         self.changed = dict.fromkeys(NODES, 0.0)
         self.answering = set()
+        self.foreign = {}
         self.took = 0.0
 
     def just_answered(self, node):
@@ -92,10 +106,14 @@ class ObserverStandIn:
         given(self.error)
         took, self.took = self.took, 0.0
         self.clock.go(took)
-        return Observation(dict(self.nodes), self.held, self.trouble, took)
+        nodes = dict(self.nodes)
+        return Observation(nodes, self.held, self.trouble, took, foreign=self.foreign)
 
     def answered(self, nodes):
         return None
+
+    def with_lease(self, host_id, view):
+        return view or HostView(age=60.0, lease=LeaseSight.FREE)
 
     def changed_at(self, node):
         return self.changed[node]
@@ -159,8 +177,9 @@ class Daemon:
         self.observer = ObserverStandIn(self.clock)
         self.orders = OrdersStandIn(self.storage.log)
         self.network = NetworkStandIn()
+        self.configuration = configuration(folder)
         self.daemon = ClusterDaemon(
-            configuration(folder),
+            self.configuration,
             network=self.network,
             storage=self.storage,
             observer=self.observer,
@@ -908,3 +927,87 @@ def test_no_candidate_fences_while_the_records_are_older_than_what_was_acted_on(
         assert daemon.round() == []
     daemon.observer.nodes["n3"] = seen("n3")
     assert kinds(daemon.round()) == ["intent", "fence"]
+
+
+def membership_of(daemon):
+    """Return the membership that the daemon's own configuration has."""
+    return OwnMembership(daemon.configuration).get()
+
+
+def with_reports(daemon, digest):
+    """Let all nodes report the membership *digest*."""
+    for name, one in daemon.observer.nodes.items():
+        daemon.observer.nodes[name] = replace(one, report=replace(one.report, membership=digest))
+
+
+def recorded(daemon, **changes):
+    """Let the record have a membership that differs from the daemon's own."""
+    own = membership_of(daemon)
+    other = make_membership({**own.members, **changes}, own.fence)
+    daemon.storage.state = replace(daemon.storage.state, membership=with_version(other, 4))
+    return own
+
+
+def test_the_first_manager_records_its_membership(manager):
+    assert manager.written().membership == with_version(membership_of(manager), 1)
+
+
+def test_a_node_with_another_membership_is_neither_manager_nor_candidate(daemon, capfd):
+    recorded(daemon, n4=Place(4))
+    assert kinds(daemon.round()) == ["release"]
+    assert "n1 cannot be manager" in capfd.readouterr().err
+    daemon.storage.leases.epoch = None
+    daemon.storage.leases.manager = LeaseHolder(2, 1, EPOCH - 1, True)
+    daemon.observer.nodes["n2"] = silent("n2", 60.0)
+    for _turn in range(4):
+        assert kinds(daemon.round()) == ["release"], "no fence"
+
+
+def test_a_membership_that_all_nodes_have_is_recorded_by_the_next_manager(daemon):
+    own = recorded(daemon, n2=Place(2, "10.9.9.9", 1))
+    with_reports(daemon, own.digest)
+    assert kinds(daemon.round()) == ["state"]
+    assert daemon.written().membership == with_version(own, 5)
+    assert daemon.written().events[-1].kind == "membership"
+
+
+def test_an_accepted_membership_is_recorded_without_the_others(daemon):
+    own = recorded(daemon, n2=Place(2, "10.9.9.9", 1))
+    with_reports(daemon, "0" * 32)
+    assert kinds(daemon.round()) == ["release"]
+    daemon.storage.wanted = replace(daemon.storage.wanted, membership=Acceptance(own.digest, 4))
+    assert kinds(daemon.round()) == ["state"]
+
+
+def test_the_lease_is_dropped_where_another_membership_was_recorded_meanwhile(daemon):
+    states = [daemon.storage.state]
+    recorded(daemon, n4=Place(4))
+    states.append(daemon.storage.state)
+    daemon.storage.read_manager = lambda: states.pop(0)
+    assert kinds(daemon.round()) == ["release"]
+
+
+def test_a_manager_whose_fence_settings_change_waits_for_the_others_and_then_resigns(manager):
+    manager.storage.state = manager.written()
+    with_reports(manager, membership_of(manager).digest)
+    (manager.configuration.fence_configuration).write_text('{"nodes": {"n1": {"levels": []}}}')
+    manager.observer.nodes["n3"] = silent("n3")
+    begun = manager.clock.now
+    while manager.clock.now - begun < RESIGN_AFTER:
+        assert kinds(manager.round()) == []
+    assert kinds(manager.round()) == ["release"]
+    assert kinds(manager.round()) == ["release"], "it is no candidate either"
+
+
+def test_a_manager_whose_fence_settings_change_everywhere_goes_on(manager):
+    (manager.configuration.fence_configuration).write_text('{"nodes": {"n1": {"levels": []}}}')
+    assert kinds(manager.round()) == []
+    with_reports(manager, membership_of(manager).digest)
+    assert kinds(manager.round()) == ["state"]
+    assert manager.written().membership == with_version(membership_of(manager), 2)
+
+
+def test_a_running_host_id_without_a_member_is_recorded(manager):
+    manager.observer.foreign = {9: HostView("n9", 0.5, True), 8: HostView("n8", 60.0, True)}
+    assert kinds(manager.round()) == ["state"]
+    assert manager.written().foreign_hosts == {"9": "n9"}

@@ -16,7 +16,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+    LocalService,
+    LocalState,
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+    Resource,
+    Service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    ClusterState,
     NodeState,
     NodeStatus,
     ServiceState,
@@ -26,13 +36,19 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
     await_manager,
     declare,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
+    ClusterStorage,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_fence import (
     declare_fence,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import write_device
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
+    configuration,
+    create_storage,
     document,
+    join,
 )
 
 
@@ -470,3 +486,35 @@ def test_a_fence_configuration_of_somebody_else_is_made_ours(tmp_path):
     assert declare_fence(options, False).changed
     assert not declare_fence(options, False).changed
     assert os.stat(options["path"]).st_uid == 0  # noqa: PTH116
+
+
+@pytest.mark.parametrize("how", ["reported", "recorded", "none"])
+def test_a_node_that_has_services_keeps_its_name_and_host_id(tmp_path, how):
+    create_storage(tmp_path)
+    declare.declare_node(node_options(tmp_path), False)
+    old = configuration(tmp_path)
+    leases, storage = join(old), ClusterStorage(old)
+    try:
+        storage.adopt_host_lease()
+        if how == "reported":
+            runs = LocalService(
+                Service("web", (Resource("r", "ocf:test:thing"),)), LocalState.RUNNING
+            )
+            storage.write_report(Report("n1", "boot", services={"web": runs}))
+        elif how == "recorded":
+            on = ServiceStatus(ServiceState.STARTED, "n1")
+            storage.write_manager(ClusterState(1, "n1", services={"web": on}))
+    finally:
+        storage.close()
+        leases.close()
+    members = node_options(tmp_path)["members"]
+    renamed = [{**members[0], "name": "n7"}, *members[1:]]
+    moved = [{**members[0], "host_id": 4}, *members[1:]]
+    for changes in ({"node": "n7", "members": renamed}, {"members": moved}):
+        options = {**node_options(tmp_path), **changes}
+        if how == "none":
+            assert declare.declare_node(options, True).changed
+        else:
+            with pytest.raises(InputError, match=r"while the node has services \(web\): drain it"):
+                declare.declare_node(options, True)
+    assert not declare.declare_node(node_options(tmp_path), False).changed

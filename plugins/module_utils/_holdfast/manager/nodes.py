@@ -55,6 +55,9 @@ def _forget_gone(round_: Round) -> None:
     for name in sorted(round_.state.nodes.keys() - round_.seen.nodes.keys()):
         status = round_.state.nodes[name]
         if round_.state.services_on(name):
+            if status.state is NodeState.ONLINE:
+                reason = "not in the manager's configuration: nobody watches it"
+                round_.set_node(name, replace(status, state=NodeState.UNKNOWN, reason=reason))
             continue
         if status.state in (NodeState.OFF, NodeState.FENCE) or (
             status.state is NodeState.GONE and round_.seen.wall - status.since >= GONE_KEPT

@@ -50,6 +50,7 @@ def repaired(
         board=last.board,
         board_pending=last.board_pending,
         ended=last.ended,
+        membership=last.membership,
         generation=wanted.generation,
         base=commands,
     )

@@ -133,6 +133,8 @@ class Report:
     *watchdog_timeout* is after how many seconds the node's own watchdog resets it, 0 without
     one; None is of an LRM of a version that did not say so.  *virtual* is the kind of virtual
     machine that the node is, such as ``kvm``, empty for a physical one, None if not known.
+    *membership* is the digest of the membership that the LRM runs with, empty from a version that
+    does not report one; *membership_differs* is how it differs from the recorded one, in words.
     """
 
     node: str = ""
@@ -154,6 +156,14 @@ class Report:
     watchdog_timeout: int | None = None
     generation: int = 0
     virtual: str | None = None
+    membership: str = ""
+    membership_differs: str = ""
+
+    def with_membership(self, digest: str, differs: str) -> Report:
+        """Return this report with the membership that the LRM runs with."""
+        if (self.membership, self.membership_differs) == (digest, differs):
+            return self
+        return replace(self, membership=digest, membership_differs=differs)
 
     def with_service(self, service_id: str, service: LocalService) -> Report:
         """Return this report with one service changed."""
@@ -205,10 +215,6 @@ def stays_up(report: Report) -> bool:
     return any(one.state is LocalState.BLOCKED for one in report.services.values())
 
 
-VERSIONS = ("generation", "epoch", "commands", "config_version")
-"""The fields of a report that never fall, in the order in which ``Sight`` has them."""
-
-
 @dataclass(frozen=True)
 class Sight:
     """What is shown of an LRM's record: far less than is in it, and read in less time."""
@@ -220,6 +226,9 @@ class Sight:
     epoch: int = 0
     commands: int = 0
     config_version: int = 0
+    node: str = ""
+    membership: str = ""
+    membership_differs: str = ""
 
 
 def sight_from_document(document: Mapping[str, Any]) -> Sight:
@@ -229,7 +238,13 @@ def sight_from_document(document: Mapping[str, Any]) -> Sight:
         bool(document.get("lease_lost", False)),
         {key: LocalState(row["state"]).value for key, row in services.items()},
         tuple(document.get("left", ())),
-        *(int(document.get(name, 0)) for name in VERSIONS),
+        generation=int(document.get("generation", 0)),
+        epoch=int(document.get("epoch", 0)),
+        commands=int(document.get("commands", 0)),
+        config_version=int(document.get("config_version", 0)),
+        node=str(document.get("node", "")),
+        membership=str(document.get("membership", "")),
+        membership_differs=str(document.get("membership_differs", "")),
     )
 
 
@@ -269,6 +284,8 @@ def report_document(report: Report) -> dict[str, Any]:
         "watchdog_timeout": report.watchdog_timeout,
         "generation": report.generation,
         "virtual": report.virtual,
+        "membership": report.membership,
+        "membership_differs": report.membership_differs,
     }
 
 

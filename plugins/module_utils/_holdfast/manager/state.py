@@ -15,9 +15,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from .maintenance import Maintenance
+from .membership import Membership
 
 EVENTS_KEPT = 200
 FAILOVERS_KEPT = 20
+
+FOREIGN_KEPT = 20
+"""The number of host ids outside of the membership that a record names."""
 
 REMOVED_KEPT = 100
 """So many services are remembered that were left to their operator and are not declared any more,
@@ -285,6 +289,10 @@ class ClusterState:
     services meanwhile, *disarm_number* the command as which it counts and *disarm_waits* a
     node that keeps it from being disarmed, with the reason, see ``held.py``.  *uneven* is
     since when the load is uneven, 0 if it is not, see ``rebalance.py``.
+
+    *membership* is the membership that the manager manages with, None in a record of a version
+    without one; *foreign_hosts* are the host ids outside of it that have a fresh heartbeat, as
+    texts, each with its node name.
     """
 
     epoch: int = 0
@@ -311,6 +319,8 @@ class ClusterState:
     uneven: float = 0.0
     generation: int = 0
     base: int | None = None
+    membership: Membership | None = None
+    foreign_hosts: Mapping[str, str] = field(default_factory=dict)
 
     def with_service(self, service_id: str, status: ServiceStatus) -> ClusterState:
         """Return this state with one service changed."""

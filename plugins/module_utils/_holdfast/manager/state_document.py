@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from .maintenance import maintenance_document, maintenance_from_document
+from .membership import membership_document, membership_from_document
 from .state import (
     HELD,
     ClusterState,
@@ -33,7 +34,8 @@ def state_document(state: ClusterState) -> dict[str, Any]:
     document = {
         item.name: getattr(state, item.name)
         for item in fields(state)
-        if item.name not in ("services", "nodes", "failovers", "events")
+        if item.name
+        not in ("services", "nodes", "failovers", "events", "membership", "foreign_hosts")
     }
     document["probes"] = list(state.probes)
     document["ignored"] = list(state.ignored)
@@ -43,6 +45,10 @@ def state_document(state: ClusterState) -> dict[str, Any]:
     document["failovers"] = [asdict(one) for one in state.failovers]
     document["events"] = [asdict(one) for one in state.events]
     document["hold"] = maintenance_document(state.hold) if state.hold is not None else None
+    if state.membership is not None:
+        document["membership"] = membership_document(state.membership)
+    if state.foreign_hosts:
+        document["foreign_hosts"] = dict(state.foreign_hosts)
     document["ended"] = {key: list(times) for key, times in sorted(state.ended.items())}
     return document
 
@@ -65,6 +71,8 @@ def state_from_document(document: Mapping[str, Any]) -> ClusterState:
     simple["events"] = tuple(_event(row) for row in document.get("events", ()))
     hold = document.get("hold")
     simple["hold"] = maintenance_from_document(hold) if hold is not None else None
+    membership = document.get("membership")
+    simple["membership"] = membership_from_document(membership) if membership is not None else None
     simple["ended"] = {
         key: (float(since), float(until))
         for key, (since, until) in document.get("ended", {}).items()

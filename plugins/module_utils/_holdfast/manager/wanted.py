@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import InputError
 from .maintenance import Maintenance, maintenance_document, maintenance_from_document
+from .membership import Acceptance, acceptance_document, acceptance_from_document
 from .policy import Policy, policy_document, policy_from_document
 from .requests import Request, request_document, request_from_document
 from .rules import (
@@ -52,7 +53,8 @@ class Wanted:
     *requests* are what was asked for once, by service.  *disarm* is empty, or what
     becomes of the services while the cluster is disarmed: ``freeze`` or ``ignore``;
     *disarmed_by* says who asked for that, and why.  *generation* is one more with each repair
-    of the records, and *repaired_by* says who did the last one, and why.
+    of the records, and *repaired_by* says who did the last one, and why.  *membership* is the
+    membership that an operator asked the manager to adopt.
     """
 
     version: int = 0
@@ -67,6 +69,7 @@ class Wanted:
     disarmed_by: Maintenance | None = None
     generation: int = 0
     repaired_by: Maintenance | None = None
+    membership: Acceptance | None = None
 
     def at_least(self, generation: int, version: int) -> bool:
         """Return whether this is that configuration, or a newer one."""
@@ -75,10 +78,6 @@ class Wanted:
     def newer_than(self, other: Wanted) -> bool:
         """Return whether this configuration was written after *other*."""
         return (self.generation, self.version) > (other.generation, other.version)
-
-    def is_version(self, generation: int, version: int) -> bool:
-        """Return whether this is that version of that generation."""
-        return (self.generation, self.version) == (generation, version)
 
     def rules(self) -> list[NodeRule | ServiceRule]:
         """Return all rules of both kinds."""
@@ -260,6 +259,8 @@ def wanted_document(wanted: Wanted) -> dict[str, Any]:
         document["generation"] = wanted.generation
     if wanted.repaired_by is not None:
         document["repaired_by"] = maintenance_document(wanted.repaired_by)
+    if wanted.membership is not None:
+        document["membership"] = acceptance_document(wanted.membership)
     return document
 
 
@@ -274,6 +275,7 @@ def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
     }
     whole, by = document.get("global_maintenance"), document.get("disarmed_by")
     repaired_by = document.get("repaired_by")
+    accepted = document.get("membership")
     return Wanted(
         version=int(document.get("version", 0)),
         services={service.id: service for service in services},
@@ -289,6 +291,7 @@ def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
         disarmed_by=maintenance_from_document(by) if by is not None else None,
         generation=int(document.get("generation", 0)),
         repaired_by=maintenance_from_document(repaired_by) if repaired_by is not None else None,
+        membership=acceptance_from_document(accepted) if accepted is not None else None,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from ..errors import MALFORMED, FormatError, LeaseError
 from ..lease.embedded import EmbeddedLeases
-from ..lease.interface import HostState, Leases
+from ..lease.interface import HostState, LeaseHolder, Leases
 from ..manager.intent import Intent
 from ..manager.lease_freeing import (
     Freeing,
@@ -95,6 +95,8 @@ class ClusterStorage:
         self._after: dict[Kind, int] = {}
         self._generation = 0
         self._own_freeing: Freeing | None = None
+        self._further: set[int] = set()
+        self._searched: dict[Kind, int] = {}
 
     def adopt_host_lease(self) -> int:
         """Work under the host lease that this node's machine, or sanlock, holds.
@@ -189,20 +191,23 @@ class ClusterStorage:
         read; all slots are, while a new manager has not written yet.  An epoch is the
         lease's version when it was had, and each is one more than the last.  So once
         the record of the epoch before the holder's is found, no slot that cannot be read
-        holds a newer one; else that slot's ``FormatError`` is raised.
+        holds a newer one; else that slot's ``FormatError`` is raised.  The holder may be a
+        node that this node's configuration does not have.
 
         That this is the newest that is readable does not say that nothing newer was ever acted
         on: who acts on it compares it with the floors (``manager/versions.py``).
         """
         holder = self.leases.holder(MANAGER_LEASE)
-        if holder.host_id in self._host_ids():
+        if holder.host_id:
+            self._further.add(holder.host_id)
             state = self._read_state_if_readable(holder.host_id)
-            if state is not None and (state.generation, state.epoch) == (
-                self._generation,
-                holder.version,
-            ):
+            if state is not None and self._is_of(state.generation, state.epoch, holder):
                 return state
         newest, unreadable = self._newest_state()
+        if (newest.epoch if newest is not None else 0) < holder.version - 1:
+            # The manager before may be a node that this node's configuration does not have.
+            self._search_further(Kind.CRM, holder.version)
+            newest, unreadable = self._newest_state()
         if unreadable is not None and (newest is None or newest.epoch < holder.version - 1):
             raise unreadable
         return newest
@@ -216,6 +221,7 @@ class ClusterStorage:
         return newest
 
     def _newest_state(self) -> tuple[ClusterState | None, FormatError | None]:
+        """Return the newest record of a manager, and the error of a damaged slot."""
         newest: ClusterState | None = None
         unreadable: FormatError | None = None
         for host_id in self._host_ids():
@@ -298,9 +304,10 @@ class ClusterStorage:
         nothing in the end, all slots are read.
         """
         holder = self.leases.holder(CONFIGURATION_LEASE)
-        if holder.version and holder.host_id in self._host_ids():
+        if holder.version and holder.host_id:
+            self._further.add(holder.host_id)
             wanted = self._read_wanted_if_readable(holder.host_id)
-            if wanted is not None and wanted.is_version(self._generation, holder.version):
+            if wanted is not None and self._is_of(wanted.generation, wanted.version, holder):
                 return wanted, holder.host_id
         return self.search_wanted()
 
@@ -309,12 +316,14 @@ class ClusterStorage:
 
         A slot that cannot be read is passed over if the newest of the others has the version of
         the configuration lease, as nothing newer can be in it; else its ``FormatError`` is raised.
+        A node that was removed, or that this node's configuration does not have, may have written
+        the newest one.
         """
+        version = self.leases.holder(CONFIGURATION_LEASE).version
+        self._search_further(Kind.CONFIGURATION, version)
         newest, slot, unreadable = self._newest_wanted()
-        if unreadable is not None:
-            holder = self.leases.holder(CONFIGURATION_LEASE)
-            if not holder.version or newest.version < holder.version:
-                raise unreadable
+        if unreadable is not None and (not version or newest.version < version):
+            raise unreadable
         return newest, slot
 
     def readable_wanted(self) -> tuple[Wanted, int]:
@@ -379,12 +388,20 @@ class ClusterStorage:
         return list(dict.fromkeys(found))
 
     def damaged_copies(self) -> list[str]:
-        """Return a sentence for each slot, of those read so far, with a copy that is damaged."""
+        """Return a sentence for each record in use that was read here and has a damaged copy.
+
+        In use are the report of each node, and of the others what the holder of their lease wrote.
+        """
         names = {host_id: name for name, host_id in self._configuration.host_ids().items()}
+        holders = {
+            Kind.CRM: self.leases.holder(MANAGER_LEASE).host_id,
+            Kind.CONFIGURATION: self.leases.holder(CONFIGURATION_LEASE).host_id,
+        }
         return [
-            f"The {kind.name} record of {names[host_id]} is damaged ({reasons});"
-            f" {WRITTEN_AGAIN_BY[kind].format(node=names[host_id])}"
+            f"The {kind.name} record of {names.get(host_id, f'host id {host_id}')} is damaged"
+            f" ({reasons}); {WRITTEN_AGAIN_BY[kind].format(node=names.get(host_id, 'that node'))}"
             for (kind, host_id), reasons in sorted(self._records.damage.items())
+            if holders.get(kind, host_id) == host_id
         ]
 
     def own_configuration_is_damaged(self) -> bool:
@@ -412,8 +429,32 @@ class ClusterStorage:
         self._records.close()
         self.leases.close()
 
+    def _is_of(self, generation: int, version: int, holder: LeaseHolder) -> bool:
+        """Return whether a record is what the *holder* of its lease wrote: then it is the newest.
+
+        The first record of a repaired cluster that this process reads tells it the generation.
+        """
+        if version != holder.version or generation < self._generation:
+            return False
+        self._generation = generation
+        return True
+
     def _host_ids(self) -> list[int]:
-        return sorted(self._configuration.host_ids().values())
+        """Return the host ids whose slots count: of the members, and of other writers."""
+        return sorted({*self._configuration.host_ids().values(), *self._further})
+
+    def _search_further(self, kind: Kind, version: int) -> None:
+        """Find the writers of *kind* that are no members, once for each *version*."""
+        if self._searched.get(kind) == version:
+            return
+        self._searched[kind] = version
+        for host_id in range(1, self._records.geometry().max_hosts + 1):
+            try:
+                if self._records.read(kind, host_id) is not None:
+                    self._further.add(host_id)
+            except FormatError:
+                # Nobody knows who wrote there; a slot that counts is read again, and refused.
+                continue
 
     def _read_state(self, host_id: int) -> ClusterState | None:
         return self._read(Kind.CRM, host_id, state_from_document)

@@ -25,6 +25,7 @@ from . import (
     completion,
     fence_command,
     look_command,
+    membership_command,
     metrics_command,
     records_command,
 )
@@ -129,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     look_command.register(commands, _add_config)
     act_command.register(commands, _add_config)
     fence_command.register(commands, _add_config)
+    membership_command.register(commands, _add_config)
     records_command.register(commands, _add_config)
     metrics_command.register(commands, _add_config)
     completion.register(commands, _parser)

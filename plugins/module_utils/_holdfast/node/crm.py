@@ -30,6 +30,7 @@ from ..storage.host_timing import LeaseTiming
 from .answering import answering_network
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
 from .configuration import CRM, LRM, NodeConfiguration
+from .eligibility import Eligibility, foreign_hosts
 from .free_under_way import end_of_predecessor, under_way
 from .freed_leases import FreedLeases
 from .log import Repeating, log, name_daemon
@@ -97,6 +98,7 @@ class ClusterDaemon:
         self._storage = storage or ClusterStorage(configuration, clock)
         self._observer = observer or Observer(configuration, self._storage, self._network, clock)
         self._orders = orders or Orders(configuration, self._wake)
+        self._eligibility = Eligibility(configuration, self._storage, self._observer, clock)
         self._maintenance = MaintenanceBoard(self._storage, clock)
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "crm"), clock)
         self._adopted = False
@@ -257,11 +259,16 @@ class ClusterDaemon:
 
     def _try_for_manager(self, observation: Observation, begun: float) -> None:
         """Take the manager lease if it is free; fence its holder if that is silent."""
+        if not self._is_eligible(self._storage.read_manager() or ClusterState(), observation):
+            return
         epoch = self._storage.leases.acquire(MANAGER_LEASE)
         if epoch is None:
             self._watch_holder(observation, begun)
             return
         records = self._records(observation)
+        last = records.state or ClusterState()
+        if not self._is_eligible(last, observation):
+            return
         if records.repaired:
             self._begin_generation(observation, records, epoch)
             return
@@ -269,9 +276,9 @@ class ClusterDaemon:
         if records.regressions or waits:
             self._pause(paused(records.regressions) if records.regressions else waits)
             return
-        last = records.state or ClusterState()
         intent = self._storage.newest_intent()
-        self._state = cluster.take_over(last, epoch, self._configuration.node, time.time(), intent)
+        state = cluster.take_over(last, epoch, self._configuration.node, time.time(), intent)
+        self._state = self._eligibility.recorded(state, time.time())
         self._paused = ""
         log(f"manager with epoch {epoch}", epoch=epoch)
 
@@ -283,7 +290,7 @@ class ClusterDaemon:
     def _begin_generation(self, observation: Observation, records: Records, epoch: int) -> None:
         """Take up the repair of an operator: manage from a state in which all is asked again."""
         floors = known_floors(self._configuration, reports_seen(observation.nodes))
-        self._state = repaired(
+        state = repaired(
             records.state or ClusterState(),
             records.wanted,
             floors,
@@ -291,6 +298,7 @@ class ClusterDaemon:
             self._configuration.node,
             time.time(),
         )
+        self._state = self._eligibility.recorded(state, time.time())
         self._written = None
         self._drop_ends()
         self._paused = ""
@@ -311,6 +319,31 @@ class ClusterDaemon:
         """Forget the ends of fences that belong to a state which is not gone on with."""
         self._fences.clear()
         self._powers.clear()
+
+    def _is_eligible(self, last: ClusterState, observation: Observation) -> bool:
+        """Return whether this node may be manager or candidate; if not, drop the lease."""
+        obstacle = self._eligibility.obstacle(last, observation)
+        if obstacle:
+            self._repeating.log(obstacle)
+            self._fences.clear()
+            self._give_up_lease()
+        return not obstacle
+
+    def _keeps_managing(self, state: ClusterState, observation: Observation) -> bool:
+        """Return whether the manager may act in this round; record a membership that changed.
+
+        The fence settings may change while it manages.
+        """
+        obstacle = self._eligibility.obstacle(state, observation)
+        if not obstacle:
+            self._state = self._eligibility.recorded(state, time.time())
+            return True
+        self._repeating.log(obstacle)
+        if self._eligibility.is_over():
+            log("the manager lease is given up: this node's membership is another one")
+            self._state = self._written = None
+            self._give_up_lease()
+        return False
 
     def _watch_holder(self, observation: Observation, begun: float) -> None:
         """As a candidate: fence the manager's node when it is silent and it is our turn."""
@@ -395,9 +428,12 @@ class ClusterDaemon:
         return node in self._orders.fencing() | held_back
 
     def _manage(self, observation: Observation, begun: float) -> None:
-        state = self._state
-        if state is None:
+        if self._state is None or not self._keeps_managing(self._state, observation):
             return
+        state = self._state
+        foreign = foreign_hosts(observation, self._configuration.timing.suspect_after)
+        if foreign != state.foreign_hosts:
+            state = replace(state, foreign_hosts=foreign)
         wanted, slot = self._storage.read_wanted()
         if wanted.generation > state.generation:
             self._begin_generation(observation, self._records(observation), state.epoch)

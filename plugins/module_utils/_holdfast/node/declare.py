@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import names
 from ..errors import InputError, StorageError
+from ..manager.adoption import services_of
 from ..manager.rules import (
     APART,
     NodeRule,
@@ -24,9 +25,11 @@ from ..manager.rules import (
     service_rule_from_options,
 )
 from ..manager.service import Service
+from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
 from ..result import Result
 from ..storage.whole_file import write_text
+from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration, check_declared, from_document, load, to_document
 from .wanted_change import change_wanted
 
@@ -62,6 +65,7 @@ def declare_node(options: Mapping[str, Any], check: bool) -> Result:
     check_declared(configuration)
     after = to_document(configuration)
     before = _read_document(path)
+    _refuse_rename_with_services(before, configuration)
     if before != after and not check:
         for folder in (path.parent, configuration.folder):
             try:
@@ -71,6 +75,38 @@ def declare_node(options: Mapping[str, Any], check: bool) -> Result:
                 raise StorageError(text) from error
         write_text(path, json.dumps(after, indent=2, sort_keys=True) + "\n")
     return Result(before != after, {"configuration": after}, before, after)
+
+
+def _refuse_rename_with_services(before: Any, after: NodeConfiguration) -> None:
+    """Refuse another name or host id for a node that has services.
+
+    Its LRM would publish them under the new name, and nobody could stop or recover them under the
+    old one.  Raises ``InputError``, and ``StorageError`` where the records cannot be read.
+    """
+    try:
+        old = from_document(before) if isinstance(before, dict) else None
+    except InputError:
+        return
+    if old is None or (old.cluster, old.storage) != (after.cluster, after.storage):
+        return
+    renamed = old.node != after.node
+    if (not renamed and old.me.host_id == after.me.host_id) or not old.state_path.exists():
+        return
+    storage = ClusterStorage(old)
+    try:
+        report = storage.read_report(old.me.host_id)
+        services = set(services_of(storage.read_manager() or ClusterState(), old.node))
+    finally:
+        storage.close()
+    if report is not None and report.node == old.node:
+        services.update(report.running())
+    if services:
+        raise InputError(
+            "node" if renamed else "members.host_id",
+            after.node if renamed else after.me.host_id,
+            f"{old.node if renamed else old.me.host_id} while the node has services"
+            f" ({', '.join(sorted(services))}): drain it, and remove it from the cluster first",
+        )
 
 
 def rule_from_options(

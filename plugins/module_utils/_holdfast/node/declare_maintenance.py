@@ -132,7 +132,7 @@ def asked_maintenance(options: Mapping[str, Any], before: Maintenance | None) ->
     reason = options["reason"] if options["reason"] is not None else known.reason
     # Who fences a node that somebody else drained keeps it empty from then on.
     fenced_now = (reason or "").startswith(FENCE_REASON) and not fenced_by_hand(known)
-    owner = options["owner"] or ("" if fenced_now else known.owner) or current_user()
+    owner = options["owner"] or ("" if fenced_now else known.owner) or user_name()
     until = _until(options, known)
     if until and until <= now and until != known.until:
         option = "until" if options.get("until") is not None else "duration"
@@ -194,7 +194,7 @@ def _document(maintenance: Maintenance | None) -> dict[str, Any] | None:
     return maintenance_document(maintenance) if maintenance is not None else None
 
 
-def current_user() -> str:
+def user_name() -> str:
     """Return who runs this, by sudo if so; a container's user may have a number only."""
     by_sudo = os.environ.get("SUDO_USER")
     if by_sudo and os.geteuid() == 0:

@@ -25,6 +25,7 @@ EVENT_KINDS = (
     "maintenance",
     "maintenance_ended",
     "manager",
+    "membership",
     "migration_failed",
     "mode",
     "move",

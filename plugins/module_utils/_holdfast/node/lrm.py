@@ -35,6 +35,7 @@ from .leftovers import end_leftover_agents
 from .log import Repeating, log, name_daemon
 from .network import Network
 from .notify import Notifier
+from .own_membership import OwnMembership
 from .room import node_room
 from .supervision import Supervision
 from .telemetry import (
@@ -141,6 +142,7 @@ class LocalDaemon:
         self._next_own_look = 0.0
         self._written: Report | None = None
         self._hindered = Hindered()
+        self._membership = OwnMembership(configuration)
         self._write_again = 0.0
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "lrm"), clock)
         self._pending: list[JobEnd] = []
@@ -198,7 +200,10 @@ class LocalDaemon:
             shutdown_for=now - self._asked_to_end,
             room=self._room,
         )
-        step = local.step(self._report, self._memory, seen)
+        report = self._membership.noted(self._report, self._state)
+        if report.membership_differs:
+            self._repeating.log(f"not the cluster's membership: {report.membership_differs}")
+        step = local.step(report, self._memory, seen)
         self._note_refusal(step.refused, now)
         if not self._write(step.report) and not trouble:
             # Nothing may happen that does not stand on storage; look again next round.

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from ..errors import StorageError
 from ..lease.interface import HostLeaseView, HostState
+from ..manager.adoption import HostView
 from ..manager.lease_proof import why_no_proof
 from ..manager.report import Report
 from ..manager.seen import Answer, LeaseSight, NodeSeen
@@ -22,6 +23,7 @@ from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT
 from ..storage.whiteboard import Board
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
+from .foreign_hosts import ForeignHosts
 from .heartbeat import report_number, trouble_told
 from .network import Network
 from .record_guard import report_older_than_told
@@ -37,7 +39,8 @@ ANSWER_WAIT = 1.0
 class Observation:
     """One look: every node, why the whiteboard holds everything, and what is wrong here.
 
-    *board_readable* is False while the whiteboard's global block is damaged.
+    *board_readable* is False while the whiteboard's global block is damaged.  *foreign* are the
+    blocks of host ids that no configured member has.
     """
 
     nodes: dict[str, NodeSeen]
@@ -45,6 +48,7 @@ class Observation:
     trouble: str
     took: float
     board_readable: bool = True
+    foreign: Mapping[int, HostView] = field(default_factory=dict)
 
 
 class Observer:
@@ -69,6 +73,7 @@ class Observer:
         self._watched_since = begun
         self._beating: set[str] = set()
         self._blank: set[str] = set()
+        self._foreign = ForeignHosts(configuration.host_ids().values())
         self._asked: dict[str, float] = {}
         self._answered: dict[str, float] = {}
 
@@ -124,7 +129,18 @@ class Observer:
             held = ""
         took = self._clock() - begun
         readable = board.global_block is not None
-        return Observation(nodes, held, self._own_trouble(took), took, readable)
+        foreign = self._foreign.look(board, now, self._watched_since)
+        return Observation(nodes, held, self._own_trouble(took), took, readable, foreign)
+
+    def with_lease(self, host_id: int, view: HostView | None) -> HostView:
+        """Return the *view* of a foreign host id, silent if None, with its host lease."""
+        known = view or HostView(age=math.inf)
+        try:
+            report = self._storage.read_report(host_id)
+        except StorageError:
+            report = None
+        lease = self._sight(self._host_lease(host_id), report, known.age)
+        return replace(known, lease=lease)
 
     def _see(self, name: str, host_id: int, board: Board, now: float) -> NodeSeen:
         age = now - max(self._changed[name], self._watched_since)

@@ -57,13 +57,13 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 def _repair(options: argparse.Namespace) -> int:
     from ..manager.maintenance import Maintenance
-    from .declare_maintenance import current_user
+    from .declare_maintenance import user_name
     from .repair_records import Keep, describe, repair_records
     from .status_words import clean
 
     configuration = load(Path(options.config))
     keep = Keep(options.keep)
-    by = Maintenance(options.reason, current_user(), time.time())
+    by = Maintenance(options.reason, user_name(), time.time())
     if not options.dry_run and not options.yes:
         _ask_for_consent(configuration.cluster)
     repair = repair_records(configuration, keep, by, check=options.dry_run, timeout=options.timeout)

@@ -30,6 +30,13 @@ from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
 from .heartbeat import trouble_told
 from .history import event_document, last_choices
+from .membership_status import (
+    membership_problems,
+    membership_status,
+    node_problem,
+    recorded_name,
+    unknown_node,
+)
 from .record_guard import read_records, report_older_than_told
 
 EVENTS_SHOWN = 50
@@ -85,6 +92,7 @@ def problems(status: dict[str, Any]) -> list[str]:
         )
     elif not manager["active"]:
         found.append("No node holds the manager lease: nothing is decided until one does.")
+    found.extend(membership_problems(status))
     for name, node in status["nodes"].items():
         if node["problem"]:
             found.append(f"Node {name}: {node['problem']}.")
@@ -182,12 +190,17 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
     leases = storage.leases.hosts()
     for name, member in configuration.members.items():
         block = board.hosts.get(member.host_id)
-        text = board.problems.get(member.host_id, "") or trouble_told(block)
+        text = (
+            board.problems.get(member.host_id, "")
+            or trouble_told(block)
+            or node_problem(name, reports.get(name), state)
+        )
         if text:
             troubles.setdefault(name, text)
     nodes = {
         name: {
             **_node(name, state, wanted, reports.get(name)),
+            **unknown_node(name, member, state),
             "host_id": member.host_id,
             "address": member.address,
             "score": _score(board.hosts.get(member.host_id)),
@@ -211,8 +224,9 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "generation": state.generation,
         "regressions": list(records.regressions),
         "damaged_copies": storage.damaged_copies(),
-        "manager": _lease(configuration, storage, MANAGER_LEASE),
-        "configuration_lease": _lease(configuration, storage, CONFIGURATION_LEASE),
+        "membership": membership_status(configuration, state),
+        "manager": _lease(configuration, storage, state, MANAGER_LEASE),
+        "configuration_lease": _lease(configuration, storage, state, CONFIGURATION_LEASE),
         "nodes": nodes,
         "services": _services(state, wanted, reports),
         "rules": [rule_document(rule) for rule in wanted.rules()],
@@ -331,11 +345,13 @@ def _services(
     return services
 
 
-def _lease(configuration: NodeConfiguration, storage: ClusterStorage, name: str) -> dict[str, Any]:
+def _lease(
+    configuration: NodeConfiguration, storage: ClusterStorage, state: ClusterState, name: str
+) -> dict[str, Any]:
     holder = storage.leases.holder(name)
     names = {host_id: node for node, host_id in configuration.host_ids().items()}
     return {
-        "node": names.get(holder.host_id, ""),
+        "node": names.get(holder.host_id) or recorded_name(holder.host_id, state),
         "epoch": holder.version,
         "active": holder.active,
     }

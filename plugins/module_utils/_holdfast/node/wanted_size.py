@@ -13,10 +13,12 @@ from collections.abc import Collection
 
 from ..errors import StorageError
 from ..manager.death import GIVEN_UP
+from ..manager.membership import Membership, Place
 from ..manager.state import (
     EVENTS_KEPT,
     FAILOVER_SERVICES_KEPT,
     FAILOVERS_KEPT,
+    FOREIGN_KEPT,
     REMOVED_KEPT,
     ClusterState,
     Event,
@@ -39,6 +41,9 @@ WALL = 1790000000.123456
 
 LONGEST_ID = "x" * 64
 """A service's id is no longer than this."""
+
+LONGEST_ADDRESS = "2001:0db8:0000:0000:0000:0000:0000:0001"
+"""An address of a node is no longer than this."""
 
 UID = "1000000.10000000"
 """A command's uid after a million managers and ten million commands."""
@@ -123,11 +128,17 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
     in_failover = _grows(failovers=(recovered,)) - _grows(failovers=(Failover(longest),))
     named = len(ids) + min(len(ids) * FAILOVERS_KEPT, FAILOVER_SERVICES_KEPT)
     longest_id = max(ids, default=0)
+    alone = _grows(membership=Membership(10**6, "0" * 32, {}, "0" * 16))
+    member = Membership(10**6, "0" * 32, {longest: Place(2000, LONGEST_ADDRESS, 65535)}, "0" * 16)
+    foreign = {str(host_id): LONGEST_ID for host_id in range(2000 - FOREIGN_KEPT, 2000)}
     return (
         len(payload(state_document(ClusterState())))
         + sum(ids)
         + len(ids) * service
         + len(nodes) * (node + len(longest))
+        + alone
+        + len(nodes) * (_grows(membership=member) - alone + 1)
+        + _grows(foreign_hosts=foreign)
         + EVENTS_KEPT * _grows(events=(event,))
         + FAILOVERS_KEPT * _grows(failovers=(failover,))
         + REMOVED_KEPT * _grows(ignored=(LONGEST_ID,), ignored_since={LONGEST_ID: 10**9})

@@ -1,0 +1,207 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which node may be manager by its membership, and when a new membership is recorded.
+
+A node whose membership is not the recorded one is not manager.  It may replace the recorded one
+when every node that runs and stays has changed to the same membership, and every node that is
+removed has no service and does not run.  The manager lease has one holder, so that two nodes
+never manage with different memberships.
+
+A silent node that stays has nothing to agree to as long as no node is removed: whoever manages
+then knows every node, and fences a silent one before its services are recovered.  A deploy can
+correct the fence settings while a fence fails, and a node may die in the middle of a deploy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from .membership import Acceptance, Membership, Place, differences, with_version
+from .seen import LeaseSight
+from .state import ClusterState, Event, NodeState
+
+REMEDY = (
+    "run the playbook deploy for all nodes; if that is not possible, 'holdfast membership' shows"
+    " what is missing"
+)
+"""What an operator does about a node with another membership."""
+
+_STOPPED = (LeaseSight.FREE, LeaseSight.DEAD)
+_IN_USE = (NodeState.ONLINE, NodeState.SUSPECT, NodeState.FENCE)
+
+
+@dataclass(frozen=True)
+class HostView:
+    """What an observer sees of one host id.
+
+    *name* is the node name in its record or block; *age* the seconds since its heartbeat was
+    seen to change, or since the observer began; *beats* whether a change was seen; *digest* the
+    membership that its LRM reports.
+    """
+
+    name: str = ""
+    age: float = 0.0
+    beats: bool = False
+    lease: LeaseSight = LeaseSight.RENEWED
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """The view of each host id, by host id, and the age at which a heartbeat is not fresh."""
+
+    views: Mapping[int, HostView]
+    suspect_after: float
+
+    def of(self, host_id: int) -> HostView:
+        """Return the view of a host id; one without a block on the whiteboard is silent."""
+        return self.views.get(host_id, HostView(age=math.inf))
+
+    def runs(self, host_id: int) -> bool:
+        """Return whether the host id has a fresh heartbeat."""
+        view = self.of(host_id)
+        return view.beats and view.age < self.suspect_after
+
+    def is_silent(self, host_id: int) -> bool:
+        """Return whether the host id was watched for long enough and has no fresh heartbeat."""
+        return not self.runs(host_id) and not self.is_new(host_id)
+
+    def is_new(self, host_id: int) -> bool:
+        """Return whether the host id has not been watched for long enough to call it silent."""
+        return not self.runs(host_id) and self.of(host_id).age < self.suspect_after
+
+
+def why_not_manager(
+    state: ClusterState, own: Membership, hosts: Hosts, acceptance: Acceptance | None = None
+) -> str:
+    """Return why a node with the membership *own* may not be manager; empty if it may.
+
+    *state* is the manager's record.  With *acceptance*, an operator's request for exactly this
+    membership, the nodes that stay need not have it yet.
+    """
+    recorded = state.membership
+    if recorded is not None and recorded.digest == own.digest:
+        return ""
+    version = recorded.version if recorded is not None else 0
+    accepted = (
+        acceptance is not None and acceptance.digest == own.digest and acceptance.after == version
+    )
+    if recorded is None:
+        return _first_obstacle(state, own, hosts, accepted)
+    removed = {name for name, place in recorded.members.items() if _is_removed(own, name, place)}
+    for name, place in sorted(recorded.members.items()):
+        if name in removed:
+            obstacle = _removal_obstacle(state, own, hosts, name, place, accepted)
+        else:
+            obstacle = _change_obstacle(state, own, hosts, name, place) if not accepted else ""
+            if not removed and hosts.is_silent(place.host_id):
+                obstacle = ""
+        if obstacle:
+            return f"{differences(own, recorded)}; {obstacle}"
+    return ""
+
+
+def with_membership(state: ClusterState, own: Membership, wall: float) -> ClusterState:
+    """Return the state of a manager that has the membership *own*, as the next version."""
+    recorded = state.membership
+    if recorded is not None and recorded.digest == own.digest:
+        return state
+    version = recorded.version + 1 if recorded is not None else 1
+    text = f"membership version {version} with {len(own.members)} nodes"
+    if recorded is not None:
+        text = f"{text}; compared with version {recorded.version}: {differences(own, recorded)}"
+    state = replace(state, membership=with_version(own, version))
+    return state.with_event(Event(wall, "membership", state.manager, "", text))
+
+
+def _is_removed(own: Membership, name: str, place: Place) -> bool:
+    """Return whether a recorded member is not in *own* under its name and host id."""
+    kept = own.members.get(name)
+    return kept is None or kept.host_id != place.host_id
+
+
+def _first_obstacle(state: ClusterState, own: Membership, hosts: Hosts, accepted: bool) -> str:
+    """Return why *own* may not be the first membership that is recorded.
+
+    A cluster that was managed without one has its nodes in the record and on the whiteboard.
+    """
+    for name, status in sorted(state.nodes.items()):
+        if name in own.members:
+            continue
+        services = services_of(state, name)
+        if services:
+            return f"it lacks {name}, which has {_listed(services)} in the manager's record"
+        if status.state in _IN_USE and not accepted:
+            return f"it lacks {name}, which is {status.state.value} in the manager's record"
+    known = own.host_ids()
+    for host_id in sorted(hosts.views.keys() - known.keys()):
+        if hosts.runs(host_id):
+            return f"it lacks host id {host_id} ({hosts.of(host_id).name}), which runs"
+        if hosts.is_new(host_id) and not accepted:
+            return f"it lacks host id {host_id}, whose heartbeat is being watched"
+    return ""
+
+
+def _change_obstacle(
+    state: ClusterState, own: Membership, hosts: Hosts, name: str, place: Place
+) -> str:
+    """Return why a member that stays does not allow the change yet."""
+    view = hosts.of(place.host_id)
+    if hosts.runs(place.host_id):
+        if view.digest == own.digest:
+            return ""
+        return f"{name} {'runs with another membership' if view.digest else 'did not report one'}"
+    if hosts.is_new(place.host_id):
+        return f"the heartbeat of {name} is being watched"
+    status = state.nodes.get(name)
+    if status is not None and status.state is NodeState.OFF:
+        return ""
+    services = services_of(state, name)
+    if services:
+        return f"{name} is silent and has {_listed(services)} in the manager's record"
+    return _lease_obstacle(name, view)
+
+
+def _removal_obstacle(
+    state: ClusterState,
+    own: Membership,
+    hosts: Hosts,
+    name: str,
+    place: Place,
+    accepted: bool,
+) -> str:
+    """Return why a member cannot be removed, renamed or get another host id yet."""
+    services = services_of(state, name)
+    if services:
+        return f"{name} has {_listed(services)} in the manager's record: drain it first"
+    view, successor = hosts.of(place.host_id), own.host_ids().get(place.host_id, "")
+    if hosts.runs(place.host_id):
+        if successor and view.name == successor:
+            return ""
+        return f"host id {place.host_id} still runs as {view.name or name}"
+    if hosts.is_new(place.host_id):
+        return f"the heartbeat of {name} is being watched"
+    status = state.nodes.get(name)
+    if accepted or (status is not None and status.state is NodeState.OFF):
+        return ""
+    return _lease_obstacle(name, view)
+
+
+def _lease_obstacle(name: str, view: HostView) -> str:
+    if view.lease in _STOPPED:
+        return ""
+    return f"{name} is silent, but its host lease is {view.lease.value}: it may run"
+
+
+def services_of(state: ClusterState, name: str) -> list[str]:
+    """Return the services that name a node as where they are, go to or come from."""
+    return sorted(
+        key for key, one in state.services.items() if name in (one.node, one.target, one.from_node)
+    )
+
+
+def _listed(services: list[str]) -> str:
+    more = len(services) - 3
+    return ", ".join(services[:3]) + (f" and {more} more services" if more > 0 else "")

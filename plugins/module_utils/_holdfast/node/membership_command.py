@@ -1,0 +1,271 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``holdfast membership``: which nodes the manager manages with, who differs, and the way out.
+
+Exit status: 0 all nodes agree, or accepted; 1 a node differs; 2 it was refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import HoldfastError, InputError
+from .configuration import load
+
+if TYPE_CHECKING:
+    from ..manager.membership import Acceptance, Membership
+    from ..manager.state import ClusterState
+    from .configuration import NodeConfiguration
+
+AGREED, DIFFERS = 0, 1
+
+
+def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Add the command to the subparsers *commands*; *add_config* adds the option ``--config``."""
+    membership = commands.add_parser(
+        "membership", help="show the nodes that the manager manages with, and which node differs"
+    )
+    membership.add_argument(
+        "action",
+        nargs="?",
+        choices=("accept",),
+        help="let this node's membership replace the recorded one, without the others",
+    )
+    membership.add_argument("--json", action="store_true", help="print plain data for programs")
+    membership.add_argument(
+        "--reason", metavar="TEXT", help="why it is accepted; the cluster keeps it"
+    )
+    membership.add_argument(
+        "--yes", action="store_true", help="accept without asking; required without a terminal"
+    )
+    membership.add_argument(
+        "--dry-run", action="store_true", help="show what accept would do, and change nothing"
+    )
+    add_config(membership)
+    membership.set_defaults(
+        act=lambda options: _accept(options) if options.action else _show(options)
+    )
+
+
+def _show(options: argparse.Namespace) -> int:
+    from .in_time import in_time
+    from .status_words import clean
+
+    configuration = load(Path(options.config))
+    shown = in_time(configuration, lambda: read_membership(configuration))
+    if options.json:
+        sys.stdout.write(json.dumps(shown, indent=2) + "\n")
+    else:
+        sys.stdout.write("".join(f"{clean(line)}\n" for line in _lines(shown)))
+    agreed = not shown["this_node"] and all(one["agrees"] for one in shown["nodes"].values())
+    return AGREED if agreed and not shown["foreign_hosts"] else DIFFERS
+
+
+def read_membership(configuration: NodeConfiguration) -> dict[str, Any]:
+    """Return the recorded membership, and what each node reports, as plain data.
+
+    *this_node* is how the configuration of this node differs from the record, in words.
+    """
+    from ..errors import StorageError
+    from ..manager.membership import differences
+    from .cluster_storage import ClusterStorage
+    from .own_membership import OwnMembership
+
+    storage = ClusterStorage(configuration)
+    try:
+        state = storage.read_manager()
+        recorded = state.membership if state is not None else None
+        host_ids = configuration.host_ids()
+        if recorded is not None:
+            host_ids = {**host_ids, **{name: one.host_id for name, one in recorded.members.items()}}
+        nodes: dict[str, Any] = {}
+        for name, host_id in sorted(host_ids.items()):
+            try:
+                report = storage.read_sight(host_id)
+            except StorageError as error:
+                nodes[name] = {"host_id": host_id, "agrees": False, "differs": str(error)}
+                continue
+            is_member = recorded is not None and name in recorded.members
+            differs = "" if is_member else "not a member"
+            digest = ""
+            if report is not None and report.node == name:
+                digest = report.membership
+                differs = differs or _difference(report.membership, recorded, report)
+            else:
+                differs = differs or f"no report under this name; last: {_last(report)}"
+            nodes[name] = {
+                "host_id": host_id,
+                "agrees": not differs,
+                "digest": digest,
+                "differs": differs,
+            }
+    finally:
+        storage.close()
+    own = OwnMembership(configuration).get()
+    return {
+        "version": recorded.version if recorded is not None else 0,
+        "digest": recorded.digest if recorded is not None else "",
+        "own_digest": own.digest,
+        "this_node": differences(own, recorded) if recorded is not None else "",
+        "foreign_hosts": dict(state.foreign_hosts) if state is not None else {},
+        "nodes": nodes,
+    }
+
+
+def _difference(digest: str, recorded: Membership | None, report: Any) -> str:
+    if recorded is None or digest == recorded.digest:
+        return ""
+    if not digest:
+        return "its version does not report a membership"
+    return str(report.membership_differs) or "it differs"
+
+
+def _last(report: Any) -> str:
+    return report.node if report is not None and report.node else "none"
+
+
+def _lines(shown: dict[str, Any]) -> list[str]:
+    version = shown["version"]
+    lines = [
+        f"membership version {version}, digest {shown['digest']}"
+        if version
+        else "no manager has recorded a membership yet"
+    ]
+    for name, one in shown["nodes"].items():
+        said = "agrees" if one["agrees"] else one["differs"]
+        lines.append(f"  {name} (host id {one['host_id']}): {said}")
+    lines.extend(
+        f"  host id {host_id} ({name}) runs, but is not a member"
+        for host_id, name in sorted(shown["foreign_hosts"].items())
+    )
+    if shown["this_node"]:
+        lines.append(f"the configuration of this node differs: {shown['this_node']}")
+        lines.append(
+            "run the playbook deploy for all nodes; if some cannot be reached, 'holdfast membership"
+            " accept' on a node with the right configuration"
+        )
+    return lines
+
+
+def _accept(options: argparse.Namespace) -> int:
+    from ..manager.membership import differences
+    from .own_membership import OwnMembership
+    from .status_words import clean
+
+    if not (options.reason or "").strip():
+        raise InputError("--reason", options.reason or "", "a few words that say why")
+    configuration = load(Path(options.config))
+    own = OwnMembership(configuration).get()
+    state, running = _state(configuration)
+    _refuse_what_no_daemon_has(own, running)
+    recorded = state.membership
+    if recorded is not None and recorded.digest == own.digest:
+        sys.stdout.write(f"already recorded as version {recorded.version}; no change\n")
+        return AGREED
+    differs = differences(own, recorded) if recorded is not None else "none is recorded"
+    _refuse_lost_services(state, own)
+    version = recorded.version if recorded is not None else 0
+    sys.stdout.write(clean(f"compared with membership version {version}: {differs}\n"))
+    if not options.dry_run and not options.yes:
+        _confirm(configuration.node)
+    acceptance = _acceptance(own, version, options.reason)
+    changed = _write(configuration, acceptance, options.dry_run)
+    if not changed:
+        sys.stdout.write("already requested; no change\n")
+    elif options.dry_run:
+        sys.stdout.write("would be accepted\n")
+    else:
+        sys.stdout.write(
+            "accepted: a node with this configuration may be manager now, and records it\n"
+        )
+    return AGREED
+
+
+def _acceptance(own: Membership, version: int, reason: str) -> Acceptance:
+    import time
+
+    from ..manager.maintenance import Maintenance
+    from ..manager.membership import Acceptance
+    from .declare_maintenance import user_name
+
+    return Acceptance(own.digest, version, Maintenance(reason, user_name(), time.time()))
+
+
+def _write(configuration: NodeConfiguration, acceptance: Acceptance, dry_run: bool) -> bool:
+    """Write the acceptance into the wanted configuration; return whether that changes it."""
+    from dataclasses import replace
+
+    from ..manager.wanted import Wanted
+    from .wanted_change import change_wanted
+
+    def plan(wanted: Wanted) -> Wanted:
+        now = wanted.membership
+        if now is not None and (now.digest, now.after) == (acceptance.digest, acceptance.after):
+            return wanted
+        return replace(wanted, membership=acceptance)
+
+    return change_wanted(configuration, plan, check=dry_run).changed
+
+
+def _state(configuration: NodeConfiguration) -> tuple[ClusterState, str]:
+    """Return the manager's record, and the digest that the LRM of this node reports."""
+    from ..manager.state import ClusterState
+    from .cluster_storage import ClusterStorage
+
+    storage = ClusterStorage(configuration)
+    try:
+        report = storage.read_report(configuration.me.host_id)
+        mine = report is not None and report.node == configuration.node
+        state = storage.read_manager() or ClusterState()
+        return state, report.membership if report is not None and mine else ""
+    finally:
+        storage.close()
+
+
+def _refuse_what_no_daemon_has(own: Membership, running: str) -> None:
+    """Raise ``HoldfastError`` unless the daemons of this node run with its configuration."""
+    from .own_membership import UNREADABLE
+
+    if own.fence == UNREADABLE:
+        raise HoldfastError("not accepted: the fence settings cannot be read; run this as root")
+    if own.digest != running:
+        raise HoldfastError(
+            "not accepted: the daemons of this node run with another configuration; restart"
+            " holdfast-lrm and holdfast-crm, and try again"
+        )
+
+
+def _refuse_lost_services(state: ClusterState, own: Membership) -> None:
+    """Raise ``HoldfastError`` while a node that would be removed has services."""
+    from ..manager.adoption import services_of
+
+    recorded = state.membership
+    for name in sorted({*state.nodes, *(recorded.members if recorded is not None else ())}):
+        before = recorded.members.get(name) if recorded is not None else None
+        after = own.members.get(name)
+        kept = after is not None and (before is None or before.host_id == after.host_id)
+        services = [] if kept else services_of(state, name)
+        if services:
+            raise HoldfastError(
+                f"not accepted: {name} has {', '.join(services)} in the manager's record, and this"
+                " node's configuration does not have that node; put it back, and remove it once"
+                " its services run elsewhere"
+            )
+
+
+def _confirm(node: str) -> None:
+    if not sys.stdin.isatty():
+        raise HoldfastError("not accepted: no terminal to confirm; use --yes")
+    sys.stdout.write(
+        "The nodes that differ cannot be manager until they are deployed again.\n"
+        f"Type the name of this node ({node}) to go on: "
+    )
+    sys.stdout.flush()
+    said = sys.stdin.readline().strip()
+    if said != node:
+        raise HoldfastError(f"{said!r} is not {node}: no change")

@@ -1,0 +1,139 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""This node's own membership: the members in its configuration, and their fence settings.
+
+The members are those that the daemon was started with.  The fence settings are read for each
+fence, so that they are those of the file as it is now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..manager.membership import Membership, Place, differences, make_membership
+from ..manager.report import Report
+from ..manager.state import ClusterState
+from ..secrets import is_secret_name
+from .configuration import NodeConfiguration
+
+UNREADABLE = "unreadable"
+"""The digest of fence settings that cannot be read: a node that has them fences nobody."""
+
+_WHERE = frozenset(
+    ("ip", "ipaddr", "ipport", "plug", "port", "folder", "devices", "systems_uri", "systems-uri")
+)
+"""Parameters of fence agents whose text is part of the digest: they say where the device is.
+
+Of all others only numbers are, as a text may hold a secret under a name that nobody knows."""
+
+
+class OwnMembership:
+    """The membership that a daemon runs with; the fence settings are watched."""
+
+    def __init__(self, configuration: NodeConfiguration) -> None:
+        """Compute it from the loaded configuration at the first question."""
+        self._path = configuration.fence_configuration
+        self._members = places(configuration)
+        self._known: tuple[int, int, int] | None = None
+        self._membership: Membership | None = None
+
+    def get(self) -> Membership:
+        """Return the membership; the fence settings are read again if their file was changed."""
+        version = _file_version(self._path)
+        if self._membership is None or version != self._known:
+            fence = fence_digest(self._path, self._members)
+            self._membership = make_membership(self._members, fence)
+            self._known = version
+        return self._membership
+
+    def noted(self, report: Report, state: ClusterState | None) -> Report:
+        """Return the LRM's *report* with this membership, and how it differs from the recorded."""
+        own = self.get()
+        recorded = state.membership if state is not None else None
+        differs = differences(own, recorded) if recorded is not None else ""
+        return report.with_membership(own.digest, differs)
+
+
+def places(configuration: NodeConfiguration) -> dict[str, Place]:
+    """Return where each member of a configuration is."""
+    return {
+        name: Place(member.host_id, member.address, member.port)
+        for name, member in configuration.members.items()
+    }
+
+
+def fence_digest(path: Path, members: Mapping[str, Place]) -> str:
+    """Return the digest of the *members'* fence settings in the file *path*.
+
+    It is empty where the file does not exist.  It is published on the shared storage, so no
+    secret is part of it, and no text that might be one.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError):
+        return UNREADABLE
+    content = json.dumps(_settings(document, members), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _settings(document: Any, members: Mapping[str, Place]) -> dict[str, Any]:
+    """Return the members' levels and delays, and the devices that these levels name."""
+    nodes = _mapping(_mapping(document).get("nodes"))
+    levels = {name: nodes[name] for name in sorted(members) if name in nodes}
+    used = {
+        str(step["device"])
+        for one in levels.values()
+        for level in _list(_mapping(one).get("levels"))
+        for step in _list(level)
+        if isinstance(step, dict) and "device" in step
+    }
+    devices = _mapping(_mapping(document).get("devices"))
+    return {
+        "nodes": levels,
+        "devices": {name: _device(devices[name], members) for name in used if name in devices},
+    }
+
+
+def _device(device: Any, members: Mapping[str, Place]) -> dict[str, Any]:
+    """Return a device without secrets, and with the plugs of members alone."""
+    given = _mapping(device)
+    plugs = _mapping(given.get("host_map"))
+    return {
+        **{key: one for key, one in given.items() if key not in ("parameters", "host_map")},
+        "parameters": {
+            str(name): value if _is_public(str(name), value) else None
+            for name, value in _mapping(given.get("parameters")).items()
+        },
+        "host_map": {name: plugs[name] for name in sorted(members) if name in plugs},
+    }
+
+
+def _is_public(name: str, value: object) -> bool:
+    if is_secret_name(name):
+        return False
+    if name in _WHERE:
+        return isinstance(value, (str, int, float)) and "@" not in str(value)
+    return isinstance(value, (bool, int, float))
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _file_version(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a file is written or replaced; None where it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
