@@ -229,6 +229,26 @@ def test_an_older_configuration_that_is_whole_is_not_taken_for_the_newest(
     is_repaired(cluster, keep)
 
 
+def test_a_repair_at_once_keeps_what_only_the_reports_that_went_back_knew_of(
+    cluster: EmbeddedCluster,
+) -> None:
+    taken = records_file.take(cluster.state_file, records_file.places(cluster.state_file))
+    cluster.declare_witness("late")
+    cluster.wait_settled()
+    before, ran = cluster.witnesses(), starts(cluster)
+
+    records_file.restore(cluster.state_file, taken)
+    end_manager(cluster)
+    wait_named(cluster)
+    done = repair(cluster, "running", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    status = cluster.wait_settled()
+    assert set(status["services"]) == set(before)
+    assert (cluster.witnesses(), starts(cluster)) == (before, ran), cluster.show_ledgers()
+    assert not cluster.violations(), cluster.show_ledgers()
+
+
 def test_a_report_that_went_back_is_written_again_or_named(cluster: EmbeddedCluster) -> None:
     node = where(cluster)
     host_id = NODES.index(node) + 1
