@@ -324,3 +324,29 @@ def test_the_newest_configuration_is_found_also_where_the_configuration_lacks_it
     first.leases.release(CONFIGURATION_LEASE)
     assert narrow(tmp_path).read_wanted() == (Wanted(2, {"web": WEB}), 2)
     assert narrow(tmp_path).search_wanted() == (Wanted(2, {"web": WEB}), 2)
+
+
+@pytest.mark.parametrize(("kind", "stands"), [(Kind.LRM, "report"), (Kind.CRM, "manager_record")])
+def test_a_writer_notices_any_damage_to_its_own_record(storages, tmp_path, kind, stands):
+    first = storages[0]
+    for number in (1, 2, 3):
+        first.write_report(Report("n1", "boot1", commands=number))
+        first.write_manager(ClusterState(epoch=number, manager="n1"))
+    check = getattr(first, f"own_{stands}_stands")
+    assert check()
+    path = configuration(tmp_path).state_path
+    with RecordFile(str(path)) as records:
+        geometry = records.geometry()
+    for copy in (0, 1):
+        place = geometry.offset(kind, 1, copy)
+        kept = path.read_bytes()[place : place + PAGE]
+        for damage in (kept[:66] + b"!" + kept[67:], kept[:20] + b"!" + kept[21:], bytes(PAGE)):
+            with path.open("r+b") as file:
+                file.seek(place)
+                file.write(damage)
+            older = int.from_bytes(kept[16:24], "little") < 3
+            assert check() is (older and not any(damage)), "a blank older copy loses nothing"
+            with path.open("r+b") as file:
+                file.seek(place)
+                file.write(kept)
+        assert check()

@@ -249,24 +249,25 @@ class ClusterStorage:
 
     def own_manager_record_stands(self) -> bool:
         """Return whether the CRM record that this process wrote last is on storage as it was."""
-        key = (Kind.CRM, self._configuration.me.host_id)
-        written = self._known.get(key)
-        if written is None:
-            return True
-        found = self._records.read_if_newer(*key, written)
-        return found is written and key not in self._records.damage
+        return self._stands(Kind.CRM)
 
     def own_report_stands(self) -> bool:
         """Return whether the LRM record that this process wrote last is on storage as it was."""
-        key = (Kind.LRM, self._configuration.me.host_id)
+        return self._stands(Kind.LRM)
+
+    def _stands(self, kind: Kind) -> bool:
+        """Return whether both copies of this node's slot are whole, and the newer one is ours.
+
+        It is read as a whole: a reader that knows a record trusts its header.
+        """
+        key = (kind, self._configuration.me.host_id)
         written = self._known.get(key)
         if written is None:
             return True
         try:
-            found = self._records.read_if_newer(*key, written)
+            return self._records.read(*key) == written and key not in self._records.damage
         except FormatError:
             return False
-        return found is written and key not in self._records.damage
 
     def newest_intent(self) -> Intent | None:
         """Return what a candidate last meant to do: of the highest epoch, then the latest.

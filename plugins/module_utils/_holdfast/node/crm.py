@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from ..errors import FormatError, LeaseError, NoAnswerError, StorageError
+from ..errors import LeaseError, NoAnswerError, StorageError
 from ..manager import cluster, election
 from ..manager.intent import Intent
 from ..manager.lease_freeing import Freeing, freeing
@@ -62,7 +62,7 @@ importlib.import_module("..placement.for_services", __package__)
 
 ROUND = 0.5
 
-OWN_LOOK = 1.0
+OWN_LOOK = 5.0
 """Seconds between two looks at whether the manager's record on storage is as it was written."""
 
 CONFIRM = 1.0
@@ -501,11 +501,8 @@ class ClusterDaemon:
         if self._written is None or now < self._next_own_look:
             return state
         self._next_own_look = now + OWN_LOOK
-        try:
-            if self._storage.own_manager_record_stands():
-                return state
-        except FormatError as error:
-            self._repeating.log(f"the manager's record is damaged: {error}")
+        if self._storage.own_manager_record_stands():
+            return state
         log("this manager's record on storage is damaged or older than what was written")
         self._written = None
         return record_restored(state, time.time())

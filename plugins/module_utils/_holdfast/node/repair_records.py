@@ -11,21 +11,32 @@ what runs, or what is in the file.
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..errors import FormatError, LeaseError
+from ..errors import FormatError, LeaseError, StorageError
 from ..manager.maintenance import Maintenance
 from ..manager.report import Report
 from ..manager.service import STARTED, Service
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
+from ..storage.whiteboard import Board
 from .await_manager import await_manager
 from .cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
 from .record_guard import Records, read_records, report_older_than_told
 from .wanted_change import WAIT, acquire_configuration
 from .wanted_size import refuse_too_large
+
+SILENT_AFTER = 5.0
+"""Seconds without a change of its heartbeat after which a node counts as silent for a repair; a
+service that only a silent node ran is looked for there once it is back."""
+
+REPORT_WAIT = 30.0
+"""Seconds for the LRM of a node that is alive to write its report again: it looks every 5 s."""
+
+REPORT_LOOK = 0.5
 
 
 class Keep(str, enum.Enum):
@@ -135,17 +146,57 @@ def _write_own_again(storage: ClusterStorage) -> bool:
 def _plan(
     configuration: NodeConfiguration, storage: ClusterStorage, keep: Keep, by: Maintenance
 ) -> Repair:
-    board = storage.board.read()
+    """Return what a repair would do now, from the reports of all nodes that are alive.
+
+    A report that went back with the rest does not say what its node runs.  An LRM writes it
+    again within seconds, which is waited for.  Raises ``StorageError`` where that does not come.
+    """
+    began, first = time.monotonic(), storage.board.read()
+    while True:
+        board = storage.board.read()
+        reports, lost = _reports(configuration, storage, board)
+        waited = time.monotonic() - began
+        if waited >= SILENT_AFTER:
+            ids = configuration.host_ids()
+            alive = {name for name in lost if _beat(first, ids[name]) != _beat(board, ids[name])}
+            lost = {name: why for name, why in lost.items() if name in alive}
+        if not lost:
+            break
+        if waited >= REPORT_WAIT:
+            name, why = next(iter(lost.items()))
+            raise StorageError(
+                f"Not repairing the records: {name} is alive, but what it runs is not known, as"
+                f" {why}. See that its LRM can write to the storage, or fence {name}; then try"
+                " again."
+            )
+        time.sleep(REPORT_LOOK)
+    return plan_repair(read_records(configuration, storage, reports), reports, keep, by)
+
+
+def _reports(
+    configuration: NodeConfiguration, storage: ClusterStorage, board: Board
+) -> tuple[dict[str, Report], dict[str, str]]:
+    """Return the reports that are what their nodes wrote, and why each other node has none."""
     reports: dict[str, Report] = {}
+    lost: dict[str, str] = {}
     for name, member in configuration.members.items():
         try:
             report = storage.read_report(member.host_id)
-        except FormatError:
+        except FormatError as error:
+            lost[name] = f"its report is damaged: {error}"
             continue
-        block = board.hosts.get(member.host_id)
-        if report is not None and not report_older_than_told(storage, member.host_id, block):
+        older = report_older_than_told(storage, member.host_id, board.hosts.get(member.host_id))
+        if older:
+            lost[name] = older
+        elif report is not None:
             reports[name] = report
-    return plan_repair(read_records(configuration, storage, reports), reports, keep, by)
+    return reports, lost
+
+
+def _beat(board: Board, host_id: int) -> int | None:
+    """Return the timestamp of a node's heartbeat, None if there is none."""
+    block = board.hosts.get(host_id)
+    return block.timestamp if block is not None else None
 
 
 def _running(reports: Mapping[str, Report]) -> dict[str, tuple[str, Service]]:
