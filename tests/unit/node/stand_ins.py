@@ -176,6 +176,9 @@ class StorageStandIn:
     def read_manager(self) -> ClusterState | None:
         return given(self.state)
 
+    def readable_manager(self) -> tuple[ClusterState | None, str]:
+        return self.read_manager(), ""
+
     def write_manager(self, state: ClusterState, freeing: Freeing = NO_FREEING) -> None:
         self._write("state", state)
         self.freeing = freeing

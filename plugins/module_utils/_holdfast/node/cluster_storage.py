@@ -212,13 +212,15 @@ class ClusterStorage:
             raise unreadable
         return newest
 
-    def readable_manager(self) -> ClusterState | None:
-        """Return the newest record of the slots that can be read, whatever the others have.
+    def readable_manager(self) -> tuple[ClusterState | None, str]:
+        """Return what ``read_manager`` does; or what can be read, and why that is not enough.
 
-        Only for showing what is there, and for the repair: a newer one may be damaged.
+        Where there is a reason a newer record may be damaged: nothing may be done by this one.
         """
-        newest, _unreadable = self._newest_state()
-        return newest
+        try:
+            return self.read_manager(), ""
+        except FormatError as error:
+            return self._newest_state()[0], f"a record is damaged: {error}".rstrip(".")
 
     def _newest_state(self) -> tuple[ClusterState | None, FormatError | None]:
         """Return the newest record of a manager, and the error of a damaged slot."""

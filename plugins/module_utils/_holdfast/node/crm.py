@@ -259,7 +259,8 @@ class ClusterDaemon:
 
     def _try_for_manager(self, observation: Observation, begun: float) -> None:
         """Take the manager lease if it is free; fence its holder if that is silent."""
-        if not self._is_eligible(self._storage.read_manager() or ClusterState(), observation):
+        last, _damage = self._storage.readable_manager()
+        if not self._is_eligible(last or ClusterState(), observation):
             return
         epoch = self._storage.leases.acquire(MANAGER_LEASE)
         if epoch is None:

@@ -59,19 +59,14 @@ def read_records(
 
     Raises ``StorageError`` when the storage cannot be read at all.
     """
-    damaged: list[str] = []
-    state: ClusterState | None
-    try:
-        state = storage.read_manager()
-    except FormatError as error:
-        state = storage.readable_manager()
-        damaged.append(f"a record is damaged: {error}")
+    state, damage = storage.readable_manager()
+    damaged = [damage] if damage else []
     older_configuration = False
     try:
         wanted, slot = storage.read_wanted()
     except FormatError as error:
         wanted, slot = storage.readable_wanted()
-        damaged.append(f"a record is damaged: {error}")
+        damaged.append(f"a record is damaged: {error}".rstrip("."))
         older_configuration = True
     manager_lease, configuration_lease = storage.lease_versions()
     floors = known_floors(configuration, reports)
