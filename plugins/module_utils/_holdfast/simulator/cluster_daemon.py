@@ -171,6 +171,7 @@ class ClusterDaemon(Daemon):
             self.world.before_change(None)
             storage.holder = name
             storage.epoch += 1
+            storage.note_leases(now)
             self.world.after_change(None)
         records = self._records(nodes)
         if records.repaired:
@@ -270,7 +271,7 @@ class ClusterDaemon(Daemon):
         self._about_to_free = {holder: self.world.machines[holder].generation}
 
         def put() -> None:
-            self.storage.intents[self.machine.name] = intent
+            self.storage.intend(self.machine.name, intent, self.world.now)
             self._put_freeing()
 
         self.write(

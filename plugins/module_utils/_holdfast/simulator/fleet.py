@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..manager.repair_plan import Keep
 from ..manager.seen import Figures
 from ..manager.state import Event
 from ..manager.wanted import Wanted
@@ -63,6 +64,9 @@ class Fleet:
         self._blows: dict[tuple[str, str], list[Blow]] = {}
         self.late_frees: dict[str, float] = {}
         self.strikes = True
+        self.keep = Keep.RUNNING if seed % 4 < 2 else Keep.FILE
+        """What an operator keeps who repairs the records once all faults are over."""
+        self.taken_back = False
         self.world.before_change = self._before_change
         self.world.after_change = self._after_change
         self.world.on_machine_gone = self._machine_gone
@@ -164,6 +168,7 @@ class Fleet:
             self.world.say("the configuration is not changed: it is older than the manager's")
             return False
         storage.configuration_lease += 1
+        storage.note_leases(self.world.now)
         version = storage.configuration_lease
         if newest.version >= version:
             self.world.say("the configuration is not changed: its lease is older")

@@ -28,6 +28,7 @@ from .fleet import Fleet
 from .local_daemon import LocalDaemon
 from .machine import Device, Machine
 from .play import Outcome, Play
+from .record_look import repair
 from .rules import Violation
 from .scenario import Scenario
 
@@ -90,20 +91,26 @@ def mend(fleet: Fleet, *, with_all: bool = True) -> None:
             if machine.cut and machine.name != broken:
                 world.power_on(machine)
     fleet.set_board("")
-    wanted = world.storage.wanted
+    _take_back(fleet)
+
+
+def _take_back(fleet: Fleet) -> None:
+    """Repair what went back, and take back what operators declared, as far as that is possible."""
+    repair(fleet, fleet.keep)
+    wanted = fleet.world.storage.wanted
     # What was declared with an expiry ends by itself; the rest an operator takes back.
     drains = {name: one for name, one in wanted.maintenance.items() if one.until > 0}
     services = {key: replace(one, ignored=False) for key, one in wanted.services.items()}
     declared = wanted.global_maintenance
-    fleet.want(
-        replace(
-            wanted,
-            maintenance=drains,
-            services=services,
-            global_maintenance=declared if declared is not None and declared.until > 0 else None,
-            disarm="",
-        )
+    after = replace(
+        wanted,
+        maintenance=drains,
+        services=services,
+        global_maintenance=declared if declared is not None and declared.until > 0 else None,
+        disarm="",
     )
+    if after != wanted or not fleet.taken_back:
+        fleet.taken_back = fleet.want(after)
 
 
 def what_is_not_well(fleet: Fleet) -> list[str]:
@@ -206,6 +213,7 @@ def _wait_until_well(fleet: Fleet) -> list[str]:
 
 def _go_on(fleet: Fleet) -> None:
     """Go on for a while, with the operators who switch on what nobody else does."""
+    _take_back(fleet)
     machines = list(fleet.world.machines.values())
     nobody = not any(one.on for one in machines)
     for machine in machines:

@@ -69,6 +69,7 @@ def repair(fleet: Fleet, keep: Keep) -> Repair | None:
     world.say(f"the records are repaired, {keep.value} is kept: {'; '.join(done.regressions)}")
     world.before_change(None)
     storage.configuration_lease += 1
+    storage.note_leases(world.now)
     done = replace(done, after=replace(done.after, version=storage.configuration_lease))
     storage.configuration.put(done.after, world.now)
     storage.wanted_at = world.now

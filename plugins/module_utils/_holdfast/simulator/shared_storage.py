@@ -44,6 +44,30 @@ class SharedStorage:
     epoch: int = 0
     holder: str = ""
     configuration_lease: int = 0
+    intended: list[tuple[float, str, Intent]] = field(default_factory=list)
+    leased: list[tuple[float, int, int]] = field(default_factory=list)
+
+    def intend(self, name: str, intent: Intent, now: float) -> None:
+        """Write what a candidate means to do."""
+        self.intents[name] = intent
+        self.intended.append((now, name, intent))
+
+    def intents_go_back(self, name: str, then: float) -> None:
+        """Put back what a candidate meant to do at the time *then*."""
+        earlier = [one for at, by, one in self.intended if by == name and at <= then]
+        self.intents.pop(name, None)
+        if earlier:
+            self.intents[name] = earlier[-1]
+
+    def note_leases(self, now: float) -> None:
+        """Note which versions both leases have from now on."""
+        self.leased.append((now, self.epoch, self.configuration_lease))
+
+    def leases_go_back(self, then: float) -> None:
+        """Give both leases the versions back that they had at the time *then*."""
+        for at, epoch, version in self.leased:
+            if at <= then:
+                self.epoch, self.configuration_lease = epoch, version
 
     @property
     def wanted(self) -> Wanted:
