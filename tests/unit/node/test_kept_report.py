@@ -10,10 +10,12 @@ import stat
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.versions import (
+    newer_report,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.kept_report import (
     NAME,
     KeptReport,
-    newer_report,
 )
 
 REPORT = Report("n1", "boot1", epoch=5, commands=12)
