@@ -67,6 +67,8 @@ def test_a_disk_that_takes_nothing_is_an_error_and_leaves_the_last_copy(tmp_path
 
 
 OLD, NEW = Report("n1", commands=1), Report("n1", commands=2)
+SAME = Report("n1", commands=2, boot="2")
+LATER_EPOCH = Report("n1", commands=1, epoch=2)
 REPAIRED = Report("n1", commands=1, generation=1)
 
 
@@ -78,7 +80,11 @@ REPAIRED = Report("n1", commands=1, generation=1)
         ((0, None), (5, OLD), OLD),
         ((5, OLD), (6, NEW), NEW),
         ((6, NEW), (5, OLD), NEW),
-        ((5, NEW), (5, NEW), NEW),
+        ((5, NEW), (5, SAME), SAME),
+        ((6, NEW), (5, SAME), NEW),
+        ((9, OLD), (5, NEW), NEW),
+        ((9, NEW), (5, LATER_EPOCH), LATER_EPOCH),
+        ((5, LATER_EPOCH), (9, NEW), LATER_EPOCH),
         ((5, REPAIRED), (9, NEW), REPAIRED),
         ((9, NEW), (5, REPAIRED), REPAIRED),
     ],

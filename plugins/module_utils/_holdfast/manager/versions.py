@@ -195,13 +195,15 @@ def newer_report(
 ) -> Report | None:
     """Return the newer of the report on the shared storage and the one on the local disk.
 
-    A local one of another generation than the stored one is older if its generation is.
+    What a node acted on never falls, so that comes before the number: a node that lost both
+    copies began to count again, and storage that goes back has a higher number then.  A number
+    that both have was written here later: the storage had what failed to be written.
     """
     if kept is None or stored is None:
         return stored or kept
-    if kept.generation != stored.generation:
-        return kept if kept.generation > stored.generation else stored
-    return kept if kept_number > stored_number else stored
+    local = (kept.generation, kept.epoch, kept.commands, kept_number)
+    shared = (stored.generation, stored.epoch, stored.commands, stored_number)
+    return kept if local >= shared else stored
 
 
 def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
