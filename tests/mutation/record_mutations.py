@@ -16,12 +16,21 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     local,
     local_answers,
     repair,
+    services,
     versions,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import Purpose
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Outcome
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.round import Round
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+    HELD,
+    ServiceState,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import crm, lrm
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    observer as node_observer,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,
     local_daemon,
@@ -37,6 +46,12 @@ from ansible_collections.holdfast.ha.tests.mutation.making import (
 )
 
 STALE = random_scenario.STALE
+RUNS_NOWHERE = (
+    ServiceState.PROBE,
+    ServiceState.STOPPED,
+    ServiceState.RECOVERY,
+    ServiceState.ERROR,
+)
 
 
 def _both(*patches: Patch) -> Patch:
@@ -106,9 +121,19 @@ def _not_looked_at(original: Any, _self: Any, state: Any, *_now: Any) -> Any:
     return state
 
 
-def _online(original: Any, round_: Any, node: str) -> bool:
-    """A suspect counts as online."""
-    return node in round_.seen.nodes
+def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
+    """The result in the report of a silent node counts as if it were online."""
+    before = round_.state.services.get(service_id)
+    original(round_, service_id)
+    wanted = round_.seen.wanted.services.get(service_id)
+    if before is None or round_.state.services.get(service_id) is not before:
+        return
+    if before.state in HELD or before.state in RUNS_NOWHERE or held.is_held(round_, before):
+        return
+    seen = round_.seen.nodes.get(before.node)
+    if seen is None or seen.report is None or held.online(round_, before.node):
+        return
+    services._active(round_, service_id, before, wanted, seen.report)
 
 
 def _own_stop_answers(original: Any, round_: Any, local_: Any, end: Any) -> None:
@@ -186,7 +211,10 @@ RECORD_MUTATIONS = (
     ),
     Mutation(
         "believe-a-report-older-than-its-heartbeat",
-        changed(observer.Observer, "_report", _believed),
+        _both(
+            changed(observer.Observer, "_report", _believed),
+            changed(node_observer, "report_older_than_told", returns("")),
+        ),
         STALE,
     ),
     Mutation("take-over-unheard", changed(versions, "not_heard_yet", returns("")), STALE),
@@ -195,12 +223,18 @@ RECORD_MUTATIONS = (
     ),
     Mutation(
         "look-at-no-own-record-as-a-manager",
-        changed(cluster_daemon.ClusterDaemon, "_look_at_own_record", _not_looked_at),
+        _both(
+            changed(cluster_daemon.ClusterDaemon, "_look_at_own_record", _not_looked_at),
+            changed(crm.ClusterDaemon, "_look_at_own_record", _not_looked_at),
+        ),
         STALE,
     ),
     Mutation(
         "look-at-no-own-report",
-        changed(local_daemon.LocalDaemon, "_look_at_own_record", nothing),
+        _both(
+            changed(local_daemon.LocalDaemon, "_look_at_own_record", nothing),
+            changed(lrm.LocalDaemon, "_note_refusal", nothing),
+        ),
         STALE,
     ),
     Mutation(
@@ -225,7 +259,7 @@ RECORD_MUTATIONS = (
     Mutation(
         "ignore-the-local-copy", changed(versions, "newer_report", _stored_report_alone), STALE
     ),
-    Mutation("believe-the-report-of-a-suspect", changed(held, "online", _online), STALE),
+    Mutation("believe-the-report-of-a-suspect", changed(services, "_look_at", _believes_suspects)),
     Mutation("answer-by-a-stop-of-its-own", changed(job_ends, "_stopped", _own_stop_answers)),
     Mutation("forget-what-comes-at-a-start", changed(local, "resume", _without_coming)),
     Mutation("keep-what-was-found-at-a-start", changed(local, "resume", _with_found)),
