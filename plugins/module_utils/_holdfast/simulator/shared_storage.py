@@ -96,11 +96,14 @@ class SharedStorage:
         return None if slot.damaged else slot.value
 
     def report_at(self, name: str, when: float) -> Report | None:
-        """Return the record that a node had at a time not long ago, None if that is not known."""
-        slot = self.reports[name]
-        if slot.since <= when:
-            return self.report(name)
-        return slot.before if slot.before_since <= when else None
+        """Return the record that a node had written by a time not long ago, None if none is known.
+
+        What became of it on storage does not matter.
+        """
+        for content in reversed(self.reports[name].history):
+            if content.at <= when:
+                return content.value
+        return None
 
     def manager_record(self) -> ClusterState | None:
         """Return the newest record of a manager; None if there is none, or it is damaged."""
