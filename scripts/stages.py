@@ -168,7 +168,7 @@ FRESH = 300
 def simulation(run: Run) -> None:
     """Random clusters with faults, some the same and many new; and mistakes that they must find."""
     batch = ("tests/simulation/batch.py",)
-    for drawing in ("mixed", "operators", "close", "left", "pauses"):
+    for drawing in ("mixed", "operators", "close", "left", "pauses", "stale"):
         words = ("--first-seed", "0", "--count", "2000", "--drawn", drawing)
         run.python(*batch, *words, folder=ROOT)
     run.python(*batch, "--seconds", str(FRESH), folder=ROOT)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -26,10 +25,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     fencing,
     held,
     hold,
-    inactive,
     job_ends,
-    lease_freeing,
-    lease_proof,
     local,
     local_answers,
     local_commands,
@@ -67,65 +63,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.verd
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,
-    observer,
     random_scenario,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
-
-MANAGERS = (
-    cluster,
-    command_ends,
-    election,
-    fencing,
-    inactive,
-    local,
-    local_commands,
-    looked_for,
-    nodes,
-    observer,
-    running,
-    services,
+from ansible_collections.holdfast.ha.tests.mutation.making import (
+    Mutation,
+    changed,
+    nothing,
+    returns,
 )
-"""Files that import functions of others by their names."""
-
-Patch = Callable[[], AbstractContextManager[Any]]
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """One mistake: its name, how it is made, and how the runs are drawn that find it."""
-
-    name: str
-    made: Patch
-    drawing: str = random_scenario.MIXED
-
-
-def _changed(home: Any, name: str, change: Callable[..., Any]) -> Patch:
-    """Return a patch of the function *name* of *home*, wherever the managers have imported it.
-
-    *change* gets the function, then its arguments.
-    """
-    original = getattr(home, name)
-
-    def mutant(*arguments: Any, **options: Any) -> Any:
-        return change(original, *arguments, **options)
-
-    def patches() -> ExitStack:
-        stack = ExitStack()
-        for where in (home, *MANAGERS):
-            if getattr(where, name, None) is original:
-                stack.enter_context(patch.object(where, name, mutant))
-        return stack
-
-    return patches
-
-
-def _nothing(original: Any, *arguments: Any, **options: Any) -> None:
-    return None
-
-
-def _returns(value: Any) -> Callable[..., Any]:
-    return lambda original, *arguments, **options: value
+from ansible_collections.holdfast.ha.tests.mutation.record_mutations import RECORD_MUTATIONS
 
 
 def _dead_without_proof(original: Any, round_: Any) -> None:
@@ -325,64 +272,60 @@ def _doubt_ends_as(sight: Sight) -> Callable[..., None]:
 
 
 MUTATIONS = (
-    Mutation("skip-the-proof", _changed(fencing, "order_fences", _dead_without_proof)),
-    Mutation("count-every-fence-as-proof", _changed(fencing, "_fence_ended", _every_end_is_proof)),
+    Mutation("skip-the-proof", changed(fencing, "order_fences", _dead_without_proof)),
+    Mutation("count-every-fence-as-proof", changed(fencing, "_fence_ended", _every_end_is_proof)),
     Mutation(
         "believe-the-device-of-a-node-that-writes-on",
-        _changed(fencing, "_sign_of_life", _returns("")),
+        changed(fencing, "_sign_of_life", returns("")),
     ),
-    Mutation(
-        "join-while-the-host-lease-is-being-freed",
-        _changed(lease_freeing, "awaited_writers", _returns([])),
-    ),
-    Mutation("take-silence-for-death", _changed(verdict, "judge", _silence_is_death)),
-    Mutation("take-a-failed-lease-for-a-dead-one", _changed(verdict, "judge", _failed_is_dead)),
-    Mutation("recover-from-a-suspect", _changed(nodes, "look_at_nodes", _recovers_from_the_silent)),
-    Mutation("forget-the-epoch", _changed(versions, "why_not_followed", _returns(""))),
-    Mutation("run-a-command-again", _changed(local_commands, "_obey", _runs_uids_again)),
-    Mutation("begin-before-it-is-written", _changed(LocalRound, "accept", _nothing)),
-    Mutation("trust-what-a-dead-lrm-left", _changed(local, "resume", _no_doubts)),
-    Mutation("start-without-a-host-lease", _changed(local, "step", _no_lease_needed)),
+    Mutation("take-silence-for-death", changed(verdict, "judge", _silence_is_death)),
+    Mutation("take-a-failed-lease-for-a-dead-one", changed(verdict, "judge", _failed_is_dead)),
+    Mutation("recover-from-a-suspect", changed(nodes, "look_at_nodes", _recovers_from_the_silent)),
+    Mutation("forget-the-epoch", changed(versions, "why_not_followed", returns(""))),
+    Mutation("run-a-command-again", changed(local_commands, "_obey", _runs_uids_again)),
+    Mutation("begin-before-it-is-written", changed(LocalRound, "accept", nothing)),
+    Mutation("trust-what-a-dead-lrm-left", changed(local, "resume", _no_doubts)),
+    Mutation("start-without-a-host-lease", changed(local, "step", _no_lease_needed)),
     Mutation(
         "start-before-the-stop-has-ended",
-        _changed(command_ends, "take_result", _does_not_wait_for_the_stop),
+        changed(command_ends, "take_result", _does_not_wait_for_the_stop),
     ),
     Mutation(
-        "take-any-result-for-this-one", _changed(command_ends, "take_result", _any_result_counts)
+        "take-any-result-for-this-one", changed(command_ends, "take_result", _any_result_counts)
     ),
     Mutation(
         "say-stopped-before-it-is",
-        _changed(local_commands, "_obey_leave", _stop_is_said_before_it_is_done),
+        changed(local_commands, "_obey_leave", _stop_is_said_before_it_is_done),
     ),
-    Mutation("count-a-failed-stop-as-one", _changed(job_ends, "_stopped", _failed_stops_are_stops)),
-    Mutation("forget-the-last-manager", _changed(cluster, "take_over", _forgets_the_last_manager)),
+    Mutation("count-a-failed-stop-as-one", changed(job_ends, "_stopped", _failed_stops_are_stops)),
+    Mutation("forget-the-last-manager", changed(cluster, "take_over", _forgets_the_last_manager)),
     Mutation(
         "forget-a-candidates-fence",
-        _changed(cluster, "take_over", _without_intent),
+        changed(cluster, "take_over", _without_intent),
         random_scenario.CLOSE,
     ),
-    Mutation("ignore-global-maintenance", _changed(hold, "look_at_maintenance", _not_held)),
+    Mutation("ignore-global-maintenance", changed(hold, "look_at_maintenance", _not_held)),
     Mutation(
-        "forget-where-a-migration-went", _changed(death, "_lost_its_node", _forgets_the_target)
+        "forget-where-a-migration-went", changed(death, "_lost_its_node", _forgets_the_target)
     ),
-    Mutation("take-a-return-for-a-reboot", _changed(nodes, "_was_started_anew", _returns(True))),
-    Mutation("give-a-number-twice", _changed(Round, "command", _same_uid_again)),
-    Mutation("try-a-fence-once", _changed(fencing, "_fence_ended", _gives_up_a_fence)),
-    Mutation("look-at-no-service", _changed(local, "_monitor", _nothing), random_scenario.CLOSE),
-    Mutation("keep-every-result", _changed(local_answers, "prune", _nothing)),
-    Mutation("leave-failovers-open", _changed(services, "_close_failovers", _nothing)),
-    Mutation("fence-without-a-brake", _changed(fencing, "order_fences", _no_brake)),
-    Mutation("fence-without-a-reason", _changed(cluster_daemon, "Intent", _no_reason)),
-    Mutation("place-beside-the-opposite", _changed(choice, "_apart_nodes", _returns({}))),
-    Mutation("do-not-wait-for-probes", _changed(looked_for, "look_for", _probes_are_not_awaited)),
+    Mutation("take-a-return-for-a-reboot", changed(nodes, "_was_started_anew", returns(True))),
+    Mutation("give-a-number-twice", changed(Round, "command", _same_uid_again)),
+    Mutation("try-a-fence-once", changed(fencing, "_fence_ended", _gives_up_a_fence)),
+    Mutation("look-at-no-service", changed(local, "_monitor", nothing), random_scenario.CLOSE),
+    Mutation("keep-every-result", changed(local_answers, "prune", nothing)),
+    Mutation("leave-failovers-open", changed(services, "_close_failovers", nothing)),
+    Mutation("fence-without-a-brake", changed(fencing, "order_fences", _no_brake)),
+    Mutation("fence-without-a-reason", changed(cluster_daemon, "Intent", _no_reason)),
+    Mutation("place-beside-the-opposite", changed(choice, "_apart_nodes", returns({}))),
+    Mutation("do-not-wait-for-probes", changed(looked_for, "look_for", _probes_are_not_awaited)),
     Mutation(
         "believe-a-proof-of-an-earlier-start",
-        _changed(doubts, "may_be_up_again", _returns(False)),
+        changed(doubts, "may_be_up_again", returns(False)),
         random_scenario.LEFT,
     ),
     Mutation(
         "write-over-the-newest-copy",
-        _changed(records, "_newest", _writes_over_the_newest),
+        changed(records, "_newest", _writes_over_the_newest),
         random_scenario.OPERATORS,
     ),
     Mutation(
@@ -392,59 +335,55 @@ MUTATIONS = (
         ),
         random_scenario.OPERATORS,
     ),
-    Mutation("never-switch-on-again", _changed(fencing, "switch_on_again", _nothing)),
-    Mutation("leave-failed-services", _changed(running, "_failed", _nothing)),
+    Mutation("never-switch-on-again", changed(fencing, "switch_on_again", nothing)),
+    Mutation("leave-failed-services", changed(running, "_failed", nothing)),
     Mutation(
-        "skip-the-probe", _changed(services, "_look_at", _skips_the_probe), random_scenario.LEFT
+        "skip-the-probe", changed(services, "_look_at", _skips_the_probe), random_scenario.LEFT
     ),
     Mutation(
         "take-a-blocked-stop-for-one",
-        _changed(command_ends, "take_result", _blocked_is_stopped),
+        changed(command_ends, "take_result", _blocked_is_stopped),
         random_scenario.OPERATORS,
     ),
     Mutation(
         "start-the-target-while-the-source-runs",
-        _changed(command_ends, "take_result", _starts_while_it_migrates),
+        changed(command_ends, "take_result", _starts_while_it_migrates),
     ),
-    Mutation("fence-its-own-node", _changed(running, "may_demand_fence", _fences_its_own)),
+    Mutation("fence-its-own-node", changed(running, "may_demand_fence", _fences_its_own)),
     Mutation(
         "take-what-is-in-doubt-for-running",
-        _changed(job_ends, "_doubt_resolved", _doubt_ends_as(Sight.RUNNING)),
+        changed(job_ends, "_doubt_resolved", _doubt_ends_as(Sight.RUNNING)),
         random_scenario.LEFT,
     ),
     Mutation(
         "take-what-is-in-doubt-for-stopped",
-        _changed(job_ends, "_doubt_resolved", _doubt_ends_as(Sight.STOPPED)),
+        changed(job_ends, "_doubt_resolved", _doubt_ends_as(Sight.STOPPED)),
         random_scenario.OPERATORS,
     ),
-    Mutation("ignore-strict-rules", _changed(Wanted, "node_rule_for", _returns(None))),
-    Mutation("ignore-demands-for-a-fence", _changed(running, "_demand_fence", _nothing)),
+    Mutation("ignore-strict-rules", changed(Wanted, "node_rule_for", returns(None))),
+    Mutation("ignore-demands-for-a-fence", changed(running, "_demand_fence", nothing)),
     Mutation(
         "ignore-what-is-asked-for",
-        _changed(running, "answer_request", _nothing),
+        changed(running, "answer_request", nothing),
         random_scenario.CLOSE,
     ),
-    Mutation("leave-services-on-the-dead", _changed(death, "_lost_its_node", _nothing)),
-    Mutation("run-on-without-a-host-lease", _changed(local, "_stop_everything", _nothing)),
-    Mutation("leave-what-is-elsewhere", _changed(local_commands, "_not_here", _nothing)),
+    Mutation("leave-services-on-the-dead", changed(death, "_lost_its_node", nothing)),
+    Mutation("run-on-without-a-host-lease", changed(local, "_stop_everything", nothing)),
+    Mutation("leave-what-is-elsewhere", changed(local_commands, "_not_here", nothing)),
     Mutation(
         "take-a-leave-for-an-answer",
-        _changed(Report, "left_without", _returns(True)),
+        changed(Report, "left_without", returns(True)),
         random_scenario.OPERATORS,
     ),
-    Mutation("arm-without-looking", _changed(held, "_look_for_all", _nothing)),
+    Mutation("arm-without-looking", changed(held, "_look_for_all", nothing)),
     Mutation(
         "fence-while-disarmed-as-a-candidate",
-        _changed(election, "kept_from_fencing", _returns("")),
+        changed(election, "kept_from_fencing", returns("")),
         random_scenario.LEFT,
     ),
-    Mutation("disarm-at-once", _changed(held, "look_at_disarm", _disarms_at_once)),
-    Mutation("place-services-on-any-node", _changed(choice, "unusable", _returns(""))),
-    Mutation(
-        "believe-the-lease-of-a-virtual-machine",
-        _changed(lease_proof, "why_no_proof", _returns("")),
-        random_scenario.PAUSES,
-    ),
-    Mutation("go-on-when-shut-down", _changed(local_phase, "stops_all", _returns(False))),
+    Mutation("disarm-at-once", changed(held, "look_at_disarm", _disarms_at_once)),
+    Mutation("place-services-on-any-node", changed(choice, "unusable", returns(""))),
+    Mutation("go-on-when-shut-down", changed(local_phase, "stops_all", returns(False))),
+    *RECORD_MUTATIONS,
 )
 """Each is drawn as it is found soonest, mostly within a few hundred runs."""

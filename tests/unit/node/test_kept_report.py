@@ -10,10 +10,12 @@ import stat
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.versions import (
+    newer_report,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.kept_report import (
     NAME,
     KeptReport,
-    newer_report,
 )
 
 REPORT = Report("n1", "boot1", epoch=5, commands=12)
@@ -65,6 +67,8 @@ def test_a_disk_that_takes_nothing_is_an_error_and_leaves_the_last_copy(tmp_path
 
 
 OLD, NEW = Report("n1", commands=1), Report("n1", commands=2)
+SAME = Report("n1", commands=2, boot="2")
+LATER_EPOCH = Report("n1", commands=1, epoch=2)
 REPAIRED = Report("n1", commands=1, generation=1)
 
 
@@ -76,7 +80,11 @@ REPAIRED = Report("n1", commands=1, generation=1)
         ((0, None), (5, OLD), OLD),
         ((5, OLD), (6, NEW), NEW),
         ((6, NEW), (5, OLD), NEW),
-        ((5, NEW), (5, NEW), NEW),
+        ((5, NEW), (5, SAME), SAME),
+        ((6, NEW), (5, SAME), NEW),
+        ((9, OLD), (5, NEW), NEW),
+        ((9, NEW), (5, LATER_EPOCH), LATER_EPOCH),
+        ((5, LATER_EPOCH), (9, NEW), LATER_EPOCH),
         ((5, REPAIRED), (9, NEW), REPAIRED),
         ((9, NEW), (5, REPAIRED), REPAIRED),
     ],

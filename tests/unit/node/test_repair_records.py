@@ -24,6 +24,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.serv
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
+    ServiceState,
+    ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
@@ -133,6 +135,23 @@ def test_a_repair_keeps_what_it_is_told_to(found, reports, keep, services, taken
     told = "\n".join(describe(repair, Keep(keep)))
     assert OLDER[0] in told
     assert all(one in told for one in (*taken, *stopped))
+
+
+def test_what_was_to_run_is_declared_again_although_its_node_was_started_since():
+    was = {
+        "web": ServiceStatus(ServiceState.STARTED, "n1"),
+        "db": ServiceStatus(ServiceState.RECOVERY, "n2"),
+        "done": ServiceStatus(ServiceState.STOPPED),
+    }
+    found = replace(records(), state=ClusterState(epoch=5, config_version=9, services=was))
+    reports = {"n1": reporting("n1", WEB, state=LocalState.STOPPED)}
+    repair = plan_repair(found, reports, Keep.RUNNING, BY)
+    assert (repair.after.services, repair.taken) == ({"web": WEB}, {"web": "n1"})
+    assert repair.lost == ("db",)
+    assert "db: its definition is lost; declare it again" in describe(repair, Keep.RUNNING)
+    assert plan_repair(found, reports, Keep.FILE, BY).after.services == {}
+    older = replace(found, state=replace(found.state, config_version=4))
+    assert plan_repair(older, reports, Keep.RUNNING, BY).after.services == {}
 
 
 class Cluster:

@@ -64,7 +64,14 @@ def test_random_faults_never_break_safety_and_the_cluster_gets_well(batch: int) 
 
 @pytest.mark.parametrize(
     ("drawing", "most"),
-    [("mixed", False), ("operators", True), ("close", True), ("left", True), ("pauses", False)],
+    [
+        ("mixed", False),
+        ("operators", True),
+        ("close", True),
+        ("left", True),
+        ("pauses", False),
+        ("stale", False),
+    ],
 )
 def test_what_operators_do_is_most_of_what_happens_only_where_it_is_drawn_so(drawing, most) -> None:
     scenarios = [random_scenarios.random_scenario(seed, drawing) for seed in range(200)]
@@ -112,3 +119,21 @@ def test_virtual_machines_are_paused_and_go_on_and_no_other_is() -> None:
         assert names <= set(virtual)
         paused += bool(names)
     assert paused > 20
+
+
+def test_records_go_back_and_are_repaired_and_most_clusters_pause_meanwhile() -> None:
+    outcomes = [run_seed(seed, "stale") for seed in range(120)]
+    assert [one.problem for one in outcomes if one.problem] == []
+    texts = ["\n".join(text for _at, text in one.trace) for one in outcomes]
+    said = {
+        text: sum(text in one for one in texts)
+        for text in (
+            "on storage all is as",
+            "is not managing: paused",
+            "the records are repaired",
+            "generation 1 begins",
+            "written again",
+            "writes its lost record again",
+        )
+    }
+    assert all(count > 5 for count in said.values()), said

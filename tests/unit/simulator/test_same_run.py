@@ -73,6 +73,16 @@ def test_skipped_rounds_would_have_changed_nothing_where_clocks_stand_still(firs
         assert play(again).trace == play(scenario).trace, f"seed {seed}"
 
 
+@pytest.mark.parametrize("first", range(0, 80, 20))
+def test_skipped_rounds_would_have_changed_nothing_where_records_go_back(first: int) -> None:
+    for seed in range(first, first + 20):
+        scenario = random_scenarios.random_scenario(seed, random_scenarios.STALE)
+        well = play_and_get_well(scenario)
+        assert well.trace == play_and_get_well(scenario, every_round=True).trace, f"seed {seed}"
+        (again,) = read_scenarios(write_scenario(scenario), "text")
+        assert play(again).trace == play(scenario).trace, f"seed {seed}"
+
+
 def test_skipped_rounds_would_have_changed_nothing_while_a_cluster_gets_well() -> None:
     for seed in range(8):
         scenario = random_scenarios.random_scenario(seed)

@@ -173,6 +173,39 @@ def _grouped(record: str, found: Iterable[tuple[Floor, Below]]) -> list[str]:
     ]
 
 
+def reports_seen(nodes: Mapping[str, NodeSeen]) -> dict[str, Report]:
+    """Return the reports of the nodes of which there is one that can be believed."""
+    return {name: seen.report for name, seen in nodes.items() if seen.report is not None}
+
+
+def older_than_reports(
+    state: ClusterState, wanted: Wanted, reports: Mapping[str, Report]
+) -> tuple[str, ...]:
+    """Return what of a manager's own *state* and configuration is older than a node's report.
+
+    That is for each round: nothing is read.  The leases are compared when the manager takes over.
+    """
+    floors = [floor_of_report(report, name) for name, report in reports.items()]
+    lease = LeaseVersion(state.epoch, state.manager)
+    return regressions(state, wanted, floors, lease, wanted.version)
+
+
+def newer_report(
+    stored_number: int, stored: Report | None, kept_number: int, kept: Report | None
+) -> Report | None:
+    """Return the newer of the report on the shared storage and the one on the local disk.
+
+    What a node acted on never falls, so that comes before the number: a node that lost both
+    copies began to count again, and storage that goes back has a higher number then.  A number
+    that both have was written here later: the storage had what failed to be written.
+    """
+    if kept is None or stored is None:
+        return stored or kept
+    local = (kept.generation, kept.epoch, kept.commands, kept_number)
+    shared = (stored.generation, stored.epoch, stored.commands, stored_number)
+    return kept if local >= shared else stored
+
+
 def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
     """Return what a new manager has to hear before it takes over; empty if it has.
 

@@ -75,6 +75,10 @@ class Wanted:
         """Return whether this is that configuration, or a newer one."""
         return (self.generation, self.version) >= (generation, version)
 
+    def is_version(self, generation: int, version: int) -> bool:
+        """Return whether this is that version of that generation."""
+        return (self.generation, self.version) == (generation, version)
+
     def newer_than(self, other: Wanted) -> bool:
         """Return whether this configuration was written after *other*."""
         return (self.generation, self.version) > (other.generation, other.version)

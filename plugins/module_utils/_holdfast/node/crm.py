@@ -23,9 +23,10 @@ from ..manager import cluster, election
 from ..manager.intent import Intent
 from ..manager.lease_freeing import Freeing, freeing
 from ..manager.repair import record_restored, repaired
+from ..manager.repair_plan import Records
 from ..manager.seen import FenceReport, PowerReport, Seen
 from ..manager.state import ClusterState, NodeState
-from ..manager.versions import not_heard_yet, paused
+from ..manager.versions import not_heard_yet, older_than_reports, paused, reports_seen
 from ..storage.host_timing import LeaseTiming
 from .answering import answering_network
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
@@ -39,13 +40,7 @@ from .network import Network
 from .notify import Notifier
 from .observer import ANSWER_WAIT, Observation, Observer
 from .orders import FenceEnd, Orders
-from .record_guard import (
-    Records,
-    known_floors,
-    older_than_reports,
-    read_records,
-    reports_seen,
-)
+from .record_guard import known_floors, read_records
 from .telemetry import (
     FENCE,
     FENCES_UNDER_WAY,
@@ -439,7 +434,7 @@ class ClusterDaemon:
         if wanted.generation > state.generation:
             self._begin_generation(observation, self._records(observation), state.epoch)
             return
-        older = older_than_reports(state, wanted, observation.nodes)
+        older = older_than_reports(state, wanted, reports_seen(observation.nodes))
         if older:
             self._pause(paused(older))
             return

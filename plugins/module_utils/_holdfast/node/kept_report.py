@@ -67,17 +67,3 @@ class KeptReport:
                 if temporary:
                     Path(temporary).unlink()
             raise StorageError(f"{self._path} cannot be written: {error.strerror}.") from error
-
-
-def newer_report(
-    stored_number: int, stored: Report | None, kept_number: int, kept: Report | None
-) -> Report | None:
-    """Return the newer of the report on the shared storage and the one on the local disk.
-
-    A local one of another generation than the stored one is older if its generation is.
-    """
-    if kept is None or stored is None:
-        return stored or kept
-    if kept.generation != stored.generation:
-        return kept if kept.generation > stored.generation else stored
-    return kept if kept_number > stored_number else stored

@@ -21,6 +21,7 @@ from ..manager.hold import in_force
 from ..manager.jobs import Job, JobEnd, JobKind, Sight
 from ..manager.report import WRITTEN_AGAIN, LocalState, Report
 from ..manager.state import ClusterState
+from ..manager.versions import newer_report
 from ..manager.wanted import Wanted
 from .agent_work import AgentWork
 from .answering import answering_network
@@ -30,7 +31,7 @@ from .configuration import CRM, LRM, NodeConfiguration, make_private
 from .ending import why_ending
 from .heartbeat import MANAGERS_RECORD, OLDER_RECORD, OWN_RECORD, Hindered, heartbeat
 from .host_lease import HostLease
-from .kept_report import KeptReport, newer_report
+from .kept_report import KeptReport
 from .leftovers import end_leftover_agents
 from .log import Repeating, log, name_daemon
 from .network import Network
@@ -361,8 +362,7 @@ class LocalDaemon:
     def _has_configuration_of(self, state: ClusterState) -> bool:
         """Return whether the configuration that *state* was made from was read before."""
         wanted = self._wanted
-        made_from = (state.generation, state.config_version)
-        return wanted is not None and (wanted.generation, wanted.version) == made_from
+        return wanted is not None and wanted.is_version(state.generation, state.config_version)
 
     def _write(self, report: Report) -> bool:
         """Write the report if it changed, or was last written long ago; False if that failed."""

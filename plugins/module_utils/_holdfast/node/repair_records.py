@@ -10,22 +10,20 @@ what runs, or what is in the file.
 
 from __future__ import annotations
 
-import enum
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..errors import FormatError, LeaseError, StorageError
 from ..manager.maintenance import Maintenance
+from ..manager.repair_plan import Keep, Repair, plan_repair
 from ..manager.report import Report
-from ..manager.service import STARTED, Service
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
 from ..storage.whiteboard import Board
 from .await_manager import await_manager
 from .cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
-from .record_guard import Records, read_records, report_older_than_told
+from .record_guard import read_records, report_older_than_told
 from .wanted_change import WAIT, acquire_configuration
 from .wanted_size import refuse_too_large
 
@@ -37,62 +35,6 @@ REPORT_WAIT = 30.0
 """Seconds for the LRM of a node that is alive to write its report again: it looks every 5 s."""
 
 REPORT_LOOK = 0.5
-
-
-class Keep(str, enum.Enum):
-    """What is right where the storage and the nodes differ.
-
-    running: what runs goes on, also what the configuration on storage does not have (any more).
-    file: what the configuration on storage does not have is stopped.
-    """
-
-    RUNNING = "running"
-    FILE = "file"
-
-
-@dataclass(frozen=True)
-class Repair:
-    """What a repair does: *regressions* are its reason, empty if there is nothing to repair.
-
-    *taken* are the services whose definition comes from the report of the node, named beside
-    them, that runs them; *stopped* those that run there and are not declared.  *written_again*
-    says that nothing went back, but a copy of this node's configuration record was damaged.
-    """
-
-    regressions: tuple[str, ...]
-    after: Wanted
-    taken: Mapping[str, str]
-    stopped: Mapping[str, str]
-    written_again: bool = False
-
-
-def plan_repair(
-    records: Records, reports: Mapping[str, Report], keep: Keep, by: Maintenance
-) -> Repair:
-    """Return what a repair would do, from what was read and what nodes report."""
-    running = _running(reports)
-    declared = dict(records.wanted.services)
-    taken: dict[str, str] = {}
-    stopped: dict[str, str] = {}
-    for service_id, (node, service) in sorted(running.items()):
-        known = declared.get(service_id)
-        if keep is Keep.RUNNING:
-            if not records.configuration_older:
-                # It is what it was: what runs by another definition is just being changed.
-                continue
-            if known is None or known.state != STARTED or known.digest() != service.digest():
-                declared[service_id] = replace(service, state=STARTED)
-                taken[service_id] = node
-        elif known is None:
-            stopped[service_id] = node
-    generation = max(records.generation, records.wanted.generation) + 1
-    after = replace(
-        records.wanted,
-        services=declared,
-        generation=generation,
-        repaired_by=replace(by, reason=f"keep {keep.value}: {by.reason}"),
-    )
-    return Repair(records.regressions, after, taken, stopped)
 
 
 def repair_records(
@@ -199,17 +141,6 @@ def _beat(board: Board, host_id: int) -> int | None:
     return block.timestamp if block is not None else None
 
 
-def _running(reports: Mapping[str, Report]) -> dict[str, tuple[str, Service]]:
-    """Return the services that nodes report, each with its node and what was started there."""
-    found: dict[str, tuple[str, Service]] = {}
-    # The report of the node that acted on the latest command counts.
-    newest_last = sorted(reports.items(), key=lambda one: (one[1].epoch, one[1].commands, one[0]))
-    for node, report in newest_last:
-        for service_id in report.running():
-            found[service_id] = (node, report.services[service_id].definition)
-    return found
-
-
 def _wait(configuration: NodeConfiguration, after: Wanted, timeout: float) -> None:
     def done(state: ClusterState) -> bool:
         return state.generation >= after.generation
@@ -229,6 +160,9 @@ def describe(repair: Repair, keep: Keep) -> list[str]:
     )
     lines += [
         f"{service_id}: declared as {node} runs it" for service_id, node in repair.taken.items()
+    ]
+    lines += [
+        f"{service_id}: its definition is lost; declare it again" for service_id in repair.lost
     ]
     lines += [
         f"{service_id}: not in the configuration, stopped on {node}"

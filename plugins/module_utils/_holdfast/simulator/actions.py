@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from .action import Verb
 from .faults import FAULTS
 from .operators import OPERATIONS
+from .storage_faults import STORAGE_FAULTS
 
-ACTIONS: Mapping[str, Verb] = {**FAULTS, **OPERATIONS}
+ACTIONS: Mapping[str, Verb] = {**FAULTS, **STORAGE_FAULTS, **OPERATIONS}
 """All actions but ``service``, ``rule`` and ``policy``, which declare: see ``play.py``."""

@@ -20,13 +20,14 @@ from .random_scenario import (
     MIXED,
     OPERATORS,
     PAUSES,
+    STALE,
     random_scenario,
 )
 from .scenario import Scenario
 from .scenario_text import write_scenario
 from .shrink import shrink
 
-LIVENESS_EACH = {MIXED: 6, OPERATORS: 6, CLOSE: 2, LEFT: 4, PAUSES: 4}
+LIVENESS_EACH = {MIXED: 6, OPERATORS: 6, CLOSE: 2, LEFT: 4, PAUSES: 4, STALE: 3}
 """Of so many seeds one is a run for liveness, by how they are drawn."""
 
 

@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING
 from ..manager import cluster, election
 from ..manager.intent import Intent
 from ..manager.lease_freeing import freeing
+from ..manager.repair import record_restored, repaired
+from ..manager.repair_plan import Records
+from ..manager.report import Report
 from ..manager.seen import FenceReport, NodeSeen, PowerReport, Seen
 from ..manager.state import ClusterState, NodeState
+from ..manager.versions import not_heard_yet, older_than_reports, paused, reports_seen
+from ..manager.wanted import Wanted
 from .daemon import ACTING, Daemon
 from .machine import Machine
 from .moving import Horizon, Moving
 from .observer import ANSWER_WAIT, Observer, lease_ran_out
+from .record_look import known_floors, read_records
 from .rules import new_events
 from .settings import ROUND
 from .timeline import Cadence
@@ -42,6 +48,9 @@ POWERED = 0.5
 WATCHED = 10.0
 """A CRM that makes no progress for so many seconds is killed by its machine."""
 
+OWN_LOOK_ROUNDS = 2
+"""Each so many rounds a manager looks whether its record on storage is as it was written."""
+
 
 class ClusterDaemon(Daemon):
     """A CRM: the manager, or a candidate."""
@@ -53,7 +62,14 @@ class ClusterDaemon(Daemon):
         self.state: ClusterState | None = None
         self.read_back: ClusterState | None = None
         self.fencing: dict[str, int] = {}
+        self.waits = ""
+        """Why this daemon has the manager lease and is no manager."""
+        self.slot = fleet.world.storage.states[machine.name]
         self._written: ClusterState | None = None
+        self._last_put: ClusterState | None = None
+        self._stored: tuple[ClusterState | None, int] = (None, 0)
+        self._compared: dict[str, Report] = {}
+        self._compared_wanted: Wanted | None = None
         self._ended: list[tuple[FenceReport, float, float]] = []
         self._fences: list[FenceReport] = []
         self._powers: list[PowerReport] = []
@@ -95,7 +111,8 @@ class ClusterDaemon(Daemon):
         nodes = self.observer.look(now)
         self._take_back_freeing()
         self._collect(now)
-        if self.state is not None and self.storage.holder != machine.name:
+        if self.storage.holder != machine.name:
+            self.waits = ""
             self.state = self._written = None
         if self.state is None and self._try_for_manager(nodes, now):
             return None
@@ -107,6 +124,7 @@ class ClusterDaemon(Daemon):
     def _resign(self) -> None:
         """Without its host lease nobody is manager here, nor a candidate."""
         self.state = self._written = None
+        self.waits = ""
         self._give_up_lease()
 
     def _give_up_lease(self) -> None:
@@ -153,13 +171,84 @@ class ClusterDaemon(Daemon):
             self.world.before_change(None)
             storage.holder = name
             storage.epoch += 1
+            storage.note_leases(now)
             self.world.after_change(None)
-        last = storage.manager_record() or ClusterState()
+        records = self._records(nodes)
+        if records.repaired:
+            self._begin_generation(records, nodes, now)
+            return False
+        waits = not_heard_yet(nodes, self.world.settings.timing.suspect_after)
+        if records.regressions or waits:
+            self._pause(paused(records.regressions) if records.regressions else waits)
+            return False
+        last = records.state or ClusterState()
         intent = storage.newest_intent()
-        self.read_back = last
         wall = self.clock.wall(now)
         self.state = cluster.take_over(last, storage.epoch, name, wall, intent)
+        self._begun_with(last)
         return False
+
+    def _records(self, nodes: Mapping[str, NodeSeen]) -> Records:
+        """Read the newest records and compare them with what each node has acted on."""
+        return read_records(self.fleet, self.machine, reports_seen(nodes))
+
+    def _begin_generation(
+        self, records: Records, nodes: Mapping[str, NodeSeen], now: float
+    ) -> None:
+        """Take up the repair of an operator: manage from a state in which all is asked again."""
+        last = records.state or ClusterState()
+        floors = known_floors(self.machine, reports_seen(nodes))
+        name, epoch = self.machine.name, self.storage.epoch
+        self.state = repaired(last, records.wanted, floors, epoch, name, self.clock.wall(now))
+        self._begun_with(last)
+        self._drop_ends()
+
+    def _begun_with(self, last: ClusterState) -> None:
+        """Note that this is the manager from here on, by the record *last*."""
+        self.read_back, self.waits = last, ""
+        self._written = self._last_put = None
+        self._compared, self._compared_wanted = {}, None
+
+    def _pause(self, why: str) -> None:
+        """Keep the manager lease and do nothing: the storage has less than what was known."""
+        if why != self.waits:
+            self.world.say(f"{self.machine.name} is not managing: {why}")
+        self.waits = why
+        self.state = self._written = None
+        self._drop_ends()
+
+    def _drop_ends(self) -> None:
+        """Forget the ends of fences that belong to a state which is not gone on with."""
+        self._fences.clear()
+        self._powers.clear()
+
+    def _older(self, state: ClusterState, wanted: Wanted) -> tuple[str, ...]:
+        """Return what of the manager's own *state* and configuration is older than a report.
+
+        What was compared before need not be again, as *state* only gets newer.
+        """
+        reports = self.observer.reports()
+        compared = self._compared
+        fresh = {name: one for name, one in reports.items() if compared.get(name) is not one}
+        if not fresh and self._compared_wanted is wanted:
+            return ()
+        self._compared, self._compared_wanted = reports, wanted
+        older = older_than_reports(state, wanted, fresh)
+        if older:
+            self._compared, self._compared_wanted = {}, None
+        return older
+
+    def _look_at_own_record(self, state: ClusterState, now: float) -> ClusterState:
+        """Return *state*, to be written again if its record on storage is not as it was written."""
+        if self._written is None or self._stands():
+            return state
+        if self.round_number(now) % OWN_LOOK_ROUNDS:
+            return state
+        self._written = None
+        return record_restored(state, self.clock.wall(now))
+
+    def _stands(self) -> bool:
+        return self.slot.stands(*self._stored)
 
     def _watch_holder(self, nodes: Mapping[str, NodeSeen], now: float) -> bool:
         holder = self.storage.holder
@@ -171,6 +260,8 @@ class ClusterDaemon(Daemon):
         mono = self.clock.mono(now)
         if not candidacy.fence or mono < self._not_before or holder in self._under_way():
             return False
+        if self._records(nodes).regressions:
+            return False
         if self._kept_from_fencing(now) or self._is_late():
             return False
         self._not_before = mono + self.world.settings.timing.fence_retry
@@ -180,7 +271,7 @@ class ClusterDaemon(Daemon):
         self._about_to_free = {holder: self.world.machines[holder].generation}
 
         def put() -> None:
-            self.storage.intents[self.machine.name] = intent
+            self.storage.intend(self.machine.name, intent, self.world.now)
             self._put_freeing()
 
         self.write(
@@ -292,6 +383,19 @@ class ClusterDaemon(Daemon):
         state = self.state
         if state is None:
             return
+        stale = self.fleet.stale.get(self.machine.name)
+        if stale is None and not self.storage.wanted_readable:
+            self._trouble = "this node's own storage fails"
+            return
+        wanted = self.storage.wanted if stale is None else stale.wanted
+        if wanted.generation > state.generation:
+            self._begin_generation(self._records(nodes), nodes, now)
+            return
+        older = self._older(state, wanted)
+        if older:
+            self._pause(paused(older))
+            return
+        state = self._look_at_own_record(state, now)
         self._look_at_clock(now)
         seen = self._seen(nodes, now)
         self._trouble = ""
@@ -314,16 +418,15 @@ class ClusterDaemon(Daemon):
 
     def _put(self, state: ClusterState) -> None:
         name = self.machine.name
-        slot = self.storage.states[name]
-        before = slot.value
-        same = before is not None and before.epoch == state.epoch
-        last = before if same else self.state
+        before = self._last_put
+        last = before if before is not None else self.state
         self.world.rules.written(name, last, state, self._begun)
-        for event in new_events(before if same else self.read_back, state):
+        self._last_put = state
+        for event in new_events(before if before is not None else self.read_back, state):
             self.fleet.history.append((self.world.now, event))
             about = " ".join(part for part in (event.service, event.node) if part)
             self.world.say(f"manager {name}: {event.kind} {about}: {event.text}")
-        slot.put(state, self.world.now)
+        self.slot.put(state, self.world.now)
         self._put_freeing()
         self.fleet.manager_writes += 1
         self.fleet.wake_locals()
@@ -342,6 +445,7 @@ class ClusterDaemon(Daemon):
             self._trouble = "this node's own storage fails"
             return
         self._written = step.state
+        self._stored = (step.state, self.slot.sequence)
         self._order(step, seen)
 
     def _order(self, step: cluster.Step, seen: Seen) -> None:
@@ -487,6 +591,12 @@ class ClusterDaemon(Daemon):
         holder = self.storage.holder
         if not holder and self.machine.writes:
             return None
+        if holder == self.machine.name:
+            # What it waits for comes with time; who writes a record wakes it.
+            not_heard_yet(
+                self.observer.nodes(now, horizon), self.world.settings.timing.suspect_after
+            )
+            return horizon.seconds
         if holder:
             nodes = self.observer.nodes(now, horizon)
             if lease_ran_out(nodes[holder]) and self.machine.writes:
@@ -502,6 +612,8 @@ class ClusterDaemon(Daemon):
         if self.state is None or not self.goes() or self._trouble or self._ended:
             return None
         if self._fences or self._powers or not self.observer.is_settled() or self._has_freed():
+            return None
+        if self._written is not None and not self._stands():
             return None
         horizon = Horizon()
         seen = self._seen(self.observer.nodes(now, horizon), now, horizon)

@@ -93,6 +93,10 @@ class Daemon:
         """Return whether this process makes progress."""
         return self.alive and self.machine.awake and not self.hung and not self.paused
 
+    def round_number(self, now: float) -> int:
+        """Return how many times for a round there were until *now*."""
+        return round((now - self.rounds.origin) / self.rounds.period)
+
     def gone(self) -> None:
         """Do what the kernel does when this process is gone."""
 

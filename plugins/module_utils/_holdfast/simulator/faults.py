@@ -305,19 +305,6 @@ def _crash(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         world.say(f"{words[0]} crashes on {machine.name}")
 
 
-def _damage(fleet: Fleet, words: Sequence[str], options: Options) -> None:
-    """A record, or the global block of the whiteboard, can no longer be read."""
-    world = fleet.world
-    world.before_change(None)
-    if words[0] == "board":
-        world.storage.board_readable = False
-    else:
-        for machine in machines(fleet, words[0]):
-            world.storage.reports[machine.name].damaged = True
-    world.say(f"{words[0]} is damaged on the storage")
-    world.after_change(None)
-
-
 def _clone(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     fleet.world.add_clone(machines(fleet, words[0])[0].name)
 
@@ -346,6 +333,5 @@ FAULTS: Mapping[str, Verb] = {
     "device": Verb(_device, (2, 2), ("seconds", "other", "for")),
     "agent": Verb(_agent, (3, 3), ("on", "chance", "for", "seconds")),
     "crash": Verb(_crash, (1, 1), ("part",)),
-    "damage": Verb(_damage, (1, 1)),
     "clone": Verb(_clone, (1, 1)),
 }

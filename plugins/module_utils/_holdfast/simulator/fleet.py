@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..manager.repair_plan import Keep
 from ..manager.seen import Figures
 from ..manager.state import Event
 from ..manager.wanted import Wanted
 from .agents import Agents
 from .cluster_daemon import ClusterDaemon
-from .daemon import ACTING, Daemon
+from .daemon import ACTING, STARTED_AGAIN, Daemon
 from .fence_devices import Fencing
 from .local_daemon import LocalDaemon
 from .machine import Machine
@@ -63,6 +64,9 @@ class Fleet:
         self._blows: dict[tuple[str, str], list[Blow]] = {}
         self.late_frees: dict[str, float] = {}
         self.strikes = True
+        self.keep = Keep.RUNNING if seed % 4 < 2 else Keep.FILE
+        """What an operator keeps who repairs the records once all faults are over."""
+        self.taken_back = False
         self.world.before_change = self._before_change
         self.world.after_change = self._after_change
         self.world.on_machine_gone = self._machine_gone
@@ -84,6 +88,10 @@ class Fleet:
         if present is not None and present.alive:
             return
         if kind == "lrm":
+            if self.world.storage.reports[machine.name].damaged and not machine.kept.read()[0]:
+                # It cannot know what runs here: it ends, and is started again.
+                self.world.later(STARTED_AGAIN, self.start_again, kind, machine, machine.boot)
+                return
             self.locals[machine.name] = LocalDaemon(self, machine)
         else:
             self.crms[machine.name] = ClusterDaemon(self, machine)
@@ -144,14 +152,32 @@ class Fleet:
                 return blow
         return None
 
-    def want(self, wanted: Wanted) -> None:
-        """Write a configuration, as its next version."""
+    def want(self, wanted: Wanted) -> bool:
+        """Write a configuration, as its next version; return whether that was possible.
+
+        It is refused where ``node/wanted_change.py`` refuses it: on a configuration that may not
+        be the newest.
+        """
         storage = self.world.storage
-        version = storage.wanted.version + 1
+        state, unreadable = storage.newest_manager()
+        newest = storage.wanted
+        if unreadable or not storage.wanted_readable:
+            self.world.say("the configuration is not changed: a record is damaged")
+            return False
+        if state is not None and not newest.at_least(state.generation, state.config_version):
+            self.world.say("the configuration is not changed: it is older than the manager's")
+            return False
+        storage.configuration_lease += 1
+        storage.note_leases(self.world.now)
+        version = storage.configuration_lease
+        if newest.version >= version:
+            self.world.say("the configuration is not changed: its lease is older")
+            return False
         self.world.before_change(None)
-        storage.wanted = replace(wanted, version=version)
+        storage.configuration.put(replace(wanted, version=version), self.world.now)
         storage.wanted_at = self.world.now
         self.world.after_change(None)
+        return True
 
     def set_board(self, held: str) -> None:
         """Write the whiteboard's global block."""
@@ -173,6 +199,7 @@ class Fleet:
             world.stale.discard(name)
         elif name not in self.stale:
             reports = {one: storage.report(one) for one in world.machines}
+            lost = frozenset(one for one, slot in storage.reports.items() if not slot.is_whole)
             state = storage.manager_record()
             if back:
                 reports = {
@@ -182,13 +209,13 @@ class Fleet:
                 state = holder.before if holder is not None and holder.before else state
             free = frozenset(one.name for one in world.machines.values() if one.freed or one.left)
             world.stale.add(name)
-            self.stale[name] = StaleView(world.now, free, reports, state, storage.wanted)
+            self.stale[name] = StaleView(world.now, free, reports, lost, state, storage.wanted)
         world.after_change(None)
 
     def wake_managers(self) -> None:
         """A report was written: who manages looks at it."""
         for daemon in self.crms.values():
-            if daemon.state is not None:
+            if daemon.state is not None or daemon.waits:
                 daemon.wake()
 
     def wake_locals(self) -> None:

@@ -28,6 +28,7 @@ from .fleet import Fleet
 from .local_daemon import LocalDaemon
 from .machine import Device, Machine
 from .play import Outcome, Play
+from .record_look import repair
 from .rules import Violation
 from .scenario import Scenario
 
@@ -90,20 +91,26 @@ def mend(fleet: Fleet, *, with_all: bool = True) -> None:
             if machine.cut and machine.name != broken:
                 world.power_on(machine)
     fleet.set_board("")
-    wanted = world.storage.wanted
+    _take_back(fleet)
+
+
+def _take_back(fleet: Fleet) -> None:
+    """Repair what went back, and take back what operators declared, as far as that is possible."""
+    repair(fleet, fleet.keep)
+    wanted = fleet.world.storage.wanted
     # What was declared with an expiry ends by itself; the rest an operator takes back.
     drains = {name: one for name, one in wanted.maintenance.items() if one.until > 0}
     services = {key: replace(one, ignored=False) for key, one in wanted.services.items()}
     declared = wanted.global_maintenance
-    fleet.want(
-        replace(
-            wanted,
-            maintenance=drains,
-            services=services,
-            global_maintenance=declared if declared is not None and declared.until > 0 else None,
-            disarm="",
-        )
+    after = replace(
+        wanted,
+        maintenance=drains,
+        services=services,
+        global_maintenance=declared if declared is not None and declared.until > 0 else None,
+        disarm="",
     )
+    if after != wanted or not fleet.taken_back:
+        fleet.taken_back = fleet.want(after)
 
 
 def what_is_not_well(fleet: Fleet) -> list[str]:
@@ -206,6 +213,8 @@ def _wait_until_well(fleet: Fleet) -> list[str]:
 
 def _go_on(fleet: Fleet) -> None:
     """Go on for a while, with the operators who switch on what nobody else does."""
+    _take_back(fleet)
+    _let_lrms_begin(fleet)
     machines = list(fleet.world.machines.values())
     nobody = not any(one.on for one in machines)
     for machine in machines:
@@ -213,6 +222,19 @@ def _go_on(fleet: Fleet) -> None:
             # Its operator shut it down, or nobody is left to switch it on.
             fleet.world.power_on(machine)
     fleet.world.timeline.run_until(fleet.world.now + STEP)
+
+
+def _let_lrms_begin(fleet: Fleet) -> None:
+    """Clear the record of a node whose LRM cannot begin: it is damaged, and its disk has none.
+
+    The node lost its power just after it had written for the first time.
+    """
+    for name, machine in fleet.world.machines.items():
+        slot, daemon = fleet.world.storage.reports[name], fleet.locals.get(name)
+        runs = daemon is not None and daemon.alive
+        if machine.on and slot.damaged and not runs and not machine.kept.read()[0]:
+            fleet.world.say(f"the operator clears the record of {name}")
+            slot.lose(damaged=False)
 
 
 def _was_shut_down(fleet: Fleet, machine: Machine) -> bool:
@@ -244,6 +266,9 @@ def _look_for_unrest(fleet: Fleet) -> list[str]:
         problems.append("the manager writes although nothing happens (L6)")
     if sum(fleet.devices.sent.values()) != fences:
         problems.append("nodes are still fenced (L8)")
+    manager = fleet.manager()
+    if manager is not None and manager.state != state:
+        problems.append("the manager's record is not on storage as it is known to the manager")
     if state_from_document(state_document(state)) != state:
         problems.append("the manager's record is read back otherwise")
     if len(state.events) > EVENTS_KEPT:

@@ -16,6 +16,7 @@ from ..manager import local
 from ..manager.jobs import Job, JobEnd, JobKind
 from ..manager.report import POWEROFF, RESTART, WRITTEN_AGAIN, LocalState, Mode, Report
 from ..manager.state import ClusterState
+from ..manager.versions import newer_report
 from ..manager.wanted import IGNORE, Wanted
 from .daemon import ACTING, Daemon
 from .machine import Machine
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from .fleet import Fleet
 
 JOIN_AGAIN = 3.0
+OWN_LOOK_ROUNDS = 10
+"""Each so many rounds an LRM looks whether its record on storage is as it was written."""
+
 GOES_DOWN = (1.0, 12.0)
 """Seconds from a node's leaving to its last breath."""
 
@@ -38,11 +42,14 @@ class LocalDaemon(Daemon):
 
     def __init__(self, fleet: Fleet, machine: Machine) -> None:
         """Take up what a predecessor left."""
-        last = fleet.world.storage.report(machine.name)
+        self.slot = fleet.world.storage.reports[machine.name]
+        self.number, last = self._last_report(machine)
+        fleet.world.rules.resumes(machine)
         self.report, self.memory = local.resume(
             last, machine.name, machine.boot_id, virtual=machine.virtual
         )
         self.written: Report | None = None
+        self._stored: tuple[Report | None, int] = (None, 0)
         self.write_again = 0.0
         self.pending: list[JobEnd] = []
         self.ended: list[JobEnd] = []
@@ -59,6 +66,15 @@ class LocalDaemon(Daemon):
         machine.writes_since = now
         machine.beats.restart(now, self.rounds.origin, self.rounds.period * HEARTBEAT_ROUNDS)
         machine.refresh(now)
+        self.slot.told = self.number
+
+    def _last_report(self, machine: Machine) -> tuple[int, Report | None]:
+        """Return what the LRM before this one published last, and the number that it had."""
+        number, kept = machine.kept.read()
+        stored, stored_number = self.slot.value, self.slot.sequence
+        if self.slot.damaged:
+            stored, stored_number = None, 0
+        return max(number, stored_number), newer_report(stored_number, stored, number, kept)
 
     def gone(self) -> None:
         self.machine.beats_in = False
@@ -76,12 +92,12 @@ class LocalDaemon(Daemon):
         self.ended.clear()
         seen = self._seen(now, trouble)
         step = local.step(self.report, self.memory, seen)
-        if step.report.epoch < self.report.epoch:
-            self.world.rules.broken("S6", f"{self.machine.name} goes back to an older epoch")
+        self._look_at_own_record(now)
         if step.report != self.written or self.clock.mono(now) >= self.write_again:
+            self.machine.kept.write(now, self.number + 1, step.report)
             self.write(
                 lambda: self._put(step.report),
-                lambda: torn_report(self.world, self.machine.name, step.report),
+                lambda: torn_report(self.world, self.machine.name, step.report, self.number),
                 lambda ok: self._written(step, ok, trouble),
             )
         else:
@@ -110,10 +126,29 @@ class LocalDaemon(Daemon):
             return
         view = self.fleet.stale.get(self.machine.name)
         state = view.state if view is not None else self.storage.manager_record()
-        wanted = view.wanted if view is not None else self.storage.wanted
-        if state is not None and wanted.at_least(state.generation, state.config_version):
-            self.wanted = wanted
+        if state is not None and not self._has_configuration_of(state):
+            if view is None and not self.storage.wanted_readable:
+                return
+            wanted = view.wanted if view is not None else self.storage.wanted
+            if wanted.at_least(state.generation, state.config_version):
+                self.wanted = wanted
         self.state = state
+
+    def _has_configuration_of(self, state: ClusterState) -> bool:
+        """Return whether the configuration that *state* was made from was read before."""
+        wanted = self.wanted
+        return wanted is not None and wanted.is_version(state.generation, state.config_version)
+
+    def _look_at_own_record(self, now: float) -> None:
+        """Write the report again if it is damaged on storage, or older than what was written."""
+        if self.written is None or not self.machine.reads or self._stands():
+            return
+        if self.round_number(now) % OWN_LOOK_ROUNDS == 0:
+            self.world.say(f"the LRM of {self.machine.name} writes its lost record again")
+            self.written = None
+
+    def _stands(self) -> bool:
+        return self.slot.stands(*self._stored)
 
     def _seen(self, now: float, trouble: str, horizon: Horizon | None = None) -> local.LocalSeen:
         mono, wall = self.clock.mono(now), self.clock.wall(now)
@@ -148,12 +183,14 @@ class LocalDaemon(Daemon):
         return "was not renewed" if age >= fails else ""
 
     def _put(self, report: Report) -> None:
-        self.storage.reports[self.machine.name].put(report, self.world.now)
+        self.slot.put(report, self.world.now, self.number)
         self.fleet.wake_managers()
 
     def _written(self, step: local.LocalStep, ok: bool, trouble: str) -> None:
         if ok:
             self.written = step.report
+            self.number = self.slot.told = self.slot.sequence
+            self._stored = (step.report, self.number)
             self.write_again = self.clock.mono(self.world.now) + WRITTEN_AGAIN
         elif not trouble:
             # Nothing may happen that does not stand on storage; look again next round.
@@ -162,6 +199,7 @@ class LocalDaemon(Daemon):
         self._gives_up(trouble)
 
     def _act(self, step: local.LocalStep) -> None:
+        self.world.rules.follows(self.machine, step.report, self.state)
         self.report, self.memory = step.report, step.memory
         self.pending.clear()
         if step.ends:
@@ -268,6 +306,8 @@ class LocalDaemon(Daemon):
     def _horizon(self, now: float) -> float | None:
         """Return after how many seconds this daemon would do something, None for at once."""
         if not self.goes() or self.ended or self.pending or self.report != self.written:
+            return None
+        if self.machine.reads and not self._stands():
             return None
         horizon = Horizon()
         trouble = self._lease_trouble(now, horizon)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from ..manager.report import Report
 from .settings import RENEWAL, Settings
 from .timeline import Cadence
 
@@ -60,6 +61,38 @@ class Clock:
         return (now - since - lost) * self.rate
 
 
+NOT_SYNCED = 5.0
+"""Seconds for which a power cut takes back what was written to the local disk."""
+
+
+class KeptReport:
+    """The copy of a node's last report on its own disk: see ``node/kept_report.py``."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._kept: list[tuple[float, int, Report]] = []
+
+    def read(self) -> tuple[int, Report | None]:
+        """Return the number of the report and itself; 0 and None if there is none."""
+        if not self._kept:
+            return 0, None
+        _at, number, report = self._kept[-1]
+        return number, report
+
+    def write(self, now: float, number: int, report: Report) -> None:
+        """Keep *report*, and of those before it what a power cut would bring back."""
+        kept = self._kept
+        while len(kept) > 1 and kept[1][0] <= now - NOT_SYNCED:
+            del kept[0]
+        kept.append((now, number, report))
+
+    def lose(self, now: float) -> None:
+        """Lose what was written in the last seconds, as the power is cut."""
+        self._kept = [one for one in self._kept if one[0] <= now - NOT_SYNCED]
+
+
 @dataclass
 class Device:
     """The fence device of one node, and how well it does what it is asked.
@@ -88,6 +121,7 @@ class Machine:
     there to write heartbeats; *cut_from* are the nodes that it does not hear.  *generation* is that
     of its host lease; *frees* says that a write of its which frees another's hangs.  *virtual* is
     the kind of virtual machine that it is, empty for a physical one: only the former are paused.
+    *kept* is what its local disk has, also after its next start.
     """
 
     name: str
@@ -120,6 +154,7 @@ class Machine:
     starting: set[str] = field(default_factory=set)
     renewals: Cadence = field(default_factory=lambda: Cadence(0.0, RENEWAL))
     beats: Cadence = field(default_factory=lambda: Cadence(0.0, RENEWAL))
+    kept: KeptReport = field(default_factory=KeptReport)
 
     @property
     def boot_id(self) -> str:

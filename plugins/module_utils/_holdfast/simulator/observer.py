@@ -26,6 +26,9 @@ ANSWER_WAIT = 1.0
 """A node that did not answer for so long while it was asked does not answer."""
 
 
+DAMAGED = "its report on storage is damaged, or older than its heartbeat says"
+
+
 class Observer:
     """One node's looks at all others; all times kept are true ones, ages are the own clock's."""
 
@@ -124,12 +127,13 @@ class Observer:
         if age > half and name in self._asked:
             answer = self._answer(name, other, now, horizon)
             lease = self._sight(name, other, now, horizon)
-        report, note = self._report(name), ""
+        report, lost = self._report(name, age > half)
+        note = ""
         if lease is LeaseSight.DEAD:
             note = why_no_proof(self._fleet.world.lease_proof.get(name), report)
             lease = LeaseSight.FAILED if note else lease
         beats = name in self.heard
-        return NodeSeen(age, answer, lease, report, beats=beats, lease_note=note)
+        return NodeSeen(age, answer, lease, report, lost, beats, bool(lost), note)
 
     def is_settled(self) -> bool:
         """Return whether nothing of what was seen will be news at the next look."""
@@ -217,9 +221,38 @@ class Observer:
         age = self._clock.elapsed(since, now)
         return age if horizon is None else Moving(age, self._rate, horizon)
 
-    def _report(self, name: str) -> Report | None:
+    def has_read(self, since: float) -> bool:
+        """Return whether what is on storage since that time was looked at by now."""
+        return self._looked >= since
+
+    def reports(self) -> dict[str, Report]:
+        """Return the reports that are believed of nodes that are heard."""
+        found = {}
+        for name in self._fleet.world.machines:
+            report, _lost = self._report(name, False)
+            if report is not None:
+                found[name] = report
+        return found
+
+    def _report(self, name: str, silent: bool) -> tuple[Report | None, str]:
+        """Return a node's report, and why there is none although it wrote one.
+
+        The storage is asked only for a number that was not read before, and of a *silent* node.
+        """
         view = self._fleet.stale.get(self._machine.name)
-        return view.reports[name] if view is not None else self._fleet.world.storage.report(name)
+        if view is not None:
+            return view.reports[name], DAMAGED if name in view.lost else ""
+        slot = self._fleet.world.storage.reports[name]
+        if slot.is_whole:
+            return slot.value, ""
+        if self in slot.known_by:
+            if not silent or slot.copy_damaged or slot.damaged:
+                return slot.written, ""
+            if slot.value is None:
+                return None, ""
+        if slot.damaged or slot.sequence < slot.told:
+            return None, DAMAGED if slot.told else ""
+        return slot.value, ""
 
 
 def lease_ran_out(seen: NodeSeen) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from ..errors import InputError
 from ..manager.held import DISARMED
 from ..manager.maintenance import Maintenance
+from ..manager.repair_plan import Keep
 from ..manager.report import POWEROFF, REBOOT
 from ..manager.requests import MOVE, STOP, Request
 from ..manager.service import STARTED, STOPPED
@@ -19,6 +20,7 @@ from .action import Act, Options, Verb, machines
 from .declarations import declare
 from .fleet import Fleet
 from .machine import EPOCH, Machine
+from .record_look import repair
 from .scenario import Action
 
 
@@ -244,6 +246,13 @@ def _is_ignored(fleet: Fleet, service_id: str) -> bool:
     return service_id in record.ignored and service_id not in record.services and not kept
 
 
+def _repair(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """Somebody repairs the records, if they went back."""
+    if words[0] not in [one.value for one in Keep]:
+        raise InputError("repair", words[0], "'running' or 'file'")
+    repair(fleet, Keep(words[0]))
+
+
 OPERATIONS: Mapping[str, Verb] = {
     "hold": Verb(_hold, (0, 0), ("for",)),
     "unhold": Verb(_unhold, (0, 0)),
@@ -263,6 +272,7 @@ OPERATIONS: Mapping[str, Verb] = {
     "move": Verb(_move, (2, 2), ("live",)),
     "stop-within": Verb(_stop_within, (2, 2)),
     "shutdown": Verb(_shutdown, (2, 2)),
+    "repair": Verb(_repair, (1, 1)),
     "run-by-hand": Verb(_run_by_hand, (2, 2)),
     "run-first": Verb(_run_first, (2, 2), ("declared",)),
     "move-by-hand": Verb(_move_by_hand, (2, 2)),

@@ -92,8 +92,8 @@ class Play:
         except HoldfastError as error:
             self.fleet.world.say(f"refused: {error}")
             return
-        self.fleet.world.say(" ".join((action.verb, *action.words)) + " is declared")
-        self.fleet.want(wanted)
+        if self.fleet.want(wanted):
+            self.fleet.world.say(" ".join((action.verb, *action.words)) + " is declared")
 
     def _watch(self, watched: tuple[Expectation, ...]) -> None:
         """Look at what must hold from a time on, or never; each failure is told once."""

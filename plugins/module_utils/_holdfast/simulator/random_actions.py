@@ -296,6 +296,53 @@ def _rule(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) 
     return "rule", ("where", kind, chance.choice(list(services))), priorities
 
 
+def _rollback(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    what = chance.choice(("all", "all", "states", "states", "reports", "configuration", "a node"))
+    if what == "a node":
+        what = chance.choice((*nodes, "manager"))
+    options: dict[str, object] = {"seconds": chance.uniform(0.3, 12.0)}
+    if what == "all" and chance.random() < 0.3:
+        options["leases"] = "yes"
+    return "rollback", (what,), options
+
+
+def _lost_record(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    verb = chance.choice(("zero", "zero", "damage", "damage-copy", "late-write", "swap"))
+    kind = chance.choice(("reports", "states", "states", "configuration"))
+    node = "manager" if chance.random() < 0.5 else chance.choice(nodes)
+    options: dict[str, object] = {}
+    if verb == "zero" and chance.random() < 0.5:
+        options["copy"] = "newest"
+    if verb == "swap":
+        kind = chance.choice(("reports", "states"))
+        return verb, (kind, *chance.sample(list(nodes), 2)), options
+    return verb, (kind,) if kind == "configuration" else (kind, node), options
+
+
+def _repair(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    return "repair", (chance.choice(("running", "running", "file")),), {}
+
+
+def _goes_back(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """Records go back while who knows better is gone; perhaps somebody repairs them then."""
+    before = chance.choice((_ask, _ask, _declare, _drain, _disarm, _kill, _power))
+    again: Made = ("kill", ("crm", "manager"), {"for": chance.uniform(0.3, 6.0)})
+    gone = chance.choice((again, again, _kill, _power, _of_node("reset"), _shutdown))
+    story = [
+        before(chance, nodes, services),
+        gone if isinstance(gone, tuple) else gone(chance, nodes, services),
+        chance.choice((_rollback, _rollback, _lost_record))(chance, nodes, services),
+    ]
+    if chance.random() < 0.3:
+        story.append(again)
+    if chance.random() < 0.5:
+        story += [_repair(chance, nodes, services), _repair(chance, nodes, services)]
+    made: list[Made] = []
+    for one in story:
+        made += one if isinstance(one, list) else [one]
+    return made
+
+
 KINDS: tuple[Maker, ...] = (
     _ask,
     _ask,
@@ -341,6 +388,7 @@ KINDS: tuple[Maker, ...] = (
     _drain,
     _declare,
     _declare,
+    _goes_back,
 )
 """The kinds of faults; what stands here twice is chosen twice as often."""
 
@@ -422,3 +470,33 @@ LEFT_TO_OPERATOR: tuple[Maker, ...] = (
     _crash,
 )
 """Services that are left to their operators, and what may become of their nodes meanwhile."""
+
+GONE_BACK: tuple[Maker, ...] = (
+    *(_goes_back,) * 6,
+    *(_rollback, _lost_record) * 2,
+    *(_repair,) * 2,
+    _ask,
+    _declare,
+    _drain,
+    _disarm,
+    _hold,
+    _shutdown,
+    _kill,
+    _kill,
+    _hang,
+    _crash_at_write,
+    _pause_at_write,
+    _without_lrm,
+    _power,
+    _power,
+    _of_node("reset"),
+    _of_node("freeze", 30.0),
+    _of_node("freeze", 6.0),
+    _storage,
+    _network,
+    _writes,
+    _device,
+    _agent,
+    _crash,
+)
+"""Records that go back in time, and what makes that worse."""

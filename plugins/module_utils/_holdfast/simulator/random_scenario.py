@@ -19,7 +19,15 @@ from ..manager.seen import Timing
 from ..manager.service import Resource, Service
 from ..manager.wanted import Wanted
 from .declarations import AGENT
-from .random_actions import KINDS, LEFT_TO_OPERATOR, OPERATED, OPERATIONS, PAUSED, Maker
+from .random_actions import (
+    GONE_BACK,
+    KINDS,
+    LEFT_TO_OPERATOR,
+    OPERATED,
+    OPERATIONS,
+    PAUSED,
+    Maker,
+)
 from .scenario import Action, Scenario
 from .settings import Settings
 
@@ -35,11 +43,16 @@ LEFT_LENGTH = 60.0
 PAUSED_LENGTH = 50.0
 """A host lease may count as dead meanwhile, and the services of its node be started elsewhere."""
 
+STALE_LENGTH = 40.0
+"""Records that went back are repaired, and all services looked for, before more goes wrong."""
+
 MIXED, OPERATORS, CLOSE, LEFT, PAUSES = "mixed", "operators", "close", "left", "pauses"
-DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES)
+STALE = "stale"
+DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES, STALE)
 """What a scenario is made of: faults and operations alike; more operations; a few of both that
 come within seconds of each other, so that one falls into the middle of another; services that
-are left to their operators for a while; or virtual machines that are paused."""
+are left to their operators for a while; virtual machines that are paused; or records that go back
+in time."""
 
 
 def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
@@ -73,6 +86,9 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
         settings = replace(settings, watchdogs=settings.watchdogs or chance.random() < 0.7)
         actions = _spread(chance, nodes, services, PAUSED)
         length = PAUSED_LENGTH
+    elif drawing == STALE:
+        actions = _stale(chance, nodes, services)
+        length = STALE_LENGTH + 4.0
     else:
         kinds = KINDS + OPERATIONS if drawing == OPERATORS else KINDS
         actions = _spread(chance, nodes, services, kinds)
@@ -135,6 +151,19 @@ def _left(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) 
         for verb, words, options in made if isinstance(made, list) else [made]:
             actions.append(Action(round(at, 2), verb, tuple(words), _texts(options)))
             at = min(at + chance.uniform(0.0, 2 * spread), LEFT_LENGTH)
+    return actions
+
+
+def _stale(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Action]:
+    """Return records that go back in time, and what happens about then, a few times over."""
+    chosen = chance.sample(GONE_BACK, chance.randint(3, 6))
+    actions = []
+    for _turn in range(chance.randint(2, 7)):
+        made = chance.choice(chosen)(chance, nodes, services)
+        at = chance.uniform(BEGIN, STALE_LENGTH - 8.0)
+        for verb, words, options in made if isinstance(made, list) else [made]:
+            actions.append(Action(round(at, 2), verb, tuple(words), _texts(options)))
+            at = min(at + chance.uniform(0.0, 3.0), STALE_LENGTH)
     return actions
 
 

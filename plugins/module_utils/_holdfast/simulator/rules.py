@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The rules of safety, looked at with each change of the truth; the first broken one ends a run.
 
-Their numbers are those of the design (S1 to S13).  They compare what really is with what
+Their numbers are those of the design (S1 to S14).  They compare what really is with what
 is done, and never ask a manager.
 """
 
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from ..manager.held import DISARMED
 from ..manager.hold import in_force
 from ..manager.jobs import Job, JobKind
-from ..manager.report import Mode
+from ..manager.report import Mode, Report
 from ..manager.state import ClusterState, Event, NodeState, ServiceState
+from .known_versions import KnownVersions
 from .machine import Machine
 
 if TYPE_CHECKING:
@@ -41,9 +42,10 @@ class Rules:
         """Watch *world*."""
         self._world = world
         self._begun: set[str] = set()
-        self._given: dict[str, int] = {}
+        self._given: dict[str, tuple[int, int]] = {}
         self._looked_for: dict[str, frozenset[str]] = {}
-        self._writers: dict[int, str] = {}
+        self._writers: dict[tuple[int, int], str] = {}
+        self._known = KnownVersions(self.broken)
         self._disarmed_at = 0.0
         self.asked_for: set[str] = set()
 
@@ -114,13 +116,15 @@ class Rules:
         self, name: str, before: ClusterState | None, state: ClusterState, begun: float
     ) -> None:
         """S6, S10 and S4/S5: what a manager writes in a round that was *begun* then."""
-        if self._writers.setdefault(state.epoch, name) != name:
-            self.broken("S6", f"{name} writes epoch {state.epoch} of {self._writers[state.epoch]}")
+        epoch = (state.generation, state.epoch)
+        if self._writers.setdefault(epoch, name) != name:
+            self.broken("S6", f"{name} writes epoch {state.epoch} of {self._writers[epoch]}")
         if before is None or before.services is not state.services:
             self.stands(state)
         if before is None:
             return
         if before.commands != state.commands and _gives_command(before, state):
+            self._knows_all(name, state, begun)
             if self._in_maintenance(state, begun):
                 self.broken("S10", f"{name} gives a command in global maintenance")
             if before.disarm == state.disarm == DISARMED:
@@ -144,8 +148,17 @@ class Rules:
         probes = frozenset(state.probes)
         for one in state.services.values():
             if one.reason:
-                self._given.setdefault(one.uid, state.config_version)
+                self._given.setdefault(one.uid, (state.generation, state.config_version))
                 self._looked_for.setdefault(one.uid, probes)
+
+    def resumes(self, machine: Machine) -> None:
+        """S14: note with what a node's LRM begins."""
+        stored = self._world.storage.report(machine.name)
+        self._known.resumes(machine, stored, self._world.now)
+
+    def follows(self, machine: Machine, report: Report, state: ClusterState | None) -> None:
+        """S6, S14: a node acts on nothing that is older than what it acted on."""
+        self._known.follows(machine, report, state, self._world.now)
 
     def ordered(self, name: str, what: str) -> None:
         """S6: who orders something as the manager has the manager lease."""
@@ -167,6 +180,8 @@ class Rules:
             self.broken("S10", f"{by} fences {node} in global maintenance")
         if decided and state is not None and state.disarm == DISARMED:
             self.broken("S10", f"{by} fences {node} while the cluster is disarmed")
+        if decided and state is not None:
+            self._knows_all(by, state, begun)
         if not decided:
             self._nothing_keeps_a_candidate(by, node, begun)
         own = world.machines[by]
@@ -183,6 +198,11 @@ class Rules:
         """End the run."""
         self._world.say(f"VIOLATION {rule}: {text}")
         raise Violation(rule, f"at {self._world.now:.2f} s {text}")
+
+    def _knows_all(self, by: str, state: ClusterState, begun: float) -> None:
+        """S14: who gives a command or fences knows all that a node acted on that can be heard."""
+        if by not in self._world.stale:
+            self._known.manages(by, state, list(self._world.machines.values()), begun)
 
     def _is_dead(self, by: str, node: str, boot: str, state: ClusterState) -> None:
         """S4, S5: who is taken for dead is off, or was started anew since.
@@ -226,7 +246,7 @@ class Rules:
         """Return whether the cluster is held: on the whiteboard, or declared and not ended."""
         wanted = self._world.storage.wanted
         declared = wanted.global_maintenance
-        if state.config_version != wanted.version:
+        if not wanted.is_version(state.generation, state.config_version):
             # What its reader did not see yet holds nobody back.
             return False
         if declared is None or declared.identity == state.ended.get(""):
@@ -266,7 +286,7 @@ class Rules:
         world, service_id = self._world, job.service.id
         record = world.storage.manager_record()
         wanted = world.storage.wanted
-        if record is None or self._given.get(job.uid) != wanted.version:
+        if record is None or self._given.get(job.uid) != (wanted.generation, wanted.version):
             return
         rule = wanted.node_rule_of(service_id)
         if (

@@ -11,34 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Optional, TypeVar
 
 from ..manager.intent import Intent
 from ..manager.lease_freeing import Freeing
 from ..manager.report import Report
 from ..manager.state import ClusterState
+from ..manager.versions import LeaseVersion
 from ..manager.wanted import Wanted
+from .slot import Slot
 
-T = TypeVar("T")
-
-
-@dataclass
-class Slot(Generic[T]):
-    """One node's slot of one kind: the newest record, and the one that it replaced.
-
-    They stand there since the virtual seconds *since* and *before_since*.
-    """
-
-    value: Optional[T] = None
-    before: Optional[T] = None
-    damaged: bool = False
-    since: float = 0.0
-    before_since: float = 0.0
-
-    def put(self, value: T, now: float) -> None:
-        """Write a whole record."""
-        self.before, self.before_since = self.value, self.since
-        self.value, self.since, self.damaged = value, now, False
+NOTHING_WANTED = Wanted()
 
 
 @dataclass
@@ -47,19 +29,66 @@ class SharedStorage:
 
     *held_since* and *wanted_at* are when that, and when the configuration, was last written.
     *freeing* is what each node records as about to be freed.
+    *epoch* and *configuration_lease* are the versions of both leases.
     """
 
     reports: dict[str, Slot[Report]] = field(default_factory=dict)
     states: dict[str, Slot[ClusterState]] = field(default_factory=dict)
     intents: dict[str, Intent] = field(default_factory=dict)
     freeing: dict[str, Freeing] = field(default_factory=dict)
-    wanted: Wanted = field(default_factory=Wanted)
+    configuration: Slot[Wanted] = field(default_factory=Slot)
     held: str = ""
     held_since: float = 0.0
     wanted_at: float = 0.0
     board_readable: bool = True
     epoch: int = 0
     holder: str = ""
+    configuration_lease: int = 0
+    intended: list[tuple[float, str, Intent]] = field(default_factory=list)
+    leased: list[tuple[float, int, int]] = field(default_factory=list)
+
+    def intend(self, name: str, intent: Intent, now: float) -> None:
+        """Write what a candidate means to do."""
+        self.intents[name] = intent
+        self.intended.append((now, name, intent))
+
+    def intents_go_back(self, name: str, then: float) -> None:
+        """Put back what a candidate meant to do at the time *then*."""
+        earlier = [one for at, by, one in self.intended if by == name and at <= then]
+        self.intents.pop(name, None)
+        if earlier:
+            self.intents[name] = earlier[-1]
+
+    def note_leases(self, now: float) -> None:
+        """Note which versions both leases have from now on."""
+        self.leased.append((now, self.epoch, self.configuration_lease))
+
+    def leases_go_back(self, then: float) -> None:
+        """Give both leases the versions back that they had at the time *then*."""
+        for at, epoch, version in self.leased:
+            if at <= then:
+                self.epoch, self.configuration_lease = epoch, version
+
+    @property
+    def wanted(self) -> Wanted:
+        """The newest configuration that can be read."""
+        return self.configuration.value or NOTHING_WANTED
+
+    @wanted.setter
+    def wanted(self, wanted: Wanted) -> None:
+        """Write a configuration as the one with which everything begins."""
+        self.configuration.put(wanted, 0.0)
+        self.configuration_lease = wanted.version
+
+    @property
+    def wanted_readable(self) -> bool:
+        """Whether no newer configuration than ``wanted`` may be in a slot that is damaged."""
+        slot = self.configuration
+        return not slot.damaged or self.wanted.version >= self.configuration_lease
+
+    def lease_versions(self) -> tuple[LeaseVersion, int]:
+        """Return version and holder of the manager lease, and the configuration lease's version."""
+        return LeaseVersion(self.epoch, self.holder), self.configuration_lease
 
     def report(self, name: str) -> Report | None:
         """Return a node's record, None if there is none or it is damaged."""
@@ -67,24 +96,37 @@ class SharedStorage:
         return None if slot.damaged else slot.value
 
     def report_at(self, name: str, when: float) -> Report | None:
-        """Return the record that a node had at a time not long ago, None if that is not known."""
-        slot = self.reports[name]
-        if slot.since <= when:
-            return self.report(name)
-        return slot.before if slot.before_since <= when else None
+        """Return the record that a node had written by a time not long ago, None if none is known.
+
+        What became of it on storage does not matter.
+        """
+        for content in reversed(self.reports[name].history):
+            if content.at <= when:
+                return content.value
+        return None
 
     def manager_record(self) -> ClusterState | None:
-        """Return the record of the highest epoch."""
+        """Return the newest record of a manager; None if there is none, or it is damaged."""
+        found, unreadable = self.newest_manager()
+        return None if unreadable else found
+
+    def newest_manager(self) -> tuple[ClusterState | None, bool]:
+        """Return the newest record that can be read, and whether a newer one may be damaged.
+
+        An epoch is one more than the last: with the record of the one before the lease's
+        version no slot that cannot be read has a newer one.
+        """
         found: ClusterState | None = None
+        damaged = False
         for slot in self.states.values():
             state = slot.value
-            if (
-                state is not None
-                and not slot.damaged
-                and (found is None or state.epoch > found.epoch)
+            if slot.damaged:
+                damaged = True
+            elif state is not None and (
+                found is None or (state.generation, state.epoch) > (found.generation, found.epoch)
             ):
                 found = state
-        return found
+        return found, damaged and (found is None or found.epoch < self.epoch - 1)
 
     def newest_intent(self) -> Intent | None:
         """Return what a candidate last meant to do."""
@@ -93,10 +135,14 @@ class SharedStorage:
 
 @dataclass(frozen=True)
 class StaleView:
-    """What a node reads while its view of the storage stands still; *free*: whose host lease."""
+    """What a node reads while its view of the storage stands still; *free*: whose host lease.
+
+    *lost* are the nodes whose report could not be believed when it began to.
+    """
 
     since: float
     free: frozenset[str]
     reports: Mapping[str, Report | None]
+    lost: frozenset[str]
     state: ClusterState | None
     wanted: Wanted

@@ -19,7 +19,7 @@ from ..manager.state import ClusterState
 from ..manager.state_document import state_document, state_from_document
 from ..storage.block_file import PAGE
 from ..storage.records import Geometry, Kind, RecordFile, encode_header
-from .shared_storage import Slot
+from .slot import Slot
 
 if TYPE_CHECKING:
     from .world import World
@@ -51,9 +51,10 @@ class MemoryPages:
         return bytes(self._bytes[offset : offset + length])
 
     def write(self, offset: int, data: bytes) -> None:
-        """Write *data*, or only its first *sectors* if that is set."""
+        """Write *data*; if *sectors* is set only so many of it, and nothing of what follows."""
         if self.sectors is not None:
             data = data[: self.sectors * SECTOR]
+            self.sectors = 0
         self._bytes[offset : offset + len(data)] = data
 
     def for_reading(self) -> MemoryPages:
@@ -68,10 +69,10 @@ class MemoryPages:
         """There is nothing to close."""
 
 
-def torn_report(world: World, name: str, report: Report) -> None:
-    """Tear the write of an LRM's record."""
+def torn_report(world: World, name: str, report: Report, after: int) -> None:
+    """Tear the write of an LRM's record, numbered higher than *after*."""
     slot = world.storage.reports[name]
-    _tear(world, Kind.LRM, slot, report, report_document, report_from_document)
+    _tear(world, Kind.LRM, slot, report, report_document, report_from_document, after)
     world.say(f"the record of the LRM of {name} is torn")
 
 
@@ -89,17 +90,19 @@ def _tear(
     value: T,
     encode: Callable[[T], Mapping[str, Any]],
     decode: Callable[[Mapping[str, Any]], T],
+    after: int = 0,
 ) -> None:
     """Write *value* into the slot's older copy, cut off somewhere, and read the slot again."""
     geometry = Geometry("simulated", 1, {**dict.fromkeys(Kind, PAGE), kind: COPY_BYTES})
     pages = MemoryPages(geometry)
     file = RecordFile("simulated.state", pages)
-    for whole in (slot.before, slot.value):
+    copies = ((slot.before, slot.before_sequence), (slot.value, slot.sequence))
+    for whole, sequence in copies:
         if whole is not None:
-            file.write(kind, 1, 0, _bytes(encode(whole)))
+            file.write(kind, 1, 0, _bytes(encode(whole)), sequence - 1)
     payload = _bytes(encode(value))
     pages.sectors = world.random.randint(0, len(payload) // SECTOR + 2)
-    file.write(kind, 1, 0, payload)
+    file.write(kind, 1, 0, payload, after)
     slot.damaged = False
     try:
         record = file.read(kind, 1)
@@ -109,7 +112,7 @@ def _tear(
     if record is not None:
         read = decode(json.loads(record.payload))
         if read != slot.value:
-            slot.put(read, world.now)
+            slot.put(read, world.now, after)
 
 
 def _bytes(document: Mapping[str, Any]) -> bytes:

@@ -17,7 +17,8 @@ from ..manager import lease_freeing
 from .machine import Clock, Machine
 from .rules import Rules
 from .settings import Settings
-from .shared_storage import SharedStorage, Slot
+from .shared_storage import SharedStorage
+from .slot import Slot
 from .timeline import Timeline
 
 LATE_FREE_LOOK = 1.0
@@ -90,6 +91,8 @@ class World:
         if not machine.on:
             return
         self.say(f"{machine.name} is off: {why}")
+        if not machine.left:
+            machine.kept.lose(self.now)
         with self.changing(machine):
             machine.on = machine.frozen = machine.beats_in = machine.frees = False
             machine.clock.go_on(self.now)

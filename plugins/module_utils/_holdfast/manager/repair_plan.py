@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a CRM or an operator makes of the records on storage: what went back, how to repair it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from .maintenance import Maintenance
+from .report import NOT_RUNNING, Report
+from .service import STARTED, Service
+from .state import ACTIVE, ClusterState
+from .versions import Floor, LeaseVersion, regressions
+from .wanted import Wanted
+
+
+@dataclass(frozen=True)
+class Records:
+    """The newest records that can be read, and why they are not to be acted on.
+
+    *state* is None if no manager ever wrote one; *regressions* is empty if both are current.
+    *generation* is the highest that is known from anywhere but the configuration;
+    *configuration_older* says that a newer configuration existed, or may have.
+    """
+
+    state: ClusterState | None
+    wanted: Wanted
+    slot: int
+    regressions: tuple[str, ...]
+    generation: int
+    configuration_older: bool = False
+
+    @property
+    def repaired(self) -> bool:
+        """Whether an operator has repaired the records, and no manager has taken that up yet."""
+        return self.wanted.generation > self.generation
+
+
+def compare(
+    state: ClusterState | None,
+    wanted: Wanted,
+    slot: int,
+    floors: Iterable[Floor],
+    leases: tuple[LeaseVersion, int],
+    damaged: Iterable[str] = (),
+    *,
+    configuration_older: bool = False,
+) -> Records:
+    """Return the newest records that were read, compared with all *floors* and both *leases*.
+
+    *damaged* has a sentence for each record of which a newer one may have been damaged;
+    *configuration_older* says that the configuration is one of them.
+    """
+    known = list(floors)
+    older = regressions(state, wanted, known, *leases)
+    generation = max((floor.generation for floor in known), default=0)
+    minimum = [(floor.generation, floor.config_version) for floor in known]
+    if state is not None:
+        generation = max(generation, state.generation)
+        minimum.append((state.generation, state.config_version))
+    if not all(wanted.at_least(*versions) for versions in minimum):
+        configuration_older = True
+    return Records(state, wanted, slot, (*damaged, *older), generation, configuration_older)
+
+
+class Keep(str, enum.Enum):
+    """What is right where the storage and the nodes differ.
+
+    running: what runs goes on, also what the configuration on storage does not have (any more).
+    file: what the configuration on storage does not have is stopped.
+    """
+
+    RUNNING = "running"
+    FILE = "file"
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What a repair does: *regressions* are its reason, empty if there is nothing to repair.
+
+    *taken* are the services whose definition comes from the report of the node, named beside
+    them, that ran them last; *lost* those that the manager's record has and of which no definition
+    is known; *stopped* those that run on the node beside them and are not declared.
+    *written_again* says that nothing went back, but a copy of this node's configuration record
+    was damaged.
+    """
+
+    regressions: tuple[str, ...]
+    after: Wanted
+    taken: Mapping[str, str]
+    stopped: Mapping[str, str]
+    lost: tuple[str, ...] = ()
+    written_again: bool = False
+
+
+def plan_repair(
+    records: Records, reports: Mapping[str, Report], keep: Keep, by: Maintenance
+) -> Repair:
+    """Return what a repair would do, from what was read and what nodes report."""
+    running, last = _definitions(reports)
+    declared = dict(records.wanted.services)
+    taken: dict[str, str] = {}
+    stopped: dict[str, str] = {}
+    lost: list[str] = []
+    if keep is Keep.FILE:
+        stopped = {one: node for one, (node, _known) in running.items() if one not in declared}
+    elif records.configuration_older:
+        # Otherwise the configuration is what it was, and what runs differently is being changed.
+        for service_id in sorted({*running, *_active(records)}):
+            known = declared.get(service_id)
+            if service_id in running:
+                node, service = running[service_id]
+            elif known is not None:
+                continue
+            elif service_id in last:
+                node, service = last[service_id]
+            else:
+                lost.append(service_id)
+                continue
+            if known is None or known.state != STARTED or known.digest() != service.digest():
+                declared[service_id] = replace(service, state=STARTED)
+                taken[service_id] = node
+    generation = max(records.generation, records.wanted.generation) + 1
+    after = replace(
+        records.wanted,
+        services=declared,
+        generation=generation,
+        repaired_by=replace(by, reason=f"keep {keep.value}: {by.reason}"),
+    )
+    return Repair(records.regressions, after, taken, stopped, tuple(lost))
+
+
+def _active(records: Records) -> list[str]:
+    """Return the services that were to run by a manager's record newer than the configuration."""
+    state = records.state
+    if state is None or records.wanted.at_least(state.generation, state.config_version):
+        return []
+    return [key for key, status in state.services.items() if status.underlying in ACTIVE]
+
+
+Definitions = dict[str, tuple[str, Service]]
+"""Services with the node that reports each, and by which definition it knows the service."""
+
+
+def _definitions(reports: Mapping[str, Report]) -> tuple[Definitions, Definitions]:
+    """Return the services that nodes report to have, and all that they know of."""
+    running: Definitions = {}
+    last: Definitions = {}
+    # The report of the node that acted on the latest command counts.
+    newest_last = sorted(reports.items(), key=lambda one: (one[1].epoch, one[1].commands, one[0]))
+    for node, report in newest_last:
+        for service_id, local in report.services.items():
+            last[service_id] = (node, local.definition)
+            if local.state not in NOT_RUNNING:
+                running[service_id] = (node, local.definition)
+    return running, last

@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a simulated CRM, or an operator, reads before it acts: see ``node/record_guard.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..manager.maintenance import Maintenance
+from ..manager.repair_plan import Keep, Records, Repair, compare, plan_repair
+from ..manager.report import Report
+from ..manager.versions import Floor, floor_of_report
+from .machine import EPOCH, Machine
+
+if TYPE_CHECKING:
+    from .fleet import Fleet
+
+
+def known_floors(machine: Machine, reports: Mapping[str, Report]) -> list[Floor]:
+    """Return what each node has acted on by its report, and this one by its local disk as well."""
+    floors = [floor_of_report(report, name) for name, report in reports.items()]
+    _number, kept = machine.kept.read()
+    if kept is not None:
+        floors.append(floor_of_report(kept, machine.name, kept=True))
+    return floors
+
+
+def read_records(fleet: Fleet, machine: Machine, reports: Mapping[str, Report]) -> Records:
+    """Read the newest records on *machine* and compare them with all floors."""
+    storage = fleet.world.storage
+    state, unreadable = storage.newest_manager()
+    damaged = ["a record is damaged: the manager's"] if unreadable else []
+    if not storage.wanted_readable:
+        damaged.append("a record is damaged: the configuration")
+    return compare(
+        state,
+        storage.wanted,
+        1,
+        known_floors(machine, reports),
+        storage.lease_versions(),
+        damaged,
+        configuration_older=not storage.wanted_readable,
+    )
+
+
+def believed_reports(fleet: Fleet) -> dict[str, Report]:
+    """Return the reports that somebody believes who reads them for the first time."""
+    slots = fleet.world.storage.reports
+    return {
+        name: slot.value
+        for name, slot in slots.items()
+        if slot.value is not None and not slot.damaged and slot.sequence >= slot.told
+    }
+
+
+def repair(fleet: Fleet, keep: Keep) -> Repair | None:
+    """Repair the records as an operator does on a node that is up; None if that cannot be done."""
+    world, storage = fleet.world, fleet.world.storage
+    able = [one for one in world.machines.values() if one.awake and one.storage and not one.freed]
+    if not able:
+        return None
+    reports = believed_reports(fleet)
+    by = Maintenance("asked for", "operator", EPOCH + world.now)
+    done = plan_repair(read_records(fleet, able[0], reports), reports, keep, by)
+    if not done.regressions:
+        return done
+    world.say(f"the records are repaired, {keep.value} is kept: {'; '.join(done.regressions)}")
+    world.before_change(None)
+    storage.configuration_lease += 1
+    storage.note_leases(world.now)
+    done = replace(done, after=replace(done.after, version=storage.configuration_lease))
+    storage.configuration.put(done.after, world.now)
+    storage.wanted_at = world.now
+    world.after_change(None)
+    return done

@@ -1,0 +1,149 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Storage that goes back in time, loses a record or a copy, or has it in the wrong place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..errors import InputError
+from .action import Options, Verb, machines, number
+from .fleet import Fleet
+from .slot import Slot
+
+REPORTS, STATES, CONFIGURATION = "reports", "states", "configuration"
+KINDS = (REPORTS, STATES, CONFIGURATION)
+
+
+@contextmanager
+def _changing(fleet: Fleet) -> Iterator[None]:
+    """Change what is on storage; who has read a report before that still knows it."""
+    world = fleet.world
+    world.before_change(None)
+    observers = [one.observer for one in fleet.crms.values() if one.alive]
+    for slot in world.storage.reports.values():
+        if slot.value is not None and slot.value is slot.written and not slot.damaged:
+            slot.known_by = frozenset(one for one in observers if one.has_read(slot.since))
+    yield
+    world.after_change(None)
+
+
+def _slots(fleet: Fleet, kind: str, node: str) -> list[tuple[str, Slot[Any]]]:
+    """Return the slots of a kind, of one node or of all; the configuration counts as one slot."""
+    storage = fleet.world.storage
+    if kind == CONFIGURATION:
+        return [("", storage.configuration)]
+    if kind not in KINDS:
+        raise InputError("kind", kind, f"one of {', '.join(KINDS)}")
+    slots: Mapping[str, Slot[Any]] = storage.reports if kind == REPORTS else storage.states
+    return [(one.name, slots[one.name]) for one in machines(fleet, node)]
+
+
+def _rollback(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """Records are again what they were some seconds ago: all, those of a kind, or of a node."""
+    world, storage, what = fleet.world, fleet.world.storage, words[0]
+    then = world.now - number(options, "seconds", 5.0)
+    if what == "all":
+        slots = [one for kind in KINDS for one in _slots(fleet, kind, "*")]
+    elif what in KINDS:
+        slots = _slots(fleet, what, "*")
+    else:
+        slots = [*_slots(fleet, REPORTS, what), *_slots(fleet, STATES, what)]
+    with _changing(fleet):
+        changed = {id(slot) for _name, slot in slots if slot.go_back(then)}
+        for name in [one for one, slot in storage.states.items() if id(slot) in changed]:
+            storage.intents_go_back(name, then)
+        if options.get("leases") == "yes":
+            storage.leases_go_back(then)
+    if changed:
+        world.say(f"on storage {what} is as {world.now - then:.1f} s ago")
+
+
+def _zero(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """A slot reads as if it had never been written, or only its newest copy does."""
+    newest = options.get("copy") == "newest"
+    _lose(fleet, words, "is zeroed", lambda slot: _zeroed(slot, newest=newest), copy=newest)
+
+
+def _zeroed(slot: Slot[Any], *, newest: bool) -> None:
+    if newest:
+        slot.lose_newest(damaged=False)
+    else:
+        slot.lose(damaged=False)
+
+
+def _damage_copy(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """The newest copy of a record fails its checksum; readers get the older one."""
+    _lose(fleet, words, "has a damaged copy", lambda slot: slot.lose_newest(damaged=True))
+
+
+def _late_write(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """A write of long ago is done only now, over the newest copy."""
+    _lose(
+        fleet, words, "is overwritten by an older one", lambda slot: slot.lose_newest(damaged=False)
+    )
+
+
+def _lose(
+    fleet: Fleet,
+    words: Sequence[str],
+    how: str,
+    lose: Callable[[Slot[Any]], None],
+    *,
+    copy: bool = True,
+) -> None:
+    kind, node = words[0], words[1] if len(words) > 1 else "*"
+    # Both copies of a configuration are the same, so that one of them may be lost.
+    loses = kind != CONFIGURATION or not copy
+    with _changing(fleet):
+        for name, slot in _slots(fleet, kind, node):
+            if not loses or slot.written is None:
+                continue
+            lose(slot)
+            if kind == STATES and not copy:
+                fleet.world.storage.intents.pop(name, None)
+            fleet.world.say(f"the record {kind} {name} {how}".replace("  ", " "))
+
+
+def _swap(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """The slots of two nodes are in each other's place: neither can be read."""
+    kind, *names = words
+    if kind == CONFIGURATION:
+        raise InputError("kind", kind, f"{REPORTS} or {STATES}")
+    with _changing(fleet):
+        for node in names:
+            for name, slot in _slots(fleet, kind, node):
+                slot.lose(damaged=True)
+                if kind == STATES:
+                    fleet.world.storage.intents.pop(name, None)
+    fleet.world.say(f"{kind} of {' and '.join(names)} are in each other's place")
+
+
+def _damage(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """A record, or the global block of the whiteboard, can no longer be read."""
+    world = fleet.world
+    if words[0] == "board":
+        world.before_change(None)
+        world.storage.board_readable = False
+        world.after_change(None)
+        world.say("board is damaged on the storage")
+        return
+    kind, node = (REPORTS, words[0]) if words[0] not in KINDS else (words[0], "*")
+    with _changing(fleet):
+        for name, slot in _slots(fleet, kind, words[1] if len(words) > 1 else node):
+            slot.lose(damaged=True)
+            if kind == STATES:
+                world.storage.intents.pop(name, None)
+    world.say(f"{' '.join(words)} is damaged on the storage")
+
+
+STORAGE_FAULTS: Mapping[str, Verb] = {
+    "rollback": Verb(_rollback, (1, 1), ("seconds", "leases")),
+    "zero": Verb(_zero, (1, 2), ("copy",)),
+    "damage-copy": Verb(_damage_copy, (1, 2)),
+    "late-write": Verb(_late_write, (1, 2)),
+    "swap": Verb(_swap, (3, 3)),
+    "damage": Verb(_damage, (1, 2)),
+}
