@@ -48,7 +48,7 @@ POWERED = 0.5
 WATCHED = 10.0
 """A CRM that makes no progress for so many seconds is killed by its machine."""
 
-OWN_LOOK_ROUNDS = 2
+OWN_LOOK_ROUNDS = 10
 """Each so many rounds a manager looks whether its record on storage is as it was written."""
 
 

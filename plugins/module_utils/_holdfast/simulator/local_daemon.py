@@ -137,7 +137,8 @@ class LocalDaemon(Daemon):
     def _has_configuration_of(self, state: ClusterState) -> bool:
         """Return whether the configuration that *state* was made from was read before."""
         wanted = self.wanted
-        return wanted is not None and wanted.is_version(state.generation, state.config_version)
+        made_from = (state.generation, state.config_version)
+        return wanted is not None and (wanted.generation, wanted.version) == made_from
 
     def _look_at_own_record(self, now: float) -> None:
         """Write the report again if it is damaged on storage, or older than what was written."""

@@ -246,7 +246,7 @@ class Rules:
         """Return whether the cluster is held: on the whiteboard, or declared and not ended."""
         wanted = self._world.storage.wanted
         declared = wanted.global_maintenance
-        if not wanted.is_version(state.generation, state.config_version):
+        if (state.generation, state.config_version) != (wanted.generation, wanted.version):
             # What its reader did not see yet holds nobody back.
             return False
         if declared is None or declared.identity == state.ended.get(""):
