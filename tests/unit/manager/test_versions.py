@@ -8,7 +8,10 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import NodeSeen
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    LeaseSight,
+    NodeSeen,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
     ClusterState,
 )
@@ -158,6 +161,7 @@ def test_the_text_of_a_pause_names_the_way_out():
 
 
 HEARD = NodeSeen(0.5, report=Report("n2"))
+SILENT = NodeSeen(9.0, report_lost=True)
 
 
 @pytest.mark.parametrize(
@@ -167,10 +171,23 @@ HEARD = NodeSeen(0.5, report=Report("n2"))
         (replace(HEARD, beats=False), "waiting until n2 has been watched for 3 s"),
         (replace(HEARD, beats=False, heartbeat_age=3.0), ""),
         (replace(HEARD, report=None, report_lost=True), "the report of n2 on storage is damaged"),
-        (replace(HEARD, report=None, report_lost=True, heartbeat_age=9.0), ""),
+        (replace(SILENT, lease=LeaseSight.STALE), "n2 is silent and may be alive"),
+        (replace(SILENT, lease=LeaseSight.FAILED), "n2 is silent and may be alive"),
+        (replace(SILENT, lease=LeaseSight.DEAD), ""),
+        (replace(SILENT, lease=LeaseSight.FREE), ""),
         (replace(HEARD, report=None), ""),
     ],
-    ids=["heard", "not watched", "silent", "lost report", "lost report of a silent node", "new"],
+    ids=[
+        "heard",
+        "not watched",
+        "silent",
+        "lost report",
+        "lost report of a silent node",
+        "lost report of a node that stops its services",
+        "lost report of a node that was reset",
+        "lost report of a node that is off",
+        "new",
+    ],
 )
 def test_a_new_manager_hears_every_node_that_is_alive_first(seen, waits):
     said = not_heard_yet({"n1": HEARD, "n2": seen}, 3.0)

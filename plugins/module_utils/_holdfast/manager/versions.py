@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from .report import Report, Sight
-from .seen import NodeSeen
+from .seen import LeaseSight, NodeSeen
 from .state import ClusterState
 from .wanted import Wanted
 
@@ -210,10 +210,16 @@ def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
     """Return what a new manager has to hear before it takes over; empty if it has.
 
     A node may have acted on more than the record on storage says: only its own current report
-    tells.  So every node that is alive must have been heard, and its report be readable.
+    tells.  So every node that is alive must have been heard, and its report be readable.  So must
+    that of a silent node which may still run services, as its host lease proves nothing yet.
     """
     for name, seen in sorted(nodes.items()):
         if seen.heartbeat_age >= suspect_after:
+            if seen.report_lost and seen.lease not in (LeaseSight.FREE, LeaseSight.DEAD):
+                return (
+                    f"{name} is silent and may be alive, and its report on storage is damaged or"
+                    " older than its heartbeat says: restore its storage or restart it"
+                )
             continue
         if not seen.beats:
             return f"waiting until {name} has been watched for {suspect_after:g} s"
