@@ -44,9 +44,19 @@ class KnownVersions:
         self._broken = broken
         self._acted: dict[str, Versions] = {}
         self._boots: dict[str, int] = {}
+        self._forgot: dict[str, int] = {}
 
-    def resumes(self, machine: Machine, stored: Report | None, now: float) -> None:
-        """Note that an LRM begins: after a power cut it knows what its disk or the storage has."""
+    def forgot(self, machine: Machine, boot: int) -> bool:
+        """Return whether a machine lost all it had written in that start of it, or an earlier."""
+        return boot <= self._forgot.get(machine.name, 0)
+
+    def resumes(
+        self, machine: Machine, stored: Report | None, written: Report | None, now: float
+    ) -> None:
+        """Note that an LRM begins: after a power cut it knows what its disk or the storage has.
+
+        *written* is what the one before it wrote last.
+        """
         name = machine.name
         if self._boots.get(name, machine.boot) != machine.boot:
             _number, kept = machine.kept.read()
@@ -54,6 +64,8 @@ class KnownVersions:
             last = self._acted.get(name, Versions())
             # What was kept may be newer: it was never acted on.
             self._acted[name] = min(last, max(known, default=Versions()))
+            if written is not None and written is not stored and written is not kept:
+                self._forgot[name] = self._boots[name]
         self._boots[name] = machine.boot
 
     def follows(
@@ -78,7 +90,8 @@ class KnownVersions:
             self._broken("S6", f"{machine.name} goes back to an older epoch")
         if new.commands < last.commands or new.config_version < last.config_version:
             self._broken("S14", f"{machine.name} goes back from {last} to {new}")
-        base = state.base if state is not None else None
+        followed = state is not None and state.epoch == new.epoch
+        base = state.base if followed and state is not None else None
         if new.epoch > last.epoch and base is not None and base < last.commands:
             self._broken(
                 "S14",

@@ -227,14 +227,21 @@ def _go_on(fleet: Fleet) -> None:
 def _let_lrms_begin(fleet: Fleet) -> None:
     """Clear the record of a node whose LRM cannot begin: it is damaged, and its disk has none.
 
-    The node lost its power just after it had written for the first time.
+    The node lost its power just after it had written for the first time.  One that never comes
+    back is taken out of the configuration, so that its lost report is not waited for.
     """
+    fleet.world.before_change(None)
     for name, machine in fleet.world.machines.items():
         slot, daemon = fleet.world.storage.reports[name], fleet.locals.get(name)
         runs = daemon is not None and daemon.alive
+        if machine.device.stays_off and not machine.on and not slot.is_whole:
+            fleet.world.say(f"the operator takes {name} out of the configuration")
+            slot.lose(damaged=False)
+            slot.told = 0
         if machine.on and slot.damaged and not runs and not machine.kept.read()[0]:
             fleet.world.say(f"the operator clears the record of {name}")
             slot.lose(damaged=False)
+    fleet.world.after_change(None)
 
 
 def _was_shut_down(fleet: Fleet, machine: Machine) -> bool:

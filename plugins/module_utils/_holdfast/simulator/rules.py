@@ -41,7 +41,7 @@ class Rules:
     def __init__(self, world: World) -> None:
         """Watch *world*."""
         self._world = world
-        self._begun: set[str] = set()
+        self._begun: dict[str, tuple[str, int]] = {}
         self._given: dict[str, tuple[int, int]] = {}
         self._looked_for: dict[str, frozenset[str]] = {}
         self._writers: dict[tuple[int, int], str] = {}
@@ -104,9 +104,11 @@ class Rules:
         if not job.uid:
             return
         key = f"{job.uid} {job.kind.value}"
-        if key in self._begun:
+        name, boot = self._begun.get(key, ("", 0))
+        # What a power cut and the storage both took from it nobody can tell a node.
+        if name and not (name == machine.name and self._known.forgot(machine, boot)):
             self.broken("S7", f"{job.uid} of {job.service.id} is begun twice ({job.kind.value})")
-        self._begun.add(key)
+        self._begun[key] = (machine.name, machine.boot)
         if job.uid not in self._given:
             self.broken(
                 "S13", f"{job.uid} of {job.service.id} is carried out without a recorded reason"
@@ -153,12 +155,17 @@ class Rules:
 
     def resumes(self, machine: Machine) -> None:
         """S14: note with what a node's LRM begins."""
-        stored = self._world.storage.report(machine.name)
-        self._known.resumes(machine, stored, self._world.now)
+        storage = self._world.storage
+        written = storage.reports[machine.name].written
+        self._known.resumes(machine, storage.report(machine.name), written, self._world.now)
 
     def follows(self, machine: Machine, report: Report, state: ClusterState | None) -> None:
         """S6, S14: a node acts on nothing that is older than what it acted on."""
         self._known.follows(machine, report, state, self._world.now)
+
+    def leases_went_back(self, epoch: int) -> None:
+        """Note that the epochs after *epoch* may be given again, where nobody knows of them."""
+        self._writers = {key: one for key, one in self._writers.items() if key[1] <= epoch}
 
     def ordered(self, name: str, what: str) -> None:
         """S6: who orders something as the manager has the manager lease."""

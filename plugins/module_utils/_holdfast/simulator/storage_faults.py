@@ -57,6 +57,7 @@ def _rollback(fleet: Fleet, words: Sequence[str], options: Options) -> None:
             storage.intents_go_back(name, then)
         if options.get("leases") == "yes":
             storage.leases_go_back(then)
+            world.rules.leases_went_back(storage.epoch)
     if changed:
         world.say(f"on storage {what} is as {world.now - then:.1f} s ago")
 
