@@ -147,6 +147,11 @@ generation:
   returned: success
   type: int
   sample: 0
+manager_epoch:
+  description: The epoch of the manager's record; the lease has a higher one until its holder manages.
+  returned: success
+  type: int
+  sample: 3
 regressions:
   description: What on storage is older than what was acted on; the cluster is paused meanwhile.
   returned: success

@@ -272,6 +272,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
         },
         "config_version": wanted.version,
         "generation": 0,
+        "manager_epoch": state.epoch,
         "regressions": [],
         "damaged_copies": [],
         "config_taken_up": wanted.version,

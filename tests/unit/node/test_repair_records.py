@@ -152,6 +152,8 @@ def test_what_was_to_run_is_declared_again_although_its_node_was_started_since()
     assert plan_repair(found, reports, Keep.FILE, BY).after.services == {}
     older = replace(found, state=replace(found.state, config_version=4))
     assert plan_repair(older, reports, Keep.RUNNING, BY).after.services == {}
+    more = {"n1": replace(reports["n1"], epoch=5, commands=1)}
+    assert plan_repair(older, more, Keep.RUNNING, BY).after.services == {"web": WEB}
 
 
 class Cluster:

@@ -108,7 +108,7 @@ def plan_repair(
         stopped = {one: node for one, (node, _known) in running.items() if one not in declared}
     elif records.configuration_older:
         # Otherwise the configuration is what it was, and what runs differently is being changed.
-        for service_id in sorted({*running, *_active(records)}):
+        for service_id in sorted({*running, *_active(records), *_beyond(records, reports)}):
             known = declared.get(service_id)
             if service_id in running:
                 node, service = running[service_id]
@@ -138,6 +138,21 @@ def _active(records: Records) -> list[str]:
     if state is None or records.wanted.at_least(state.generation, state.config_version):
         return []
     return [key for key, status in state.services.items() if status.underlying in ACTIVE]
+
+
+def _beyond(records: Records, reports: Mapping[str, Report]) -> list[str]:
+    """Return the services of the nodes that acted on more than the manager's record has.
+
+    What stopped there, as with a node that lost its power, was to run as far as anybody knows.
+    """
+    state = records.state or ClusterState()
+    known = (state.generation, state.epoch, state.commands)
+    return [
+        service_id
+        for report in reports.values()
+        if (report.generation, report.epoch, report.commands) > known
+        for service_id in report.services
+    ]
 
 
 Definitions = dict[str, tuple[str, Service]]

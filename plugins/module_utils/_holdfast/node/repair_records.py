@@ -27,12 +27,9 @@ from .record_guard import read_records, report_older_than_told
 from .wanted_change import WAIT, acquire_configuration
 from .wanted_size import refuse_too_large
 
-SILENT_AFTER = 5.0
-"""Seconds without a change of its heartbeat after which a node counts as silent for a repair; a
-service that only a silent node ran is looked for there once it is back."""
-
 REPORT_WAIT = 30.0
-"""Seconds for the LRM of a node that is alive to write its report again: it looks every 5 s."""
+"""Seconds for an LRM to write its report again: it looks every 5 s, and its node may be starting.
+A repair does without a node whose heartbeat did not change in that time."""
 
 REPORT_LOOK = 0.5
 
@@ -94,25 +91,30 @@ def _plan(
     again within seconds, which is waited for.  Raises ``StorageError`` where that does not come.
     """
     began, first = time.monotonic(), storage.board.read()
+    ids = configuration.host_ids()
     while True:
         board = storage.board.read()
         reports, lost = _reports(configuration, storage, board)
-        waited = time.monotonic() - began
-        if waited >= SILENT_AFTER:
-            ids = configuration.host_ids()
-            alive = {name for name in lost if _beat(first, ids[name]) != _beat(board, ids[name])}
-            lost = {name: why for name, why in lost.items() if name in alive}
         if not lost:
             break
-        if waited >= REPORT_WAIT:
-            name, why = next(iter(lost.items()))
+        if time.monotonic() - began >= REPORT_WAIT:
+            alive = [name for name in lost if _beat(first, ids[name]) != _beat(board, ids[name])]
+            if not alive:
+                break
             raise StorageError(
-                f"Not repairing the records: {name} is alive, but what it runs is not known, as"
-                f" {why}. See that its LRM can write to the storage, or fence {name}; then try"
-                " again."
+                f"Not repairing the records: {alive[0]} is alive, but what it runs is not known, as"
+                f" {lost[alive[0]]}. See that its LRM can write to the storage, or fence"
+                f" {alive[0]}; then try again."
             )
         time.sleep(REPORT_LOOK)
-    return plan_repair(read_records(configuration, storage, reports), reports, keep, by)
+    records = read_records(configuration, storage, reports)
+    # Nobody takes over while only a silent node could say what it acted on.
+    silent = tuple(
+        f"{name} is silent, and {why}: a service that only {name} knows of is not kept"
+        for name, why in sorted(lost.items())
+    )
+    records = replace(records, regressions=(*records.regressions, *silent))
+    return plan_repair(records, reports, keep, by)
 
 
 def _reports(

@@ -92,6 +92,11 @@ def problems(status: dict[str, Any]) -> list[str]:
         )
     elif not manager["active"]:
         found.append("No node holds the manager lease: nothing is decided until one does.")
+    elif manager["epoch"] > status["manager_epoch"] and not status["regressions"]:
+        found.append(
+            f"Node {manager['node']} holds the manager lease and has not taken over yet; the log of"
+            " its CRM says why."
+        )
     found.extend(membership_problems(status))
     for name, node in status["nodes"].items():
         if node["problem"]:
@@ -222,6 +227,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         "config_version": wanted.version,
         "config_taken_up": state.config_version,
         "generation": state.generation,
+        "manager_epoch": state.epoch,
         "regressions": list(records.regressions),
         "damaged_copies": storage.damaged_copies(),
         "membership": membership_status(configuration, state),
