@@ -148,7 +148,7 @@ generation:
   type: int
   sample: 0
 manager_epoch:
-  description: The epoch of the manager's record; the lease has a higher one until its holder manages.
+  description: The epoch of the manager's record; its lease has a higher one until it is taken over.
   returned: success
   type: int
   sample: 3
