@@ -26,6 +26,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     held,
     hold,
     job_ends,
+    lease_freeing,
+    lease_proof,
     local,
     local_answers,
     local_commands,
@@ -278,6 +280,10 @@ MUTATIONS = (
         "believe-the-device-of-a-node-that-writes-on",
         changed(fencing, "_sign_of_life", returns("")),
     ),
+    Mutation(
+        "join-while-the-host-lease-is-being-freed",
+        changed(lease_freeing, "awaited_writers", returns([])),
+    ),
     Mutation("take-silence-for-death", changed(verdict, "judge", _silence_is_death)),
     Mutation("take-a-failed-lease-for-a-dead-one", changed(verdict, "judge", _failed_is_dead)),
     Mutation("recover-from-a-suspect", changed(nodes, "look_at_nodes", _recovers_from_the_silent)),
@@ -383,6 +389,11 @@ MUTATIONS = (
     ),
     Mutation("disarm-at-once", changed(held, "look_at_disarm", _disarms_at_once)),
     Mutation("place-services-on-any-node", changed(choice, "unusable", returns(""))),
+    Mutation(
+        "believe-the-lease-of-a-virtual-machine",
+        changed(lease_proof, "why_no_proof", returns("")),
+        random_scenario.PAUSES,
+    ),
     Mutation("go-on-when-shut-down", changed(local_phase, "stops_all", returns(False))),
     *RECORD_MUTATIONS,
 )
