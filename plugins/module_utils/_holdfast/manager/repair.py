@@ -91,6 +91,7 @@ def _observed_again(status: NodeStatus, wall: float) -> NodeStatus:
         NodeState.UNKNOWN,
         since=wall,
         fenced=status.fenced,
+        fence_sent=status.fence_sent,
         inherited_fence=max(status.inherited_fence, status.fence_sent),
         slower_fence=status.slower_fence,
         kept=status.kept,
