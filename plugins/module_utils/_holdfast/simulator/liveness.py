@@ -218,7 +218,8 @@ def _go_on(fleet: Fleet) -> None:
     machines = list(fleet.world.machines.values())
     nobody = not any(one.on for one in machines)
     for machine in machines:
-        if nobody or (_was_shut_down(fleet, machine) and not machine.device.stays_off):
+        wanted = _was_shut_down(fleet, machine) or _is_waited_for(fleet, machine)
+        if nobody or (wanted and not machine.device.stays_off):
             # Its operator shut it down, or nobody is left to switch it on.
             fleet.world.power_on(machine)
     fleet.world.timeline.run_until(fleet.world.now + STEP)
@@ -249,6 +250,12 @@ def _was_shut_down(fleet: Fleet, machine: Machine) -> bool:
     report = fleet.world.storage.report(machine.name)
     told = report is not None and report.goes_down == POWEROFF
     return told or (machine.cut and machine.left)
+
+
+def _is_waited_for(fleet: Fleet, machine: Machine) -> bool:
+    """Return whether nobody is manager before a machine is started, as its report is lost."""
+    waits = f"{machine.name} is silent and may be alive"
+    return any(one.alive and one.waits.startswith(waits) for one in fleet.crms.values())
 
 
 def _look_for_unrest(fleet: Fleet) -> list[str]:
