@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import power
-from cluster import NAME, NODES, PATIENCE, EmbeddedCluster
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import read_status
+from cluster import NAME, NODES, PATIENCE, EmbeddedCluster, free_ports
 
 SERVICES = ("s1", "s2", "s3")
 
@@ -158,5 +161,62 @@ def test_a_node_that_starts_with_a_copy_of_everything_starts_no_service(
     use(cluster, "n1", cluster.folder / "storage")
     cluster.cut("n1")
     cluster.switch_on("n1")
+    cluster.wait_settled()
+    assert not cluster.violations(), told(cluster)
+
+
+def other_cluster(cluster: EmbeddedCluster) -> Path:
+    """Return the folder of the machines x1, x2, x3: other nodes, on the same folder."""
+    nodes = cluster.folder / "others"
+    first = free_ports(9)
+    members = [
+        {"name": f"x{number}", "host_id": number, "address": "127.0.0.1", "port": port}
+        for number, port in zip((1, 2, 3), range(first, first + 9, 3))
+    ]
+    for member in members:
+        folder = nodes / str(member["name"])
+        folder.mkdir(parents=True)
+        changes = {"node": member["name"], "members": members, "folder": str(folder)}
+        (folder / "node.json").write_text(json.dumps({**document(cluster, "n1"), **changes}))
+    return nodes
+
+
+def test_two_clusters_on_one_folder_do_not_touch_each_others_services(
+    cluster: EmbeddedCluster,
+) -> None:
+    nodes = other_cluster(cluster)
+    # A host id in use is not taken.
+    with pytest.raises(HoldfastError, match="host id 1"):
+        power.power_on(nodes, "x1", 15.0)
+
+    # One that is not in use is: x3 has no part in the cluster of n1 and n2.
+    cluster.maintenance("n3", "drained", "n1")
+    cluster.shut_down("n3")
+    try:
+        power.power_on(nodes, "x3", 30.0)
+        before = cluster.witnesses()
+        until = time.monotonic() + WATCHED / 2
+        while time.monotonic() < until:
+            assert not cluster.violations(), told(cluster)
+            assert cluster.witnesses() == before, told(cluster)
+            cluster.hold_still(0.2)
+        status = cluster.status()
+        assert status["manager"]["node"] in ("n1", "n2")
+        assert any("x3" in one for one in status["problems"]), json.dumps(status["problems"])
+        there = read_status(load(nodes / "x3" / "node.json"))
+        assert any("membership" in one for one in there["problems"]), json.dumps(there["problems"])
+        log = (nodes / "x3" / "crm.log").read_text()
+        assert "x3 cannot be manager" in log, log
+        # Nor does its cluster get a manager when that of the other ends.
+        cluster.cut("n1")
+        cluster.cut("n2")
+        cluster.hold_still(15.0)
+        assert cluster.witnesses() == {service: [] for service in SERVICES}, told(cluster)
+        assert not read_status(load(nodes / "x3" / "node.json"))["manager"]["active"]
+    finally:
+        power.power_off(nodes, "x3", 30.0)
+    for node in NODES:
+        cluster.switch_on(node)
+    cluster.maintenance("n3", "active", "n1")
     cluster.wait_settled()
     assert not cluster.violations(), told(cluster)
