@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+    Answer,
     LeaseSight,
     NodeSeen,
 )
@@ -161,7 +162,7 @@ def test_the_text_of_a_pause_names_the_way_out():
 
 
 HEARD = NodeSeen(0.5, report=Report("n2"))
-SILENT = NodeSeen(9.0, report_lost=True)
+SILENT = NodeSeen(9.0, Answer.NO, report_lost=True)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,9 @@ SILENT = NodeSeen(9.0, report_lost=True)
     [
         (HEARD, ""),
         (replace(HEARD, beats=False), "waiting until n2 has been watched for 3 s"),
-        (replace(HEARD, beats=False, heartbeat_age=3.0), ""),
+        (replace(HEARD, beats=False, heartbeat_age=3.0, answer=Answer.NO), ""),
+        (replace(HEARD, beats=False, heartbeat_age=3.0, answer=Answer.YES), ""),
+        (replace(HEARD, beats=False, heartbeat_age=3.0), "waiting until n2 has answered"),
         (replace(HEARD, report=None, report_lost=True), "the report of n2 on storage is damaged"),
         (replace(SILENT, lease=LeaseSight.STALE), "n2 is silent and may be alive"),
         (replace(SILENT, lease=LeaseSight.FAILED), "n2 is silent and may be alive"),
@@ -181,6 +184,8 @@ SILENT = NodeSeen(9.0, report_lost=True)
         "heard",
         "not watched",
         "silent",
+        "silent but answers",
+        "silent and being asked",
         "lost report",
         "lost report of a silent node",
         "lost report of a node that stops its services",

@@ -220,6 +220,15 @@ class NetworkStandIn:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.hints: list[tuple[str, int]] = []
+        self.beats: dict[str, int] = {}
+        self.written: list[int] = []
+
+    def wrote(self, beat: int) -> None:
+        self.written.append(beat)
+
+    def take_beats(self) -> dict[str, int]:
+        beats, self.beats = self.beats, {}
+        return beats
 
     def ask(self, member: Any) -> None:
         self.asked.append(member.name)

@@ -74,6 +74,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.orders 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.own_membership import (
     OwnMembership,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.published_trouble import (
+    read_trouble,
+)
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import NODES, Clock, configuration
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
     NetworkStandIn,
@@ -92,7 +95,7 @@ class ObserverStandIn:
     def __init__(self, clock):
         self.clock = clock
         self.nodes = {name: seen(name) for name in NODES}
-        self.trouble = self.held = ""
+        self.trouble = self.held = self.elsewhere = ""
         self.error = None
         self.changed = dict.fromkeys(NODES, 0.0)
         self.answering = set()
@@ -107,7 +110,14 @@ class ObserverStandIn:
         took, self.took = self.took, 0.0
         self.clock.go(took)
         nodes = dict(self.nodes)
-        return Observation(nodes, self.held, self.trouble, took, foreign=self.foreign)
+        return Observation(
+            nodes,
+            self.held,
+            self.trouble or self.elsewhere,
+            took,
+            foreign=self.foreign,
+            elsewhere=self.elsewhere,
+        )
 
     def answered(self, nodes):
         return None
@@ -224,6 +234,29 @@ def manager(daemon):
 
 def kinds(log):
     return [row[0] for row in log]
+
+
+def test_who_does_not_use_the_storage_of_the_others_does_not_become_manager(daemon):
+    daemon.observer.nodes["n3"] = seen("n3", 4.0, answer=Answer.YES)
+    daemon.configuration.run_directory.mkdir(parents=True)
+    daemon.observer.elsewhere = "n3 writes heartbeats that n1 does not see"
+    daemon.storage.leases.manager = LeaseHolder(3, 4, EPOCH, True)
+    for _turn in range(3):
+        assert set(kinds(daemon.round())) <= {"release"}
+    assert read_trouble(daemon.configuration.run_directory, daemon.clock.now)
+    daemon.observer.elsewhere = ""
+    assert "state" in kinds(daemon.round())
+    assert not read_trouble(daemon.configuration.run_directory, daemon.clock.now)
+
+
+def test_a_manager_whose_storage_others_do_not_use_fences_nobody(manager):
+    manager.observer.nodes["n3"] = seen("n3", 400.0, answer=Answer.NO, lease=LeaseSight.DEAD)
+    manager.observer.elsewhere = "n2 writes heartbeats that n1 does not see"
+    for _turn in range(3):
+        assert "fence" not in kinds(manager.round())
+    manager.observer.elsewhere = ""
+    log = manager.round()
+    assert log[0][1].nodes["n3"].state is NodeState.OFF
 
 
 def test_no_fence_is_sent_whose_reason_could_not_be_written(manager):

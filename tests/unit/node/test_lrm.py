@@ -792,3 +792,13 @@ def test_a_full_local_disk_keeps_no_node_from_its_work(daemon, monkeypatch):
     daemon.command(ServiceState.REQUEST_START)
     daemon.round()
     assert daemon.workers.jobs.keys() == {"web"}
+
+
+def test_only_a_heartbeat_that_was_written_is_named_in_answers(daemon):
+    daemon.round()
+    named = list(daemon.network.written)
+    assert named
+    assert named[-1] == int(daemon.clock.now)
+    daemon.storage.board.error = UNREADABLE
+    daemon.round(2.0)
+    assert daemon.network.written == named

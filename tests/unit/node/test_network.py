@@ -12,7 +12,10 @@ import time
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import Member
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.network import Network
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.network import (
+    BEAT_COUNTS,
+    Network,
+)
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import CLUSTER, HOST, datagram
 
 
@@ -100,6 +103,58 @@ def test_a_node_that_is_asked_answers_with_its_name_from_each_of_its_ports(netwo
     finally:
         for other in others:
             other.close()
+
+
+def test_an_answer_names_the_heartbeat_that_was_written_last(network, port):
+    other = Network(CLUSTER, "n2", HOST, port + 3)
+    member = Member("n2", 2, HOST, port + 3)
+    try:
+        for beat in (41, 42):
+            other.wrote(beat)
+            network.ask(member)
+            other.drain()
+            assert network.listen(0.02) == (False, {"n2"})
+            assert network.take_beats() == {"n2": beat}
+            assert network.take_beats() == {}
+    finally:
+        other.close()
+
+
+def test_an_answer_names_no_heartbeat_that_was_written_long_ago(network, stranger, port):
+    network.wrote(41)
+    network._wrote = (41, time.monotonic() - BEAT_COUNTS)
+    stranger.sendto(datagram(kind="ask"), (HOST, port))
+    network.listen(0.02)
+    assert "beat" not in json.loads(stranger.recv(512))
+
+
+@pytest.mark.parametrize(
+    ("beat", "known"),
+    [
+        (0, True),
+        (2**63 - 1, True),
+        (2**63, False),
+        (-1, False),
+        (1.5, False),
+        (True, False),
+        ("41", False),
+        ([41], False),
+        (None, False),
+    ],
+)
+def test_a_heartbeat_that_cannot_be_one_is_passed_over(network, stranger, port, beat, known):
+    network.ask(Member("n2", 2, HOST, port + 3))
+    stranger.sendto(datagram("answer", beat=beat), (HOST, port))
+    assert network.listen(0.05) == (False, {"n2"})
+    assert network.take_beats() == ({"n2": beat} if known else {})
+
+
+def test_heartbeats_of_nodes_that_were_not_asked_fill_no_memory(network, stranger, port):
+    network.ask(Member("n2", 2, HOST, port + 3))
+    for number in range(20):
+        stranger.sendto(datagram("answer", node=f"x{number}", beat=1), (HOST, port))
+    network.listen(0.05)
+    assert network.take_beats() == {}
 
 
 def test_nobody_there_is_no_error(network, port):

@@ -273,6 +273,43 @@ def test_who_is_no_member_is_not_remembered_for_an_answer(watching):
     assert not watching.observer.just_answered("x1")
 
 
+def answers(watching, beat):
+    """Let n2 answer, and return what is seen a second later."""
+    watching.network.beats = {"n2": beat, "stranger": 1}
+    watching.observer.answered({"n2"})
+    return watching.after(1.0, 1, 3)
+
+
+def test_who_answers_with_a_heartbeat_that_is_not_here_makes_every_verdict_worthless(watching):
+    watching.after(0.0)
+    watching.after(1.0, 1, 2, 3)
+    here = watching.storage.board.board.hosts[2].timestamp
+    assert not answers(watching, 9).elsewhere, "it is not silent yet"
+    watching.after(1.0, 1, 3)
+    assert not answers(watching, here).elsewhere
+    found = answers(watching, 9)
+    assert found.elsewhere.startswith("n2 writes heartbeats that n1 does not see")
+    assert found.trouble == found.elsewhere
+    assert not watching.after(1.0, 1, 2, 3).elsewhere, "it writes here again"
+
+
+def test_a_host_lease_that_is_renewed_elsewhere_proves_nothing(watching):
+    watching.storage.reports[2] = Report("n2", watchdog_timeout=60)
+    view = lease_view(2, state=HostState.DEAD, unchanged_for=999.0)
+    watching.storage.leases.views[2] = view
+    watching.after(0.0)
+    watching.after(1.0, 1, 2, 3)
+    watching.after(3.0, 1, 3)
+    assert watching.after(0.0).nodes["n2"].lease is LeaseSight.DEAD
+    for beat in range(10, 14):
+        answers(watching, beat)
+    for _turn in range(20):
+        found = watching.after(3.0, 1, 3)
+    assert not found.trouble, "it does not answer any more"
+    assert found.nodes["n2"].lease is LeaseSight.FAILED
+    assert "another storage" in found.nodes["n2"].lease_note
+
+
 def test_a_node_that_was_fresh_in_between_is_asked_anew(watching):
     watching.after(0.0)
     watching.after(2.0)

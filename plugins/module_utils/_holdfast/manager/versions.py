@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from .report import Report, Sight
-from .seen import LeaseSight, NodeSeen
+from .seen import Answer, LeaseSight, NodeSeen
 from .state import ClusterState
 from .wanted import Wanted
 
@@ -212,6 +212,7 @@ def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
     A node may have acted on more than the record on storage says: only its own current report
     tells.  So every node that is alive must have been heard, and its report be readable.  So must
     that of a silent node which may still run services, as its host lease proves nothing yet.
+    And a silent node must have had the time to answer on the network: it may use another storage.
     """
     for name, seen in sorted(nodes.items()):
         if seen.heartbeat_age >= suspect_after:
@@ -220,6 +221,8 @@ def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
                     f"{name} is silent and may be alive, and its report on storage is damaged or"
                     " older than its heartbeat says: restore its storage or restart it"
                 )
+            if seen.answer is Answer.UNKNOWN:
+                return f"waiting until {name} has answered on the network, or has not"
             continue
         if not seen.beats:
             return f"waiting until {name} has been watched for {suspect_after:g} s"

@@ -40,6 +40,7 @@ from .network import Network
 from .notify import Notifier
 from .observer import ANSWER_WAIT, Observation, Observer
 from .orders import FenceEnd, Orders
+from .published_trouble import PublishedTrouble
 from .record_guard import known_floors, read_records
 from .telemetry import (
     FENCE,
@@ -96,6 +97,7 @@ class ClusterDaemon:
         self._eligibility = Eligibility(configuration, self._storage, self._observer, clock)
         self._maintenance = MaintenanceBoard(self._storage, clock)
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "crm"), clock)
+        self._published = PublishedTrouble(configuration.run_directory, clock)
         self._adopted = False
         self._generation = 0
         self._next_confirmation = 0.0
@@ -148,6 +150,7 @@ class ClusterDaemon:
             return
         observation = self._observer.look()
         self._telemetry.timed(STORAGE_LOOK, observation.took)
+        self._published.publish(observation.elsewhere)
         self._collect(observation.took)
         self._freed_leases.watch()
         if self._state is not None and not self._storage.leases.held(MANAGER_LEASE):
@@ -253,7 +256,14 @@ class ClusterDaemon:
         return lately and self._observer.just_answered(end.report.node)
 
     def _try_for_manager(self, observation: Observation, begun: float) -> None:
-        """Take the manager lease if it is free; fence its holder if that is silent."""
+        """Take the manager lease if it is free; fence its holder if that is silent.
+
+        On a storage that other nodes do not use, the lease is free or will be, and the records
+        are a copy of those that the other nodes go on with.
+        """
+        if observation.elsewhere:
+            self._stand_aside(observation.elsewhere)
+            return
         last, _damage = self._storage.readable_manager()
         if not self._is_eligible(last or ClusterState(), observation):
             return
@@ -277,6 +287,13 @@ class ClusterDaemon:
         self._state = self._eligibility.recorded(state, time.time())
         self._paused = ""
         log(f"manager with epoch {epoch}", epoch=epoch)
+
+    def _stand_aside(self, why: str) -> None:
+        """Be neither manager nor candidate for now."""
+        self._repeating.log(f"not managing: {why}")
+        self._paused = why
+        self._drop_ends()
+        self._give_up_lease()
 
     def _records(self, observation: Observation) -> Records:
         """Read the newest records and compare them with what each node has acted on."""

@@ -326,6 +326,8 @@ class LocalDaemon:
             self._storage.board.write_host(block)
         except StorageError as error:
             self._repeating.log(f"heartbeat not written: {error}")
+        else:
+            self._network.wrote(block.timestamp)
         self._telemetry.timed(HEARTBEAT_WRITE, self._clock() - begun)
 
     def _is_drained(self) -> bool:

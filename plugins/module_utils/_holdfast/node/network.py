@@ -7,6 +7,9 @@ thread, see ``answering``), and "look at the storage now", which saves the recei
 for the next round.
 Neither carries a decision: everything that is decided on stands on the storage,
 so a lost, late, forged or repeated datagram costs time at most.
+
+The answer of an LRM names the heartbeat that it wrote last, so that a node which uses another
+storage than the one that asks is found out (``manager/same_storage.py``).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import errno
 import json
 import select
 import socket
+import threading
 import time
 from collections.abc import Iterable
 
@@ -25,6 +29,11 @@ ASK = "ask"
 ANSWER = "answer"
 LOOK = "look"
 _MAX_DATAGRAM = 512
+
+BEAT_COUNTS = 2.0
+"""Seconds for which an answer names a heartbeat after its write has returned."""
+
+_MAX_BEAT = 2**63 - 1
 
 
 def own_network(configuration: NodeConfiguration, place: int) -> Network:
@@ -39,6 +48,10 @@ class Network:
         """Bind to *address* and *port*; raises ``InputError`` if the port is in use."""
         self._cluster = cluster
         self._node = node
+        self._wrote: tuple[int, float] | None = None
+        self._asked: frozenset[str] = frozenset()
+        self._beats: dict[str, int] = {}
+        self._beats_lock = threading.Lock()
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
@@ -58,8 +71,23 @@ class Network:
 
     def ask(self, member: Member) -> None:
         """Ask a node whether it is there."""
+        if member.name not in self._asked:
+            self._asked |= {member.name}
         for port in member.ports():
             self._send(ASK, (member.address, port))
+
+    def wrote(self, beat: int) -> None:
+        """Name in answers, for a while, that this node's heartbeat *beat* was written just now."""
+        self._wrote = (beat, time.monotonic())
+
+    def take_beats(self) -> dict[str, int]:
+        """Return the heartbeats that answers named since the last time, by node.
+
+        Only nodes that were asked count, so that strangers fill no memory.
+        """
+        with self._beats_lock:
+            beats, self._beats = self._beats, {}
+        return beats
 
     def hint(self, targets: Iterable[tuple[str, int]]) -> None:
         """Tell others that there is something new on the storage."""
@@ -95,11 +123,14 @@ class Network:
                 break
             except OSError:
                 continue
-            kind, node = self._read(data)
+            kind, node, beat = self._read(data)
             if kind == ASK:
                 self._send(ANSWER, (sender[0], sender[1]))
             elif kind == ANSWER:
                 answered.add(node)
+                if beat is not None and node in self._asked:
+                    with self._beats_lock:
+                        self._beats[node] = beat
             elif kind == LOOK:
                 hinted = True
         return hinted, answered
@@ -109,18 +140,32 @@ class Network:
         self._socket.close()
 
     def _send(self, kind: str, target: tuple[str, int]) -> None:
-        message = {"cluster": self._cluster, "kind": kind, "node": self._node}
+        message: dict[str, str | int] = {
+            "cluster": self._cluster,
+            "kind": kind,
+            "node": self._node,
+        }
+        wrote = self._wrote
+        if kind == ANSWER and wrote is not None and time.monotonic() - wrote[1] <= BEAT_COUNTS:
+            message["beat"] = wrote[0]
         try:
             self._socket.sendto(json.dumps(message).encode(), target)
         except OSError:
             # An unreachable node shows by its silence, which is what is judged.
             return
 
-    def _read(self, data: bytes) -> tuple[str, str]:
+    def _read(self, data: bytes) -> tuple[str, str, int | None]:
         try:
             message = json.loads(data)
             if message["cluster"] == self._cluster:
-                return str(message["kind"]), str(message["node"])
+                return str(message["kind"]), str(message["node"]), _beat(message.get("beat"))
         except (ValueError, KeyError, TypeError):
             pass
-        return "", ""
+        return "", "", None
+
+
+def _beat(value: object) -> int | None:
+    """Return the heartbeat that a datagram names, None if it names none."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_BEAT:
+        return value
+    return None

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import StorageError
 from ..lease.interface import HostLeaseView, HostState
+from ..manager import same_storage
 from ..manager.adoption import HostView
 from ..manager.lease_proof import why_no_proof
 from ..manager.report import Report
@@ -40,7 +41,8 @@ class Observation:
     """One look: every node, why the whiteboard holds everything, and what is wrong here.
 
     *board_readable* is False while the whiteboard's global block is damaged.  *foreign* are the
-    blocks of host ids that no configured member has.
+    blocks of host ids that no configured member has.  *elsewhere* says which nodes write to
+    another storage, as far as they answer; it is part of *trouble*, too.
     """
 
     nodes: dict[str, NodeSeen]
@@ -49,6 +51,7 @@ class Observation:
     took: float
     board_readable: bool = True
     foreign: Mapping[int, HostView] = field(default_factory=dict)
+    elsewhere: str = ""
 
 
 class Observer:
@@ -76,6 +79,7 @@ class Observer:
         self._foreign = ForeignHosts(configuration.host_ids().values())
         self._asked: dict[str, float] = {}
         self._answered: dict[str, float] = {}
+        self._elsewhere: dict[str, same_storage.Elsewhere] = {}
 
     def answered(self, nodes: set[str]) -> None:
         """Note that these nodes answered a question just now; a datagram may name any."""
@@ -96,6 +100,8 @@ class Observer:
         Raises ``StorageError`` when the whiteboard itself cannot be read.
         """
         begun = self._clock()
+        # Before the board is read: a heartbeat that was written by then is read, if it is there.
+        beats = self._network.take_beats()
         board = self._storage.board.read()
         now = self._clock()
         if now - self._looked > self._configuration.timing.suspect_after:
@@ -112,12 +118,14 @@ class Observer:
             if self._timestamps[name] is not None or name in self._blank:
                 self._changed[name] = now
                 self._beating.add(name)
+                self._elsewhere.pop(name, None)
             self._timestamps[name] = block.timestamp
         self._blank = {
             name
             for name, member in self._configuration.members.items()
             if member.host_id not in board.hosts and member.host_id not in board.problems
         }
+        self._note_beats(beats, now)
         nodes = {
             name: self._see(name, member.host_id, board, now)
             for name, member in self._configuration.members.items()
@@ -130,7 +138,10 @@ class Observer:
         took = self._clock() - begun
         readable = board.global_block is not None
         foreign = self._foreign.look(board, now, self._watched_since)
-        return Observation(nodes, held, self._own_trouble(took), took, readable, foreign)
+        own = self._configuration.node
+        elsewhere = same_storage.storage_trouble(own, self._elsewhere, now)
+        trouble = self._own_trouble(took) or elsewhere
+        return Observation(nodes, held, trouble, took, readable, foreign, elsewhere)
 
     def with_lease(self, host_id: int, view: HostView | None) -> HostView:
         """Return the *view* of a foreign host id, silent if None, with its host lease."""
@@ -142,8 +153,25 @@ class Observer:
         lease = self._sight(self._host_lease(host_id), report, known.age)
         return replace(known, lease=lease)
 
+    def _note_beats(self, beats: Mapping[str, int], now: float) -> None:
+        """Note which silent nodes named a heartbeat that is not in their block here."""
+        for name in beats.keys() & self._changed.keys():
+            known = same_storage.heard_of(
+                self._elsewhere.get(name),
+                beats[name],
+                self._timestamps[name],
+                self._silent_for(name, now),
+                self._configuration.timing.suspect_after,
+                now,
+            )
+            if known is not None:
+                self._elsewhere[name] = known
+
+    def _silent_for(self, name: str, now: float) -> float:
+        return now - max(self._changed[name], self._watched_since)
+
     def _see(self, name: str, host_id: int, board: Board, now: float) -> NodeSeen:
-        age = now - max(self._changed[name], self._watched_since)
+        age = self._silent_for(name, now)
         written = report_number(board.hosts.get(host_id))
         if age <= self._configuration.timing.suspect_after / 2:
             self._asked.pop(name, None)
@@ -157,7 +185,9 @@ class Observer:
             lease = self._sight(view, report, age)
         note = ""
         if lease is LeaseSight.DEAD:
-            note = why_no_proof(self._configuration.members[name].lease_proof, report)
+            note = same_storage.why_no_proof(self._elsewhere.get(name)) or why_no_proof(
+                self._configuration.members[name].lease_proof, report
+            )
             lease = LeaseSight.FAILED if note else lease
         problem = board.problems.get(host_id, "") or trouble_told(board.hosts.get(host_id))
         if report is not None and report.node not in ("", name):

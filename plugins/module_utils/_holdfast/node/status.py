@@ -37,6 +37,7 @@ from .membership_status import (
     recorded_name,
     unknown_node,
 )
+from .published_trouble import read_trouble
 from .record_guard import read_records, report_older_than_told
 
 EVENTS_SHOWN = 50
@@ -202,6 +203,10 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
         )
         if text:
             troubles.setdefault(name, text)
+    elsewhere = read_trouble(configuration.run_directory)
+    if elsewhere:
+        text = f"its CRM can neither become manager nor fence: {elsewhere}"
+        troubles.setdefault(configuration.node, text)
     nodes = {
         name: {
             **_node(name, state, wanted, reports.get(name)),
