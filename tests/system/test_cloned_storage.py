@@ -214,7 +214,7 @@ def test_two_clusters_on_one_folder_do_not_touch_each_others_services(
         assert cluster.witnesses() == {service: [] for service in SERVICES}, told(cluster)
         assert not read_status(load(nodes / "x3" / "node.json"))["manager"]["active"]
     finally:
-        power.power_off(nodes, "x3", 30.0)
+        power.shut_down(nodes, "x3", 60.0)
     for node in NODES:
         cluster.switch_on(node)
     cluster.maintenance("n3", "active", "n1")
