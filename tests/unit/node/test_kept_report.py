@@ -68,6 +68,7 @@ def test_a_disk_that_takes_nothing_is_an_error_and_leaves_the_last_copy(tmp_path
 
 OLD, NEW = Report("n1", commands=1), Report("n1", commands=2)
 SAME = Report("n1", commands=2, boot="2")
+LATER_CONFIGURATION = Report("n1", commands=2, config_version=1)
 LATER_EPOCH = Report("n1", commands=1, epoch=2)
 REPAIRED = Report("n1", commands=1, generation=1)
 
@@ -80,7 +81,9 @@ REPAIRED = Report("n1", commands=1, generation=1)
         ((0, None), (5, OLD), OLD),
         ((5, OLD), (6, NEW), NEW),
         ((6, NEW), (5, OLD), NEW),
-        ((5, NEW), (5, SAME), SAME),
+        ((5, NEW), (5, SAME), NEW),
+        ((5, NEW), (5, LATER_CONFIGURATION), LATER_CONFIGURATION),
+        ((5, LATER_CONFIGURATION), (9, NEW), LATER_CONFIGURATION),
         ((6, NEW), (5, SAME), NEW),
         ((9, OLD), (5, NEW), NEW),
         ((9, NEW), (5, LATER_EPOCH), LATER_EPOCH),

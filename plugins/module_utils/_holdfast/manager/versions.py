@@ -196,14 +196,17 @@ def newer_report(
     """Return the newer of the report on the shared storage and the one on the local disk.
 
     What a node acted on never falls, so that comes before the number: a node that lost both
-    copies began to count again, and storage that goes back has a higher number then.  A number
-    that both have was written here later: the storage had what failed to be written.
+    copies began to count again, and storage that goes back has a higher number then.  With the
+    same number the one on storage counts, as a power cut may have taken the last local one.
     """
     if kept is None or stored is None:
         return stored or kept
-    local = (kept.generation, kept.epoch, kept.commands, kept_number)
-    shared = (stored.generation, stored.epoch, stored.commands, stored_number)
-    return kept if local >= shared else stored
+    return kept if _age(kept, kept_number) > _age(stored, stored_number) else stored
+
+
+def _age(report: Report, number: int) -> tuple[int, int, int, int, int]:
+    """Return by what the reports of one node are compared: the highest is the newest."""
+    return report.generation, report.epoch, report.commands, report.config_version, number
 
 
 def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
