@@ -67,6 +67,7 @@ class Fleet:
         self.keep = Keep.RUNNING if seed % 4 < 2 else Keep.FILE
         """What an operator keeps who repairs the records once all faults are over."""
         self.taken_back = False
+        self.repaired = False
         self.world.before_change = self._before_change
         self.world.after_change = self._after_change
         self.world.on_machine_gone = self._machine_gone

@@ -218,7 +218,9 @@ def _go_on(fleet: Fleet) -> None:
     machines = list(fleet.world.machines.values())
     nobody = not any(one.on for one in machines)
     for machine in machines:
-        wanted = _was_shut_down(fleet, machine) or _is_waited_for(fleet, machine)
+        # Of a fence that was sent after a record that went back nobody knows any more.
+        lost = fleet.repaired and not machine.on
+        wanted = lost or _was_shut_down(fleet, machine) or _is_waited_for(fleet, machine)
         if nobody or (wanted and not machine.device.stays_off):
             # Its operator shut it down, or nobody is left to switch it on.
             fleet.world.power_on(machine)
