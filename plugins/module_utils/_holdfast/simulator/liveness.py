@@ -233,18 +233,18 @@ def _let_lrms_begin(fleet: Fleet) -> None:
     The node lost its power just after it had written for the first time.  One that never comes
     back is taken out of the configuration, so that its lost report is not waited for.
     """
-    fleet.world.before_change(None)
     for name, machine in fleet.world.machines.items():
         slot, daemon = fleet.world.storage.reports[name], fleet.locals.get(name)
         runs = daemon is not None and daemon.alive
-        if machine.device.stays_off and not machine.on and not slot.is_whole:
-            fleet.world.say(f"the operator takes {name} out of the configuration")
-            slot.lose(damaged=False)
-            slot.told = 0
-        if machine.on and slot.damaged and not runs and not machine.kept.read()[0]:
-            fleet.world.say(f"the operator clears the record of {name}")
-            slot.lose(damaged=False)
-    fleet.world.after_change(None)
+        gone = machine.device.stays_off and not machine.on and not slot.is_whole
+        cannot = machine.on and slot.damaged and not runs and not machine.kept.read()[0]
+        if not gone and not cannot:
+            continue
+        fleet.world.say(f"the operator clears the record of {name}")
+        fleet.world.before_change(None)
+        slot.lose(damaged=False)
+        slot.told = 0 if gone else slot.told
+        fleet.world.after_change(None)
 
 
 def _was_shut_down(fleet: Fleet, machine: Machine) -> bool:
