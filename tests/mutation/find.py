@@ -27,6 +27,12 @@ from ansible_collections.holdfast.ha.tests.mutation.mutations import (  # noqa: 
     MUTATIONS,
     Mutation,
 )
+from ansible_collections.holdfast.ha.tests.mutation.record_mutations import (  # noqa: E402
+    SELDOM_FOUND,
+)
+
+KNOWN = (*MUTATIONS, *SELDOM_FOUND)
+"""Those that are looked for, and those that are only looked for by their names."""
 
 OUT_OF_DATE = (TypeError, AttributeError, NameError)
 """What a mutation raises that does not fit the code any more: that is no find."""
@@ -51,7 +57,7 @@ def look_for(work: tuple[int, int, int]) -> tuple[int, str, float]:
     """Look for one mutation, by its place in the table: runs, by what, and seconds of CPU."""
     place, first_seed, most = work
     begun = time.process_time()
-    runs, how = runs_until_found(MUTATIONS[place], first_seed, most)
+    runs, how = runs_until_found(KNOWN[place], first_seed, most)
     return runs, how, time.process_time() - begun
 
 
@@ -65,8 +71,8 @@ def main() -> int:
     options = parser.parse_args()
     wanted = [
         place
-        for place, mutation in enumerate(MUTATIONS)
-        if not options.names or mutation.name in options.names
+        for place, mutation in enumerate(KNOWN)
+        if mutation.name in options.names or (not options.names and place < len(MUTATIONS))
     ]
     missed = 0
     with multiprocessing.Pool(options.workers) as pool:
@@ -74,7 +80,7 @@ def main() -> int:
         for place, (runs, how, took) in zip(wanted, pool.imap(look_for, work)):
             missed += not runs
             shown = f"{runs:5}" if runs else f"> {options.most}"
-            name = MUTATIONS[place].name
+            name = KNOWN[place].name
             sys.stdout.write(f"{shown} runs {took:6.1f} s  {name}: {how[:110]}\n")
             sys.stdout.flush()
     return 1 if missed else 0
