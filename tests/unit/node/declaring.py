@@ -49,9 +49,11 @@ class Cluster:
         self.epoch = self.storage.leases.acquire(MANAGER_LEASE)
         self._says = None
         self._write_only = ClusterStorage.write_wanted
-        self._taken_up = patch.object(
-            ClusterStorage, "write_wanted", lambda *arguments: self._write_wanted(*arguments)
-        )
+
+        def write_wanted(*arguments):
+            return self._write_wanted(*arguments)
+
+        self._taken_up = patch.object(ClusterStorage, "write_wanted", write_wanted)
         self._taken_up.start()
 
     def manager_says(self, version, services=None, nodes=None, **more):

@@ -177,8 +177,12 @@ class Rules:
         world = self._world
         state, intent = world.storage.states[by].value, world.storage.intents.get(by)
         status = state.nodes.get(node) if state is not None else None
-        decided = status is not None and status.state is NodeState.FENCE and status.reason
-        intended = intent is not None and intent.node == node and intent.reason
+        intended = intent is not None and intent.node == node and bool(intent.reason)
+        # The record of a time as manager that ended before the lease it is a candidate for says
+        # nothing about this fence.
+        ended = intent is not None and state is not None and intent.epoch >= state.epoch
+        fencing = status is not None and status.state is NodeState.FENCE and status.reason
+        decided = fencing and not (intended and ended)
         if not decided and not intended:
             self.broken("S13", f"{by} fences {node} without a recorded reason")
         if self._is_held(begun) or (
