@@ -66,7 +66,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.probe i
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import (  # noqa: E402
     read_status,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_table import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.table import (  # noqa: E402
     carries,
     process_table,
 )

@@ -12,12 +12,14 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast import (
-    process_apart,
-    process_family,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process_apart import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
+    apart as process_apart,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
+    family as process_family,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.apart import (
     TimeUpError,
     run_apart,
 )

@@ -27,7 +27,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.resource
     Resource,
     perform,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import Outcome, run
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.run import (
+    Outcome,
+    run,
+)
 
 SCHEMAS = Path("/usr/share/resource-agents")
 """Where resource-agents has ra-api-1.dtd, which the metadata names."""

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import FenceError
-from ..process import KEEP, Outcome
-from ..process import run as run_process
+from ..process.run import KEEP, Outcome
+from ..process.run import run as run_process
 from ..secrets import hide
 from .locate import fence_environment
 from .metadata import FenceMetadata

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import FenceError, HoldfastError
-from ..process import Outcome
-from ..process import run as run_process
+from ..process.run import Outcome
+from ..process.run import run as run_process
 from .call import FenceCall, call_fence_agent
 from .device import FenceDevice
 from .kinds import NONE, POWER, kind_of, wait_for_proof

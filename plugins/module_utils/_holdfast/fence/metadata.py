@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from ..errors import AgentError
 from ..ocf.metadata import metadata_root
-from ..process import Outcome
-from ..process import run as run_process
+from ..process.run import Outcome
+from ..process.run import run as run_process
 from ..secrets import is_secret_name, secret_values
 from .locate import fence_environment
 

@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Callable, Mapping
 
 from ..errors import AgentError, FenceError, InputError
-from ..process import Outcome
+from ..process.run import Outcome
 from ..secrets import HIDDEN
 from .locate import fence_environment
 from .metadata import FenceMetadata

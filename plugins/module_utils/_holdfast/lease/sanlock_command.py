@@ -23,7 +23,7 @@ import time
 from collections.abc import Mapping
 
 from ..errors import AgentError, LeaseError, NoAnswerError
-from ..process import run
+from ..process.run import run
 from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT
 from .interface import HostState
 from .sanlock_daemon import (

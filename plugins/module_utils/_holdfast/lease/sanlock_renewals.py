@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 
 from ..errors import AgentError
-from ..process import run
+from ..process.run import run
 
 ANSWER = 2.0
 """Seconds for the daemon to answer: who measures must not wait for one that hangs."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import AgentError, HoldfastError, InputError
-from ..process import Outcome, run
+from ..process.run import Outcome, run
 
 PLACE = "{node}"
 """Stands in a command for the node that is asked."""

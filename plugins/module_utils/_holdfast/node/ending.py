@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import AgentError
 from ..manager.report import POWEROFF, REBOOT, RESTART
-from ..process import run
+from ..process.run import run
 from .configuration import NodeConfiguration
 
 MARKER = "ending"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import StorageError
-from ..process_apart import TimeUpError, run_apart
+from ..process.apart import TimeUpError, run_apart
 from .configuration import NodeConfiguration
 
 LONGEST = 6.0

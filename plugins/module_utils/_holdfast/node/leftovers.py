@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 from ..errors import StorageError
-from ..process_family import MARK as RUN
-from ..process_family import Family
-from ..process_table import carried, carries, process_table
+from ..process.family import MARK as RUN
+from ..process.family import Family
+from ..process.table import carried, carries, process_table
 from .configuration import NodeConfiguration
 
 CALLER = "HOLDFAST_CALLER"

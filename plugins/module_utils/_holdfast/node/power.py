@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import FenceError, InputError
-from ..process_table import carried
+from ..process.table import carried
 from .configuration import run_directory
 
 MARK = "HOLDFAST_MACHINE"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AgentError
-from ..process import run
+from ..process.run import run
 from ..result import Result
 
 MARK = Path("run/reboot-required")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 from ..errors import HoldfastError
-from ..process import Outcome, run
+from ..process.run import Outcome, run
 from .configuration import NodeConfiguration
 
 DEADLINE = 5.0

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..errors import AgentError
-from ..process import Outcome
-from ..process import run as run_process
+from ..process.run import Outcome
+from ..process.run import run as run_process
 from .call import OcfResult
 from .plan import ResourcePlan, has_changed, plan_action, plan_state, state_of
 from .remains import Traces, require_no_remains

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import AgentError
-from ..process import Outcome
-from ..process import run as run_process
+from ..process.run import Outcome
+from ..process.run import run as run_process
 from ..secrets import hide, secret_values
 from .codes import (
     DEGRADED,

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from ..errors import InputError
 from ..names import did_you_mean
-from ..process import EXIT_REASON
+from ..process.run import EXIT_REASON
 from .locate import OCF_ROOT, AgentName
 from .values import written
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import AgentError
-from ..process import Outcome
-from ..process import run as run_process
+from ..process.run import Outcome
+from ..process.run import run as run_process
 from .environment import agent_environment
 from .locate import OCF_ROOT, AgentName
 from .values import seconds

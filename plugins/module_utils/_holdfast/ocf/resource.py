@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from ..errors import AgentError, InputError
 from ..names import did_you_mean
-from ..process import Outcome
-from ..process import run as run_process
+from ..process.run import Outcome
+from ..process.run import run as run_process
 from .call import OcfResult, call
 from .environment import RUN_DIRECTORY, check_meta, check_meta_of_action
 from .locate import OCF_ROOT, AgentName, locate, parse_agent

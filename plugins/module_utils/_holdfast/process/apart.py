@@ -23,9 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .errors import HoldfastError
-from .process import GRACE
-from .process_family import Family
+from ..errors import HoldfastError
+from .family import Family
+from .run import GRACE
 
 _POLL = 0.02
 _COLLECT_POLL = 0.001

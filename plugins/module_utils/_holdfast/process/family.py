@@ -21,7 +21,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from .process_table import ProcessEntry, carries, descendants, is_alive, process_table
+from .table import ProcessEntry, carries, descendants, is_alive, process_table
 
 MARK = "HOLDFAST_RUN"
 """Environment variable whose value is another one for each call."""

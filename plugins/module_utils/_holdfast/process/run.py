@@ -21,8 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import AgentError
-from .process_family import MARK, Family
+from ..errors import AgentError
+from .family import MARK, Family
 
 KEEP = 1 << 20
 """At most this many bytes of each stream are kept."""
