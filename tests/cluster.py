@@ -70,12 +70,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.
     carries,
     process_table,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import (  # noqa: E402
-    provision_lockspace,
-    provision_metadata,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (  # noqa: E402
     cluster_paths,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan import (
+    lockspace as provision_lockspace,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan import (
+    metadata as provision_metadata,
 )
 from installed_agents import install_command, install_fence_agent  # noqa: E402
 

@@ -260,15 +260,15 @@ from typing import Any
 from ..module_utils._holdfast.errors import InputError
 from ..module_utils._holdfast.node.declare_in_files import check_options, with_maintenance
 from ..module_utils._holdfast.storage.paths import cluster_paths
-from ..module_utils._holdfast.storage.provision import check_folder
-from ..module_utils._holdfast.storage.provision_metadata import (
+from ..module_utils._holdfast.storage.provision.plan.metadata import (
     MetadataWanted,
     apply_metadata,
     look_metadata,
     plan_metadata,
 )
-from ..module_utils._holdfast.storage.provision_records import sizes_from_options
-from ..module_utils._holdfast.storage.whiteboard import no_direct
+from ..module_utils._holdfast.storage.provision.plan.plan import check_folder
+from ..module_utils._holdfast.storage.provision.plan.records import sizes_from_options
+from ..module_utils._holdfast.storage.whiteboard.file.file import no_direct
 from ..module_utils._module import CLUSTER_FILES, MAINTENANCE, Options, Result, run
 
 MAX_WATCH = 600

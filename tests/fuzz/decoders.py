@@ -34,12 +34,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     FormatError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import (  # noqa: E402
-    board_blocks,
-    host_lease,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace import (
+    delta_lease as host_lease,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace import (
     leader_record,
-    records,
     resource_lease,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+    block as board_blocks,
 )
 
 CHECKSUM_FIELD = re.compile(rb"((?:[^|]*\|){9} ?)([^| ]*)")

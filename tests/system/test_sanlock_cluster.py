@@ -31,10 +31,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     LeaseArea,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_timing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (
     LeaseTiming,
 )
 from ansible_collections.holdfast.ha.tests.system.leases.lease_backends import (

@@ -17,15 +17,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / ".collections"))
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.leader_record import (
-    MEBIBYTE,
-    Layout,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace_file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.file import (
     initialise,
     read_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (
+    MEBIBYTE,
+    Layout,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
     GlobalBlock,
     HostBlock,
     Whiteboard,

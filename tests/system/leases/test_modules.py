@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     LeaseArea,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.leader_record import (
-    Layout,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace_file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.file import (
     initialise,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.resource_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (
+    Layout,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.resource_lease import (
     initial_leases,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
     HostBlock,
     Whiteboard,
 )

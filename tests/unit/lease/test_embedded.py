@@ -25,13 +25,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     LeaseHolder,
     Leases,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     LeaseArea,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (
     cluster_paths,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision_lockspace import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan.lockspace import (  # noqa: E501
     LockspaceWanted,
     apply_lockspace,
     look_lockspace,

@@ -42,20 +42,20 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanloc
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.block_file import (
     BlockFile,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     DeltaLease,
     LeaseArea,
     encode_delta,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_timing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (
     LATE,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.leader_record import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (
     MEBIBYTE,
     Layout,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.resource_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.resource_lease import (
     initial_leases,
     read_leader,
     write_leader,

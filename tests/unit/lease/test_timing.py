@@ -17,10 +17,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.timing
     PROFILES,
     checked_timing,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     DeltaLease,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_timing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (
     LeaseTiming,
 )
 from hypothesis import given

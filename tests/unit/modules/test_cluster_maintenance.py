@@ -26,7 +26,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
     change_wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
     GlobalBlock,
 )
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_ok

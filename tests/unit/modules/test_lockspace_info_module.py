@@ -10,19 +10,19 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.block_file import (
     BlockFile,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.kernel_lock import (
+    KernelLock,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     DeltaLease,
     LeaseArea,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.kernel_lock import (
-    KernelLock,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.leader_record import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (
     MEBIBYTE,
     Layout,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.resource_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.resource_lease import (
     ResourceLease,
     write_leader,
 )

@@ -10,13 +10,13 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedded import (
     EmbeddedLeases,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
-    initial_lockspace,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.kernel_lock import (
     KernelLock,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.resource_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
+    initial_lockspace,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.resource_lease import (
     initial_leases,
 )
 from ansible_collections.holdfast.ha.tests.unit.module_runner import (

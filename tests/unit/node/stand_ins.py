@@ -27,7 +27,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.vers
     LeaseVersion,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import Board
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
+    Board,
+)
 
 NO_FREEING = Freeing()
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     DeltaLease,
     LeaseArea,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
     HostBlock,
     Whiteboard,
 )

@@ -18,7 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.freed_leases import (
     FreedLeases,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_timing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (
     LeaseTiming,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import LeasesStandIn, lease_view

@@ -10,7 +10,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbe
     report_number,
     trouble_told,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.board_blocks import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.block import (
     decode_host,
     encode_host,
 )

@@ -51,7 +51,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.host_le
     HostLease,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.orders import FenceEnd
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     LeaseArea,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

@@ -29,7 +29,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbe
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.own_membership import (
     places,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import Board
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
+    Board,
+)
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 
 N2 = Member("n2", 2, "127.0.0.1", 21006)

@@ -24,7 +24,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbeat import heartbeat
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.observer import Observer
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
     Board,
     GlobalBlock,
     HostBlock,

@@ -15,8 +15,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.board import recognise
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.board import (
+    recognise,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
     BLOCK_BYTES,
     MACHINE_BYTES,
     SMALL_BLOCK_BYTES,

@@ -8,7 +8,29 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.board_lint import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.kernel_lock import (
+    KernelLock,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
+    DeltaLease,
+    LeaseArea,
+    initial_lockspace,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_life import (
+    host_guard,
+    look_twice,
+    why_live,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
+    BLOCK_BYTES,
+    SMALL_BLOCK_BYTES,
+    GlobalBlock,
+    HostBlock,
+    Whiteboard,
+    encode_global,
+    encode_host,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.lint import (
     CLEAR,
     LEAVE,
     REWRITE,
@@ -17,28 +39,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.boar
     lint,
     plan_repair,
     read_for_lint,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
-    DeltaLease,
-    LeaseArea,
-    initial_lockspace,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_life import (
-    host_guard,
-    look_twice,
-    why_live,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.kernel_lock import (
-    KernelLock,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
-    BLOCK_BYTES,
-    SMALL_BLOCK_BYTES,
-    GlobalBlock,
-    HostBlock,
-    Whiteboard,
-    encode_global,
-    encode_host,
 )
 
 SIZES = (BLOCK_BYTES, SMALL_BLOCK_BYTES)

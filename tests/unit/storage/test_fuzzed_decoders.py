@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FormatError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.board import (
-    decode_board,
-    recognise,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.board_lint import lint
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     Kind,
     decode_copy_header,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.board import (
+    decode_board,
+    recognise,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.lint import (
+    lint,
 )
 from ansible_collections.holdfast.ha.tests.fuzz import decoders
 from hypothesis import given

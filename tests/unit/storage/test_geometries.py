@@ -19,31 +19,31 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.lease_file import (
     LeaseFile,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     DeltaLease,
     LeaseArea,
     decode_area,
     encode_delta,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.leader_record import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (
     AREA_HOSTS,
     MEBIBYTE,
     Layout,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.resource_lease import (
+    LEASE_NAMES,
+    ResourceLease,
+    initial_leases,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (
     cluster_paths,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision_lockspace import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan.lockspace import (  # noqa: E501
     LockspaceWanted,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.resource_lease import (
-    LEASE_NAMES,
-    ResourceLease,
-    initial_leases,
 )
 
 SANLOCK = shutil.which("sanlock") or shutil.which("/usr/sbin/sanlock")

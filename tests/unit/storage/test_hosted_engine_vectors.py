@@ -14,23 +14,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     FormatError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.board_lint import lint
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.board_view import (
-    vm_status,
-    vm_status_text,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.board_watch import (
-    Watched,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     decode_area,
     decode_delta,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.leader_record import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (
     Layout,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
     BLOCK_BYTES,
     MACHINE_BYTES,
     GlobalBlock,
@@ -41,6 +33,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     decode_host,
     encode_global,
     encode_host,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.lint import (
+    lint,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.view import (
+    vm_status,
+    vm_status_text,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.watch import (
+    Watched,
 )
 from ansible_collections.holdfast.ha.tests.unit.storage.hosted_engine_departures import (
     CONTAINED_HERE,

@@ -15,26 +15,26 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     LeaseError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.kernel_lock import (
+    KernelLock,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     DeltaLease,
     encode_delta,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.kernel_lock import (
-    KernelLock,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.leader_record import (
-    AREA_HOSTS,
-    MEBIBYTE,
-    Layout,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace_file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.file import (
     dump,
     dump_text,
     initialise,
     read_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.resource_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (
+    AREA_HOSTS,
+    MEBIBYTE,
+    Layout,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.resource_lease import (
     ResourceLease,
     encode_lease,
     initial_leases,

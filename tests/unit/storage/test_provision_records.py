@@ -14,26 +14,26 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     LeaseError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import (
-    provision_records,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.host_lease import (
-    DeltaLease,
-    LeaseArea,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.kernel_lock import (
     KernelLock,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
+    DeltaLease,
+    LeaseArea,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (
     cluster_paths,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision_lockspace import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan import (
+    records as provision_records,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan.lockspace import (  # noqa: E501
     LockspaceWanted,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision_metadata import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan.metadata import (  # noqa: E501
     MetadataWanted,
     apply_metadata,
     look_metadata,

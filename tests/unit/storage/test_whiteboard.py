@@ -15,15 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.board_view import (
-    view,
-    vm_status,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.board_watch import (
-    Watched,
-    watch,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
     BLOCK_BYTES,
     GlobalBlock,
     HostBlock,
@@ -33,6 +25,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     decode_host,
     encode_global,
     encode_host,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.view import (
+    view,
+    vm_status,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.watch import (
+    Watched,
+    watch,
 )
 from hypothesis import given
 from hypothesis import strategies as st

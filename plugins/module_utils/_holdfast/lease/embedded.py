@@ -21,11 +21,11 @@ from ..errors import FormatError, LeaseError
 from ..names import host_id as checked_host_id
 from ..names import node_name
 from ..storage.block_file import SECTOR
-from ..storage.host_lease import DeltaLease, LeaseArea
-from ..storage.host_timing import LeaseTiming
 from ..storage.kernel_lock import KernelLock, locked_ranges
-from ..storage.leader_record import MEBIBYTE
-from ..storage.resource_lease import LEASE_NAMES, area_offset
+from ..storage.lockspace.delta_lease import DeltaLease, LeaseArea
+from ..storage.lockspace.host_timing import LeaseTiming
+from ..storage.lockspace.leader_record import MEBIBYTE
+from ..storage.lockspace.resource_lease import LEASE_NAMES, area_offset
 from .free_host import refuse_own, refuse_to_free
 from .host_watch import HostWatch, state_by_time
 from .interface import HostLeaseView, LeaseHolder

@@ -11,7 +11,7 @@ whenever the storage itself says that it cannot be so.
 from __future__ import annotations
 
 from ..errors import LeaseError
-from ..storage.host_lease import DeltaLease
+from ..storage.lockspace.delta_lease import DeltaLease
 
 
 def refuse_to_free(

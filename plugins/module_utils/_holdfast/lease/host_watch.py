@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..storage.host_lease import DeltaLease
-from ..storage.host_timing import LeaseTiming
+from ..storage.lockspace.delta_lease import DeltaLease
+from ..storage.lockspace.host_timing import LeaseTiming
 from .interface import HostState
 
 

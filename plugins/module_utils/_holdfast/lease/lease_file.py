@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from ..errors import FormatError, LeaseError
 from ..storage.block_file import SECTOR, BlockFile, HeldFile
-from ..storage.leader_record import Layout
-from ..storage.resource_lease import (
+from ..storage.lockspace.leader_record import Layout
+from ..storage.lockspace.resource_lease import (
     ResourceLease,
     area_offset,
     leases_layout,

@@ -26,9 +26,9 @@ from dataclasses import replace
 
 from ..errors import FormatError, LeaseError, StorageError
 from ..names import host_id as checked_host_id
-from ..storage.host_lease import DeltaLease, LeaseArea
-from ..storage.host_timing import LeaseTiming
-from ..storage.resource_lease import LEASE_NAMES, ResourceLease
+from ..storage.lockspace.delta_lease import DeltaLease, LeaseArea
+from ..storage.lockspace.host_timing import LeaseTiming
+from ..storage.lockspace.resource_lease import LEASE_NAMES, ResourceLease
 from .free_host import refuse_own, refuse_to_free
 from .interface import HostLeaseView, LeaseHolder
 from .lease_file import LeaseFile

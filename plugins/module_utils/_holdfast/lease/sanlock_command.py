@@ -24,7 +24,7 @@ from collections.abc import Mapping
 
 from ..errors import AgentError, LeaseError, NoAnswerError
 from ..process.run import run
-from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT
+from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT
 from .interface import HostState
 from .sanlock_daemon import (
     ANSWER,

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 
 from ..errors import InputError, LeaseError
 from ..names import node_name
-from ..storage.host_lease import DeltaLease, LeaseArea
-from ..storage.host_timing import LeaseTiming, checked_io_timeout
-from ..storage.leader_record import NAME_BYTES
+from ..storage.lockspace.delta_lease import DeltaLease, LeaseArea
+from ..storage.lockspace.host_timing import LeaseTiming, checked_io_timeout
+from ..storage.lockspace.leader_record import NAME_BYTES
 from .sanlock_daemon import ANSWER, Lockspace, SanlockDaemon
 
 LEAVE_WAIT = 30.0

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..storage.host_lease import EVENT_OFFSET, DeltaLease
+from ..storage.lockspace.delta_lease import EVENT_OFFSET, DeltaLease
 
 BITMAP_OFFSET = 256
 """One bit for each host id, from here in the sector of the sender (ondisk.c, delta lease)."""

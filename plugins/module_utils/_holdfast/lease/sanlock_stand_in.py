@@ -15,8 +15,8 @@ import os
 import tempfile
 
 from ..errors import LeaseError
-from ..storage.host_lease import LeaseArea
-from ..storage.host_timing import LeaseTiming
+from ..storage.lockspace.delta_lease import LeaseArea
+from ..storage.lockspace.host_timing import LeaseTiming
 from .free_host import refuse_to_free
 from .sanlock_daemon import ANSWER, Lockspace
 from .sanlock_process import await_daemon, end_daemon, start_daemon

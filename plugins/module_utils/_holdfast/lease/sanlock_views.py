@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..errors import LeaseError, StorageError
-from ..storage.host_lease import DeltaLease
-from ..storage.host_timing import LeaseTiming
+from ..storage.lockspace.delta_lease import DeltaLease
+from ..storage.lockspace.host_timing import LeaseTiming
 from .host_watch import HostWatch, Sight, state_by_time
 from .interface import HostLeaseView, HostState
 from .sanlock_daemon import GLANCE, HostStatus, SanlockDaemon

@@ -3,13 +3,13 @@
 """Which times a node really has: what was asked for, and what its sanlock keeps of that.
 
 Before 3.9 sanlock has a single watchdog timeout, whatever its settings say; the
-arithmetic of both numbers is in ``storage/host_timing.py``.
+arithmetic of both numbers is in ``storage/lockspace/host_timing.py``.
 """
 
 from __future__ import annotations
 
 from ..errors import InputError
-from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT, LeaseTiming, checked_io_timeout
+from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT, LeaseTiming, checked_io_timeout
 
 WATCHDOG_SETTING_SINCE = (3, 9)
 """The first version whose sanlock.conf has watchdog_fire_timeout."""

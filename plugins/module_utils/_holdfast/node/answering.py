@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ..storage.host_timing import LeaseTiming
+from ..storage.lockspace.host_timing import LeaseTiming
 from .configuration import CRM, NodeConfiguration
 from .network import Network
 from .notify import Notifier

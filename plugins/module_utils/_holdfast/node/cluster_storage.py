@@ -36,9 +36,9 @@ from ..manager.state import ClusterState
 from ..manager.state_document import known, state_document, state_from_document
 from ..manager.versions import LeaseVersion
 from ..manager.wanted import Wanted, wanted_document, wanted_from_document
-from ..storage.host_timing import LeaseTiming
+from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.records import Kind, Record, RecordFile
-from ..storage.whiteboard import Whiteboard
+from ..storage.whiteboard.file import Whiteboard
 from .configuration import SANLOCK, NodeConfiguration
 from .worked_under import WorkedUnder
 

@@ -23,7 +23,7 @@ from .. import names
 from ..errors import InputError, StorageError
 from ..lease.timing import WATCHDOG_SETTING_SINCE, checked_timing
 from ..manager.seen import Timing
-from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT, checked_io_timeout
+from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT, checked_io_timeout
 
 DEFAULT_PATH = "/etc/holdfast/node.json"
 EMBEDDED = "embedded"

@@ -27,7 +27,7 @@ from ..manager.repair_plan import Records
 from ..manager.seen import FenceReport, PowerReport, Seen
 from ..manager.state import ClusterState, NodeState
 from ..manager.versions import not_heard_yet, older_than_reports, paused, reports_seen
-from ..storage.host_timing import LeaseTiming
+from ..storage.lockspace.host_timing import LeaseTiming
 from .answering import answering_network
 from .cluster_storage import MANAGER_LEASE, ClusterStorage
 from .configuration import CRM, LRM, NodeConfiguration

@@ -31,7 +31,7 @@ from ..manager.report import Mode
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState
 from ..manager.wanted import Wanted
 from ..result import Result
-from ..storage.whiteboard import GlobalBlock
+from ..storage.whiteboard.file import GlobalBlock
 from .await_manager import await_manager
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration, load

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..manager.adoption import HostView
-from ..storage.whiteboard import Board
+from ..storage.whiteboard.file import Board
 
 
 class ForeignHosts:

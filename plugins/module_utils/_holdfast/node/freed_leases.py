@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from ..errors import FormatError, LeaseError, StorageError
 from ..lease.interface import HostLeaseView, HostState, Leases
 from ..manager.seen import FenceReport
-from ..storage.host_timing import LeaseTiming
+from ..storage.lockspace.host_timing import LeaseTiming
 from .log import Repeating, log
 
 

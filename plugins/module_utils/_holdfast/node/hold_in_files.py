@@ -13,10 +13,10 @@ from ..manager.maintenance import maintenance_document
 from ..manager.state import ClusterState
 from ..manager.state_document import state_from_document
 from ..manager.wanted import Wanted, wanted_from_document
-from ..storage.board import Board
 from ..storage.paths import ClusterPaths
-from ..storage.provision import exists
+from ..storage.provision.plan import exists
 from ..storage.records import Kind, Record, RecordFile
+from ..storage.whiteboard.board import Board
 from .status import global_maintenance
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from ..errors import LeaseError, NoAnswerError, StorageError
 from ..lease.interface import HostLeaseView, HostState
-from ..storage.host_timing import LeaseTiming
+from ..storage.lockspace.host_timing import LeaseTiming
 from .clock_jump import ClockWatch, may_have_failed
 from .cluster_storage import ClusterStorage
 from .configuration import SANLOCK, NodeConfiguration

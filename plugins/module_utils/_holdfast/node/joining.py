@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from ..errors import LeaseError
 from ..lease.sanlock_daemon import DaemonStatus
-from ..storage.host_timing import LeaseTiming
+from ..storage.lockspace.host_timing import LeaseTiming
 from . import unfencing
 from .cluster_storage import make_leases
 from .configuration import NodeConfiguration, SanlockSettings

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from ..manager import election
-from ..storage.whiteboard import GlobalBlock
+from ..storage.whiteboard.file import GlobalBlock
 from .cluster_storage import ClusterStorage
 from .log import log
 from .observer import Observation

@@ -20,8 +20,8 @@ from ..manager.adoption import HostView
 from ..manager.lease_proof import why_no_proof
 from ..manager.report import Report
 from ..manager.seen import Answer, LeaseSight, NodeSeen
-from ..storage.host_timing import FIXED_WATCHDOG_TIMEOUT
-from ..storage.whiteboard import Board
+from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT
+from ..storage.whiteboard.file import Board
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
 from .foreign_hosts import ForeignHosts

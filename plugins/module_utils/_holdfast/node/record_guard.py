@@ -13,7 +13,7 @@ from ..errors import FormatError
 from ..manager.repair_plan import Records, compare
 from ..manager.report import Report, Sight
 from ..manager.versions import Floor, floor_of_report
-from ..storage.whiteboard import HostBlock
+from ..storage.whiteboard.file import HostBlock
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
 from .heartbeat import report_number

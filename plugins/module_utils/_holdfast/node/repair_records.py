@@ -19,7 +19,7 @@ from ..manager.repair_plan import Keep, Repair, plan_repair
 from ..manager.report import Report
 from ..manager.state import ClusterState
 from ..manager.wanted import Wanted
-from ..storage.whiteboard import Board
+from ..storage.whiteboard.file import Board
 from .await_manager import await_manager
 from .cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from .configuration import NodeConfiguration

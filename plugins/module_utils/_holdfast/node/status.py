@@ -25,7 +25,7 @@ from ..manager.service import STARTED, STOPPED
 from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
 from ..manager.versions import paused
 from ..manager.wanted import Wanted
-from ..storage.whiteboard import Board, HostBlock
+from ..storage.whiteboard.file import Board, HostBlock
 from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
 from .heartbeat import trouble_told

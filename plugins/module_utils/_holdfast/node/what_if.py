@@ -23,7 +23,7 @@ from ..result import Result
 from ..simulator.scenario import Action
 from ..simulator.settings import Settings
 from ..simulator.what_if import Answer, Now, usual_seconds, what_if
-from ..storage.host_timing import LeaseTiming
+from ..storage.lockspace.host_timing import LeaseTiming
 from .cluster_storage import ClusterStorage
 from .configuration import EMBEDDED, NodeConfiguration, load
 from .status_words import clean

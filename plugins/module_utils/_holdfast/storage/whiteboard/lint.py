@@ -15,11 +15,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import FormatError, LeaseError, StorageError
-from ..names import MAX_HOST_ID
-from .block_file import SECTOR, BlockFile
-from .board import Data, recognise
-from .board_blocks import (
+from ...errors import FormatError, LeaseError, StorageError
+from ...names import MAX_HOST_ID
+from ..block_file import SECTOR, BlockFile
+from ..lockspace.host_life import Sighting, why_live
+from .block import (
     BLOCK_BYTES,
     MACHINE_BYTES,
     SMALL_BLOCK_BYTES,
@@ -30,8 +30,8 @@ from .board_blocks import (
     encode_global,
     without_padding,
 )
-from .host_life import Sighting, why_live
-from .whiteboard import Whiteboard
+from .board import Data, recognise
+from .file import Whiteboard
 
 CLEAR = "clear"
 REWRITE = "rewrite"

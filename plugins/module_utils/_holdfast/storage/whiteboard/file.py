@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import mmap
 
-from ..errors import FormatError, InputError, StorageError
-from ..names import MAX_HOST_ID
-from .block_file import SECTOR, BlockFile, HeldFile, ReadBuffer
-from .board import Board, KnownBlocks, decode_board, recognise
-from .board_blocks import (
+from ...errors import FormatError, InputError, StorageError
+from ...names import MAX_HOST_ID
+from ..block_file import SECTOR, BlockFile, HeldFile, ReadBuffer
+from ..closing import Closing
+from ..whole_file import create
+from .block import (
     BLOCK_BYTES,
     MACHINE_BYTES,
     SMALL_BLOCK_BYTES,
@@ -27,8 +28,7 @@ from .board_blocks import (
     encode_global,
     encode_host,
 )
-from .closing import Closing
-from .whole_file import create
+from .board import Board, KnownBlocks, decode_board, recognise
 
 __all__ = [
     "BLOCK_BYTES",

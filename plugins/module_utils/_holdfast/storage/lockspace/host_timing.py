@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import InputError
+from ...errors import InputError
 
 RENEWAL_IO_TIMEOUTS = 2
 """A host lease is renewed every 2 N (timeouts, calc_id_renewal_seconds)."""

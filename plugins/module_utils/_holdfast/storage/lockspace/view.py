@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..errors import FormatError
-from .block_file import SECTOR, BlockFile
-from .host_lease import DeltaLease, HostLeases
+from ...errors import FormatError
+from ..block_file import SECTOR, BlockFile
+from ..paths import ClusterPaths
+from ..provision.plan import exists
+from .delta_lease import DeltaLease, HostLeases
+from .file import read_lockspace
 from .host_life import locked_host_ids
 from .host_timing import LeaseTiming
-from .lockspace_file import read_lockspace
-from .paths import ClusterPaths
-from .provision import exists
 from .resource_lease import LEASE_NAMES, ResourceLease, area_offset, leases_layout, read_leader
 
 

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ..errors import FormatError, InputError
+from ...errors import FormatError, InputError
 
 MEBIBYTE = 1 << 20
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import LeaseError, StorageError
-from .paths import ClusterPaths
-from .whole_file import cannot_create
+from ...errors import LeaseError, StorageError
+from ..paths import ClusterPaths
+from ..whole_file import cannot_create
 
 if TYPE_CHECKING:
-    from .board_lint import Repair
+    from ..whiteboard.lint import Repair
 
 OF_FOLDER = ("create", "replace", "remove", "lay-out-anew")
 """The actions that need a writable folder; the others write into a file that is there."""

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Optional, Union
 
-from ..errors import FormatError
-from ..names import MAX_HOST_ID
-from .board_blocks import (
+from ...errors import FormatError
+from ...names import MAX_HOST_ID
+from .block import (
     BLOCK_BYTES,
     MACHINE_BYTES,
     SEPARATORS,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 
-from .board_blocks import HostBlock
-from .board_watch import Watched
+from .block import HostBlock
+from .watch import Watched
 
 MAINTENANCE_BANNER = "\n\n!! Cluster is in GLOBAL MAINTENANCE mode !!\n\n"
 """What hosted-engine --vm-status prints above and below all hosts."""

@@ -15,12 +15,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from ..errors import FormatError, InputError, LeaseError, StorageError
-from .host_lease import LeaseArea, lease_users
-from .kernel_lock import KernelLock
-from .paths import ClusterPaths
-from .provision import exists, refuse_users
-from .records import (
+from ...errors import FormatError, InputError, LeaseError, StorageError
+from ..kernel_lock import KernelLock
+from ..lockspace.delta_lease import LeaseArea, lease_users
+from ..paths import ClusterPaths
+from ..records import (
     MAX_COPY_BYTES,
     Geometry,
     Kind,
@@ -29,7 +28,8 @@ from .records import (
     encode_header,
     encode_record,
 )
-from .whole_file import create
+from ..whole_file import create
+from .plan import exists, refuse_users
 
 MEBIBYTE = 1 << 20
 MAX_SIZE = MAX_COPY_BYTES // MEBIBYTE

@@ -11,30 +11,30 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..errors import FormatError, InputError, LeaseError
-from ..names import MAX_HOST_ID, host_id
-from .board_blocks import (
+from ...errors import FormatError, InputError, LeaseError
+from ...names import MAX_HOST_ID, host_id
+from ..lockspace.host_life import Sighting, host_guard, look, look_twice
+from ..paths import ClusterPaths
+from ..records import DEFAULT_COPY_BYTES, Geometry, Kind, RecordFile
+from ..whiteboard.block import (
     BLOCK_BYTES,
     check_block_bytes,
     decode_global,
     encode_global,
     without_padding,
 )
-from .board_lint import LEAVE, Repair, apply_repair, lint, plan_block, plan_repair
-from .host_life import Sighting, host_guard, look, look_twice
-from .paths import ClusterPaths
-from .provision import Plan, Step, check_folder, exists, make, refuse_users
-from .provision_lockspace import LockspaceFound, look_lockspace, refuse_use
-from .provision_records import (
+from ..whiteboard.file import GlobalBlock, Whiteboard
+from ..whiteboard.lint import LEAVE, Repair, apply_repair, lint, plan_block, plan_repair
+from ..whole_file import remove
+from .lockspace import LockspaceFound, look_lockspace, refuse_use
+from .plan import Plan, Step, check_folder, exists, make, refuse_users
+from .records import (
     RecordsFound,
     lay_out_anew,
     look_records,
     plan_sizes,
     records_document,
 )
-from .records import DEFAULT_COPY_BYTES, Geometry, Kind, RecordFile
-from .whiteboard import GlobalBlock, Whiteboard
-from .whole_file import remove
 
 DEFAULT_MAX_HOSTS = 64
 

@@ -13,9 +13,9 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import FormatError, InputError, StorageError
-from ..names import MAX_HOST_ID
-from .block_file import PAGE, BlockFile
+from ...errors import FormatError, InputError, StorageError
+from ...names import MAX_HOST_ID
+from ..block_file import PAGE, BlockFile
 from .leader_record import (
     ALIGN_FLAGS,
     DEFAULT_LAYOUT,

@@ -11,16 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import FormatError, InputError, LeaseError, StorageError
-from .block_file import SECTOR, BlockFile
-from .host_lease import HostLeases, LeaseArea, initial_lockspace, lease_users
-from .host_timing import checked_io_timeout
-from .kernel_lock import KernelLock, locked_ranges
-from .leader_record import AREA_HOSTS, DEFAULT_LAYOUT, MEBIBYTE, WHOLE_AREA_BYTES, Layout
-from .paths import ClusterPaths
-from .provision import Plan, Step, check_folder, exists, make, refuse_users
-from .resource_lease import LEASE_NAMES, initial_leases, leases_layout, read_leader
-from .whole_file import create, remove
+from ...errors import FormatError, InputError, LeaseError, StorageError
+from ..block_file import SECTOR, BlockFile
+from ..kernel_lock import KernelLock, locked_ranges
+from ..lockspace.delta_lease import HostLeases, LeaseArea, initial_lockspace, lease_users
+from ..lockspace.host_timing import checked_io_timeout
+from ..lockspace.leader_record import AREA_HOSTS, DEFAULT_LAYOUT, MEBIBYTE, WHOLE_AREA_BYTES, Layout
+from ..lockspace.resource_lease import LEASE_NAMES, initial_leases, leases_layout, read_leader
+from ..paths import ClusterPaths
+from ..whole_file import create, remove
+from .plan import Plan, Step, check_folder, exists, make, refuse_users
 
 DEFAULT_IO_TIMEOUT = 2
 """Seconds; with a watchdog that fires after 10 s a host is dead after 26 s."""

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..errors import FormatError, InputError
+from ...errors import FormatError, InputError
 
 BLOCK_BYTES = 4096
 """HOST_SEGMENT_BYTES of hosted engine (env/constants.py): the size unless chosen otherwise."""

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import LeaseError, StorageError
-from .block_file import SECTOR
-from .host_lease import HostLeases
+from ...errors import LeaseError, StorageError
+from ..block_file import SECTOR
+from ..kernel_lock import KernelLock, locked_ranges
+from ..whiteboard.file import Whiteboard
+from .delta_lease import HostLeases
+from .file import read_lockspace
 from .host_timing import LeaseTiming
-from .kernel_lock import KernelLock, locked_ranges
-from .lockspace_file import read_lockspace
-from .whiteboard import Whiteboard
 
 MIN_WATCH = 3.0
 """Seconds in which a node of holdfast writes its block three times."""

@@ -14,14 +14,15 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import FormatError, InputError, LeaseError, StorageError
-from ..names import MAX_HOST_ID
-from . import host_lease, resource_lease
-from .block_file import PAGE, SECTOR, BlockFile
-from .host_lease import HostLeases, LeaseArea, initial_lockspace, lease_users
-from .kernel_lock import KernelLock
+from ...errors import FormatError, InputError, LeaseError, StorageError
+from ...names import MAX_HOST_ID
+from ..block_file import PAGE, SECTOR, BlockFile
+from ..kernel_lock import KernelLock
+from ..whole_file import create
+from . import delta_lease as host_lease
+from . import resource_lease
+from .delta_lease import HostLeases, LeaseArea, initial_lockspace, lease_users
 from .leader_record import AREA_HOSTS, MEBIBYTE, RECORD, Layout, decode_leader, layout_of
-from .whole_file import create
 
 MAX_AREAS = 1024
 """How many areas of one file are shown; sanlock's own index of leases has no more."""
