@@ -200,10 +200,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.node.cluster_source import STATIC_NODE_MEMORY, read_source
-from ..module_utils._holdfast.placement.allocation import Asked, allocate
-from ..module_utils._holdfast.placement.json_text import parse
-from ..module_utils._holdfast.placement.networks import NetworkReport, check_networks
-from ..module_utils._holdfast.placement.options import Options as PlacementOptions
+from ..module_utils._holdfast.placement.allocate.allocate.options import Options as PlacementOptions
+from ..module_utils._holdfast.placement.capacity.capacity.networks import (
+    NetworkReport,
+    check_networks,
+)
+from ..module_utils._holdfast.placement.iallocator.allocation import Asked, allocate
+from ..module_utils._holdfast.placement.iallocator.json_text import parse
 from ..module_utils._module import Options, Result, run
 from ..module_utils._networks import (
     NETWORK_OPTIONS,

@@ -190,14 +190,14 @@ from ..module_utils._holdfast.node.cluster_source import (
     read_cluster,
     read_source,
 )
-from ..module_utils._holdfast.placement.capacity import Size
-from ..module_utils._holdfast.placement.capacity_report import (
+from ..module_utils._holdfast.placement.allocate.allocate.options import Options as PlacementOptions
+from ..module_utils._holdfast.placement.capacity.capacity.capacity import Size
+from ..module_utils._holdfast.placement.capacity.capacity.report import (
     PARTS,
     Question,
     describe_capacity,
 )
-from ..module_utils._holdfast.placement.oddities import oddities_refused
-from ..module_utils._holdfast.placement.options import Options as PlacementOptions
+from ..module_utils._holdfast.placement.iallocator.arithmetic_limits import oddities_refused
 from ..module_utils._module import Options, Result, run
 
 OPTIONS = Options(

@@ -17,14 +17,14 @@ import subprocess
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import balance_command
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model import (
-    INSTANCE_STATES,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
     read_request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.text_format import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (
     write_text,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.cluster import (
+    INSTANCE_STATES,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
     instance,

@@ -13,23 +13,25 @@ import shutil
 import subprocess
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.options import (
+    Options,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.capacity import (
     Size,
     fill,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.options import Options
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.reboot_groups import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.reboot_groups import (
     reboot_rounds,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.tiered import (
+    fill_tiered,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
     read_request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.text_format import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (
     read_text,
     write_text,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.tiered import (
-    fill_tiered,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request
 

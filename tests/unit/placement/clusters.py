@@ -7,9 +7,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.answer import answer
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.options import Options
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.options import (
+    Options,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.answer import (
+    answer,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
     read_request,
 )
 

@@ -7,14 +7,20 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement import pairs
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate import Search
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.options import Options
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.redundancy import (
-    can_evacuate,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate import (
+    pairs,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.allocate import (
+    Search,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.options import (
+    Options,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
     read_request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.redundancy import (
+    can_evacuate,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
     ask,

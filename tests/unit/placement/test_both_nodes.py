@@ -7,19 +7,21 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.both_nodes import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.both_nodes import (
     move_to_best_pair,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.moves import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.solution import (
+    Unplaceable,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
+    read_request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.moves import (
     failover,
     replace_secondary,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
-    read_request,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.score import Score
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.solution import (
-    Unplaceable,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.score import (
+    Score,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request
 

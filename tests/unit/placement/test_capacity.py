@@ -9,32 +9,34 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement import (
-    capacity_report,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.options import (
+    Options,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity import (
+    report as capacity_report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.capacity import (
     Size,
     fill,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.drain import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.drain import (
     plan_drain,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.options import Options
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.reboot_groups import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.reboot_groups import (
     conflicts,
     reboot_rounds,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.redundancy import (
-    not_redundant,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
-    read_request,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.standby import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.standby import (
     plan_standby,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.tiered import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.tiered import (
     fill_tiered,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
+    read_request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.redundancy import (
+    not_redundant,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
     instance,

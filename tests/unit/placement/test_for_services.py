@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.for_services import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.services import (
     Needs,
     Places,
     Room,

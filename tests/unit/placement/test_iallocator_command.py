@@ -15,13 +15,13 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     iallocator_command,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.dedicated import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.dedicated import (
     _how_many,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
     read_request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.text_format import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (
     read_text,
     write_text,
 )

@@ -16,12 +16,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.htools_
     CommandLine,
     read_command_line,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.numerals import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.numerals import (
     read_decimal,
     read_truth,
     read_whole,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.text_format import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (
     read_text,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster

@@ -7,13 +7,19 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.answer import answer
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.json_text import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.options import (
+    Options,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.explain.reasons import (
+    reasons,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.answer import (
+    answer,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.json_text import (
     encode,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.options import Options
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.reasons import reasons
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
     read_request,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (

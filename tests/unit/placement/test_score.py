@@ -7,23 +7,25 @@ from __future__ import annotations
 import json
 import math
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.admission import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.pair_bounds import (
+    Bounds,
+    _as_primary,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.solution import (
+    fixed,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
+    read_request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.admission import (
     with_primary,
     with_secondary,
     without_primary,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.bounds import (
-    Bounds,
-    _as_primary,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.request import (
-    read_request,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.score import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.score import (
     Score,
     spread_values,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.solution import fixed
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
     instance,
     new,

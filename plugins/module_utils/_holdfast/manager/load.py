@@ -5,7 +5,7 @@
 A service that moves counts on both of its nodes, as both carry it for a while.  Nodes are
 compared by the number of their services, or by the share of CPU and memory in use where
 the policy says so, or by the score of Ganeti's allocator, which also knows what does not
-fit (``placement/for_services.py``).  What is in use is measured (``Seen.figures``), or
+fit (``placement/services.py``).  What is in use is measured (``Seen.figures``), or
 else what the services declare, of what the nodes report to have.
 """
 
@@ -21,7 +21,7 @@ from .seen import Figures, Seen
 from .state import ACTIVE, MOVING, ServiceState, ServiceStatus
 
 if TYPE_CHECKING:
-    from ..placement.for_services import Needs, Places, Ranking
+    from ..placement.services import Needs, Places, Ranking
 
 NOTHING = (0.0, 0.0)
 
@@ -151,7 +151,7 @@ class Load:
 
     def _model(self) -> Places:
         """Return the allocator's model of all this, made when it is first asked for."""
-        from ..placement.for_services import Places, Room
+        from ..placement.services import Places, Room
 
         if self._places is None:
             known = self.figures.nodes if self.figures is not None else {}
@@ -165,7 +165,7 @@ class Load:
         return self._places
 
     def _needs(self, service_id: str) -> Needs:
-        from ..placement.for_services import Needs
+        from ..placement.services import Needs
 
         cpus, memory = NOTHING
         if self.figures is not None:

@@ -17,7 +17,7 @@ from ..placement.balance.planner import PlanLimits
 from ..placement.balance.report import describe_plan
 from ..placement.balance.run import StopRule, optimal_score, run_as_hbal
 from ..placement.balance.setup import choose_group, choose_instances, settled
-from ..placement.text_format import write_text
+from ..placement.iallocator.text_format import write_text
 from ..result import Result
 from ..storage.whole_file import write_text as write_file
 from .cluster_source import read_cluster, read_source

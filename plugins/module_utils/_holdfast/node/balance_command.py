@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..placement.balance.moves import MoveLimits
     from ..placement.balance.steps import Made, Plan
-    from ..placement.model import Cluster
+    from ..placement.model.cluster import Cluster
 
 ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
 
@@ -106,7 +106,7 @@ def _run(asked: Asked, progress: Progress) -> None:
     progress.what = "balancing"
     if asked.json:
         from ..placement.balance.report import describe_plan
-        from ..placement.json_text import encode
+        from ..placement.iallocator.json_text import encode
 
         plan = _plan(cluster, scope, limits, asked, only, progress, None)
         sys.stdout.write(encode(describe_plan(cluster, scope, plan, limits, only)) + "\n")
@@ -153,11 +153,11 @@ def _read(asked: Asked) -> tuple[Cluster, list[str]]:
     prefixes = tuple([f"{tag}:" for tag in tags.split(",") if tag])
     try:
         if text_file is not None:
-            from ..placement.text_format import read_text
+            from ..placement.iallocator.text_format import read_text
 
             return read_text(read_source(text_file), prefixes)
         if request_file is not None:
-            from ..placement.request import read_described_cluster
+            from ..placement.iallocator.request import read_described_cluster
 
             if prefixes:
                 raise ClusterDataError("--exclusion-tags needs the cluster in the text format")

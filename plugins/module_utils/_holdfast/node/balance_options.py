@@ -7,7 +7,7 @@ from __future__ import annotations
 from math import isfinite
 
 from ..errors import ClusterDataError
-from ..placement.numerals import read_decimal, read_whole
+from ..placement.iallocator.numerals import read_decimal, read_whole
 from .cluster_source import STATIC_NODE_MEMORY
 from .htools_options import MAYBE, NEEDED, NONE, CommandLine, read_value
 

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from ..placement.balance.steps import Made, Plan
     from ..placement.balance.text import Names
-    from ..placement.model import Cluster, Node
+    from ..placement.model.cluster import Cluster, Node
     from .balance_options import Asked
 
 
 def say_tags(cluster: Cluster, asked: Asked) -> None:
     """Print the cluster's tags and policy."""
     if asked.verbose > 1:
-        from ..placement.show import show_policy
+        from ..placement.iallocator.show import show_policy
 
         sys.stdout.write(f"Loaded cluster tags: {','.join(cluster.tags)}\n")
         sys.stdout.write(f"Loaded cluster ipolicy: {show_policy(cluster.policy)}\n")
@@ -78,7 +78,7 @@ def say_group(cluster: Cluster, scope: Sequence[int], group: int, asked: Asked) 
 
 def _beyond_policy(node: Node) -> bool:
     """Return whether *node* has more cores or spindles in use than its policy allows."""
-    from ..placement.admission import divide
+    from ..placement.model.admission import divide
 
     busy = divide(node.used_cpus, node.total_cpus)
     return node.policy.vcpu_ratio < busy or node.used_spindles > node.high_spindles
@@ -86,9 +86,9 @@ def _beyond_policy(node: Node) -> bool:
 
 def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) -> None:
     """Print the score, and with much to say its terms."""
+    from ..placement.allocate.solution import fixed, show_metric
     from ..placement.balance.run import score_of
-    from ..placement.score import TERMS, Score
-    from ..placement.solution import fixed, show_metric
+    from ..placement.model.score import TERMS, Score
 
     overall = show_metric(score_of(cluster, scope))
     if verbose <= 2:
@@ -129,7 +129,7 @@ def say_step(names: Names, number: int, made: Made) -> None:
 
 def say_end(plan: Plan, scope: Sequence[int], asked: Asked) -> None:
     """Print what *plan* comes to."""
-    from ..placement.solution import show_metric
+    from ..placement.allocate.solution import show_metric
 
     if not plan.steps:
         sys.stdout.write("No solution found\n")
@@ -173,7 +173,7 @@ def show_cluster(cluster: Cluster, scope: Sequence[int], which: str, asked: Aske
 
         sys.stderr.write(f"\n{which} instance map:\n{instance_table(cluster, scope)}")
     if asked.has("print-nodes"):
-        from ..placement.node_table import chosen_fields, node_table
+        from ..placement.iallocator.node_table import chosen_fields, node_table
 
         names = chosen_fields(asked.last("print-nodes") or "")
         part = cluster.copy()
@@ -202,7 +202,7 @@ def save(cluster: Cluster, ending: str, when: str, asked: Asked) -> None:
     name = asked.last("save")
     if name is None:
         return
-    from ..placement.text_format import write_text
+    from ..placement.iallocator.text_format import write_text
 
     path = f"{name}.{ending}"
     _write_file(path, write_text(cluster))

@@ -14,7 +14,7 @@ from ..errors import ClusterDataError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..placement.model import Cluster
+    from ..placement.model.cluster import Cluster
 
 STATIC_NODE_MEMORY = 4096
 """MiB that a node needs for itself under KVM unless said otherwise (htools, CLI)."""
@@ -84,9 +84,9 @@ def read_cluster(text: str, static_node_memory: int) -> tuple[Cluster, list[str]
     asks is not looked at.
     """
     if text.lstrip()[:1] in ("{", "["):
-        from ..placement.request import read_described_cluster
+        from ..placement.iallocator.request import read_described_cluster
 
         return read_described_cluster(text, static_node_memory)
-    from ..placement.text_format import read_text
+    from ..placement.iallocator.text_format import read_text
 
     return read_text(text)

@@ -23,9 +23,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..placement.answer import Answer
-    from ..placement.asked import Request
-    from ..placement.model import Cluster
+    from ..placement.iallocator.answer import Answer
+    from ..placement.iallocator.query import Request
+    from ..placement.model.cluster import Cluster
 
 ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
 
@@ -112,9 +112,9 @@ def usage() -> str:
 
 
 def _run(settings: Settings, progress: Progress) -> int:
-    from ..placement.answer import answer, dedicated
-    from ..placement.options import Options
-    from ..placement.request import read_request
+    from ..placement.allocate.options import Options
+    from ..placement.iallocator.answer import answer, dedicated
+    from ..placement.iallocator.request import read_request
 
     memory, monitored = _read_values(settings)
     restrict = settings.last("restrict-allocation-to")
@@ -145,7 +145,7 @@ def _run(settings: Settings, progress: Progress) -> int:
     sys.stdout.flush()
     _write_reasons(settings, cluster, request, options, result)
     if settings.has("print-nodes") or settings.has("save"):
-        from ..placement.as_left import as_left
+        from ..placement.iallocator.hail_view import as_left
 
         after = as_left(result, request, cluster, options)
         _show(settings, after, cluster, "Final", "post-ialloc", "after")
@@ -160,7 +160,7 @@ def _read_values(settings: Settings) -> tuple[int, bool]:
     memory, monitored = STATIC_NODE_MEMORY, False
     for name, value in settings.given:
         if name == "static-kvm-node-memory":
-            from ..placement.numerals import read_whole
+            from ..placement.iallocator.numerals import read_whole
 
             memory = htools_options.read_value(read_whole, "static node memory", value)
         elif name == "mond":
@@ -187,11 +187,11 @@ def _other_cluster(settings: Settings, cluster: Cluster, request: Request) -> Cl
         return cluster
     try:
         if simulated:
-            from ..placement.simulation import simulate
+            from ..placement.iallocator.simulation import simulate
 
             found, warnings = simulate(simulated)
         else:
-            from ..placement.text_format import read_text
+            from ..placement.iallocator.text_format import read_text
 
             found, warnings = read_text(read_source(name or ""))
     except ClusterDataError as error:
@@ -220,14 +220,14 @@ def _show(
     Its names are shown as short as those in what was *loaded*: without its new instances.
     """
     if settings.has("print-nodes"):
-        from ..placement.node_table import chosen_fields, node_table
+        from ..placement.iallocator.node_table import chosen_fields, node_table
 
         names = chosen_fields(settings.last("print-nodes") or "")
         table = node_table(cluster, names, loaded.domain())
         sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
     name = settings.last("save")
     if name is not None:
-        from ..placement.text_format import write_text
+        from ..placement.iallocator.text_format import write_text
 
         path = f"{name}.{ending}"
         _write_file(path, write_text(cluster))
@@ -253,9 +253,9 @@ def _write_reasons(
     name = settings.last("reasons")
     if name is None:
         return
-    from ..placement.json_text import encode
-    from ..placement.options import Options
-    from ..placement.reasons import reasons
+    from ..placement.allocate.options import Options
+    from ..placement.explain.reasons import reasons
+    from ..placement.iallocator.json_text import encode
 
     if isinstance(options, Options):
         text = encode(reasons(cluster, request, options, result)) + "\n"

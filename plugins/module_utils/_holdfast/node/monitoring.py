@@ -10,9 +10,18 @@ address, report, file and words were measured there.
 from __future__ import annotations
 
 from ..errors import ClusterDataError
-from ..placement.fields import items, no_others, number, part, quoted_list, record, required, whole
-from ..placement.fields import text as word
-from ..placement.json_text import encode, parse
+from ..placement.iallocator.fields import (
+    items,
+    no_others,
+    number,
+    part,
+    quoted_list,
+    record,
+    required,
+    whole,
+)
+from ..placement.iallocator.fields import text as word
+from ..placement.iallocator.json_text import encode, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

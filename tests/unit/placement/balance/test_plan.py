@@ -13,10 +13,6 @@ import os
 import random
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement import (
-    redundancy,
-    text_format,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.balance import (
     moves,
     plan,
@@ -25,6 +21,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.ba
     run,
     setup,
     text,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator import (
+    text_format,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster import (
+    redundancy,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
 

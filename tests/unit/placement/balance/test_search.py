@@ -8,12 +8,14 @@ import random
 from math import inf
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement import text_format
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.balance import (
     moves,
     run,
     search,
     setup,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator import (
+    text_format,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from math import inf
 from operator import add, mul
 
-from ..score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD
+from ..model.score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD
 from .chords import LOADS
 from .estimate import ROLES, WEIGHT, kept_without
 from .load_gaps import LoadGaps
@@ -29,8 +29,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..model import Instance, Node
-    from ..score import Score
+    from ..model.cluster import Instance, Node
+    from ..model.score import Score
     from .estimate import Sizes
     from .moves import MoveLimits
 

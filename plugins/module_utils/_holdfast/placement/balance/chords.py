@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ..score import (
+from ..model.score import (
     CPU_LOAD,
     DISK_LOAD,
     FREE_DISK,
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..score import Score
+    from ..model.score import Score
     from .estimate import Sizes
 
 LOADS = (CPU_LOAD, MEMORY_LOAD, NET_LOAD)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ..score import (
+from ..model.score import (
     DISK_LOAD,
     FREE_DISK,
     FREE_DISK_FORTH,
@@ -25,8 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model import Instance, Node
-    from ..score import Score
+    from ..model.cluster import Instance, Node
+    from ..model.score import Score
 
     Sizes = tuple[float, ...]
 

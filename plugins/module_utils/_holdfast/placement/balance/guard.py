@@ -12,16 +12,16 @@ it whatever that takes from others.
 
 from __future__ import annotations
 
-from ..admission import policy_failure
-from ..model import RESTARTED_TEMPLATES
-from ..redundancy import can_evacuate
+from ..model.admission import policy_failure
+from ..model.cluster import RESTARTED_TEMPLATES
+from ..model.redundancy import can_evacuate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model import Instance, Node
-    from ..moves import Moved
+    from ..model.cluster import Instance, Node
+    from ..model.moves import Moved
     from .state import State
 
 

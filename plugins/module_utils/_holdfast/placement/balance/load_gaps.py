@@ -9,15 +9,15 @@ exactly, and most of what a chord gives away is saved.
 
 from __future__ import annotations
 
-from ..score import CPU_LOAD, DISK_LOAD
+from ..model.score import CPU_LOAD, DISK_LOAD
 from .chords import LOADS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model import Instance
-    from ..score import Score
+    from ..model.cluster import Instance
+    from ..model.score import Score
     from .chords import Chords
 
 

@@ -9,7 +9,7 @@ their order and their checks are those of htools (Cluster and Cluster/Moves, ver
 
 from __future__ import annotations
 
-from ..admission import (
+from ..model.admission import (
     migration_failure,
     primary_failure,
     secondary_failure,
@@ -18,14 +18,14 @@ from ..admission import (
     without_primary,
     without_secondary,
 )
-from ..model import EXTERNAL_TEMPLATES
-from ..moves import Moved, common_locations, failover, failover_to, replace_secondary
+from ..model.cluster import EXTERNAL_TEMPLATES
+from ..model.moves import Moved, common_locations, failover, failover_to, replace_secondary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model import Instance, Node
+    from ..model.cluster import Instance, Node
 
 FAILOVER, SECONDARY, TAKE_OVER, PRIMARY, FAILOVER_REPLACE, ANYWHERE = range(6)
 """Change roles; another secondary; it becomes the primary and the old primary the

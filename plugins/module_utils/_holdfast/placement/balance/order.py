@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model import Cluster, Instance
+    from ..model.cluster import Cluster, Instance
     from .moves import MoveLimits
 
 ATTEMPTS = 6

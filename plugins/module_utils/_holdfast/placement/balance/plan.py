@@ -30,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..model import Cluster
+    from ..model.cluster import Cluster
     from .moves import MoveLimits
     from .planner import Watch
     from .steps import Made

@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..model import Cluster, Instance
-    from ..moves import Moved
+    from ..model.cluster import Cluster, Instance
+    from ..model.moves import Moved
     from .moves import Choice, MoveLimits
 
     Watch = Callable[[int, float], None]

@@ -7,8 +7,8 @@ Sizes are MiB.
 
 from __future__ import annotations
 
-from ..admission import MIGRATION, N1, without_secondary
-from ..limits import primary_limits, secondary_limits
+from ..model.admission import MIGRATION, N1, without_secondary
+from ..model.limits import primary_limits, secondary_limits
 from .guard import Guard
 from .moves import (
     ANYWHERE,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ..model import Cluster, Instance
-    from ..moves import Moved
+    from ..model.cluster import Cluster, Instance
+    from ..model.moves import Moved
     from .moves import MoveLimits
     from .steps import Made, Plan, Worth
 

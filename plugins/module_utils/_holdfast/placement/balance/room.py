@@ -8,7 +8,7 @@ from math import inf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model import Instance, Node
+    from ..model.cluster import Instance, Node
 
 ROUNDING = 1e-6
 """How far a sum of ratios may be off; what is let through is checked in full."""

@@ -9,7 +9,7 @@ anew for it, as there, so that even what differs in the last digit only is decid
 
 from __future__ import annotations
 
-from ..score import Score
+from ..model.score import Score
 from .moves import MOVED_TEMPLATES, Choice, MoveLimits
 from .search import Search
 from .steps import Made, Plan, made_of
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..model import Cluster
+    from ..model.cluster import Cluster
 
 
 class StopRule:

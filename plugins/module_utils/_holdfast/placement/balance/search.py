@@ -25,8 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ..model import Cluster
-    from ..moves import Moved
+    from ..model.cluster import Cluster
+    from ..model.moves import Moved
     from .moves import MoveLimits
 
     Refuse = Callable[[int, Moved], bool]

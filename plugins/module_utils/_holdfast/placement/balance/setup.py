@@ -9,15 +9,15 @@ in place: it was read for this.
 from __future__ import annotations
 
 from ...errors import ClusterDataError
-from ..fields import quoted_list
-from ..model import Policy
-from ..numerals import read_decimal
+from ..iallocator.fields import quoted_list
+from ..iallocator.numerals import read_decimal
+from ..model.cluster import Policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..model import Cluster
+    from ..model.cluster import Cluster
 
 
 def take_offline(cluster: Cluster, names: Sequence[str]) -> None:

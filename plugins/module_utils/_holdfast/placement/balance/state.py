@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from ..score import Score
+from ..model.score import Score
 from .moves import Choice, move
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model import Cluster, Instance, Node
-    from ..moves import Moved
+    from ..model.cluster import Cluster, Instance, Node
+    from ..model.moves import Moved
     from .moves import MoveLimits
 
 NARROW = 1e-6

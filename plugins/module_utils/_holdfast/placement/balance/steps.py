@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..model import Cluster, Instance
+    from ..model.cluster import Cluster, Instance
     from .moves import Choice
 
 

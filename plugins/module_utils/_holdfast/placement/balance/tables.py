@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import inf
 from operator import mul
 
-from ..score import RESERVED
+from ..model.score import RESERVED
 from .chords import Chords, Levels
 from .estimate import WEIGHT
 from .room import Room
@@ -20,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model import Instance, Node
-    from ..score import Score
+    from ..model.cluster import Instance, Node
+    from ..model.score import Score
     from .estimate import Sizes
 
 

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from math import isfinite
 
-from ..model import RUNNING_STATES
-from ..solution import fixed
+from ..allocate.solution import fixed
+from ..model.cluster import RUNNING_STATES
 from .moves import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, TAKE_OVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model import Cluster, Instance
+    from ..model.cluster import Cluster, Instance
     from .steps import Made
 
 COLUMNS = [

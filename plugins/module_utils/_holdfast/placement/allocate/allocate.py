@@ -1,0 +1,273 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a new instance goes: one node or two, in the best of the groups.
+
+The rules are those of htools (Cluster, version 3.0.2): each group is searched by
+itself, the score is of the whole cluster; in a group that was named, of that group.
+Of equal places the last one wins.
+"""
+
+from __future__ import annotations
+
+from math import isnan
+
+from ..model.admission import (
+    N1,
+    policy_failure,
+    primary_failure,
+    with_primary,
+    without_primary,
+)
+from ..model.cluster import NO_NODE
+from ..model.redundancy import redundancy_for
+from ..model.score import Score
+from .pairs import choose_pair
+from .solution import SAME, Solution, Unplaceable, best_group, group_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model.cluster import Cluster, Group, Instance, Node
+    from .options import Options
+
+FEW = 16
+"""Up to so many equally good nodes are compared that way; beyond, the last is taken."""
+
+
+def candidates(nodes: Sequence[Node], group: int, restrict: Sequence[str] | None) -> list[Node]:
+    """Return the nodes of *group* on which something can be placed."""
+    inside = [node for node in nodes if node.group == group and not node.offline]
+    if restrict is None:
+        return inside
+    names = frozenset(restrict)
+    return [node for node in inside if node.name in names]
+
+
+def has_networks(group: Group, instance: Instance) -> bool:
+    """Return whether *group* is connected to all networks of *instance*."""
+    return all(network in group.networks for network in instance.networks)
+
+
+def place_in_group(
+    cluster: Cluster, group: Group, instance: Instance, count: int, options: Options
+) -> Solution:
+    """Place *instance* in *group*, as if it were the whole cluster.
+
+    Raises `Unplaceable` with htools' words if no place can be looked for.
+    """
+    if not has_networks(group, instance):
+        raise Unplaceable(
+            f"The group {group.name} is not connected to a network required by instance "
+            f"{instance.name}"
+        )
+    scope = [node.index for node in cluster.nodes if node.group == group.index]
+    return _search(Search(cluster, scope, instance, options), group, count)
+
+
+def place_in_best_group(
+    cluster: Cluster,
+    instance: Instance,
+    count: int,
+    options: Options,
+    allowed: Sequence[int] | None = None,
+) -> tuple[Group, Solution, list[str]]:
+    """Place *instance* in the best group, of those *allowed* if that is not None.
+
+    Returns the group, the place, and what the search came to in each group.  Raises
+    `Unplaceable` with all that if there is none.
+    """
+    used = sorted({node.group for node in cluster.nodes})
+    groups = [cluster.groups[i] for i in used if allowed is None or i in allowed]
+    connected = [group for group in groups if has_networks(group, instance)]
+    lines = [
+        f"group {group.name} is not connected to a network required by instance {instance.name}"
+        for group in groups
+        if group not in connected
+    ]
+    scope = [node.index for node in cluster.nodes]
+    search = Search(cluster, scope, instance, options)
+    found: list[tuple[Group, Solution | str]] = []
+    for group in connected:
+        try:
+            found.append((group, _search(search, group, count)))
+        except Unplaceable as error:
+            found.append((group, str(error)))
+    lines += [group_line(group, solution) for group, solution in found]
+    best = best_group(found)
+    if best is None:
+        if not groups:
+            raise Unplaceable(_no_groups(cluster, used, allowed))
+        raise Unplaceable(", ".join(lines))
+    return best[0], best[1], lines
+
+
+def _no_groups(cluster: Cluster, used: list[int], allowed: Sequence[int] | None) -> str:
+    from ..iallocator.show import show_group
+
+    if allowed is None:
+        names = "Nothing"
+    else:
+        names = "Just [" + ",".join([str(index) for index in allowed]) + "]"
+    shown = ",".join([show_group(cluster.groups[index]) for index in used])
+    return f"no groups for evacuation: allowed groups was {names}, all groups: [{shown}]"
+
+
+class Search:
+    """What a search for a place of one instance works with, for all groups alike."""
+
+    __slots__ = ("cluster", "instance", "options", "redundancy", "scope", "score")
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        scope: list[int],
+        instance: Instance,
+        options: Options,
+        score: Score | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.scope = scope
+        self.instance = instance
+        self.options = options
+        self.score = score or Score([cluster.nodes[index] for index in scope])
+        self.redundancy = (
+            redundancy_for(cluster, scope, instance, options.better)
+            if options.capacity_checks
+            else None
+        )
+
+
+def _search(search: Search, group: Group, count: int) -> Solution:
+    nodes = candidates(search.cluster.nodes, group.index, search.options.restrict)
+    if count == 1:
+        if not nodes:
+            raise Unplaceable("No online nodes")
+        return choose_single(search, nodes)
+    if count == 2:
+        if len(nodes) < 2:
+            raise Unplaceable("Not enough online nodes")
+        return choose_pair(search, nodes, nodes)
+    raise Unplaceable("Unsupported number of nodes, only one or two  supported")
+
+
+def choose_single(search: Search, nodes: Sequence[Node]) -> Solution:
+    """Return the best of *nodes* for the instance, and why others are not."""
+    solution = Solution()
+    force = search.options.ignore_soft_errors
+    found: list[tuple[float, int, Node, Instance]] = []
+    # What is no number stays none: no place mends the node that makes it so.
+    base = search.score.value()
+    for node in nodes:
+        instance = search.instance.at(node.index, NO_NODE)
+        failure = policy_failure(instance, node.policy, node.exclusive)
+        if failure is None:
+            failure = primary_failure(node, instance, force)
+        if failure is not None:
+            solution.fail(failure)
+            continue
+        after = with_primary(node, instance)
+        value = base if isnan(base) else search.score.value_with([(node, after)])
+        found.append((value, -node.index, after, instance))
+    found.sort(key=_order)
+    good = 0
+    while good < len(found) and not _single_holds(search, found[good]):
+        good += 1
+    solution.fail(N1, good)
+    solution.successes = len(found) - good
+    if good < len(found):
+        score, _place, after, instance = _first_in_full(search, found[good:])
+        solution.choose(score, [after], instance)
+    return solution
+
+
+def _order(place: tuple[float, int, Node, Instance]) -> tuple[float, int]:
+    """Return what sorts places: the last of equals first, the first where there is no score."""
+    score, order = place[:2]
+    return (score, order) if not isnan(score) else (float("inf"), -order)
+
+
+def _single_holds(search: Search, place: tuple[float, int, Node, Instance]) -> bool:
+    redundancy = search.redundancy
+    if redundancy is None:
+        return True
+    _score, _place, node, instance = place
+    if redundancy.hopeless or not redundancy.primary_holds(node.index):
+        return False
+    return redundancy.holds({node.index: node}, instance)
+
+
+def _first_in_full(
+    search: Search, found: list[tuple[float, int, Node, Instance]]
+) -> tuple[float, int, Node, Instance]:
+    """Return the first place, with the score that htools gets by adding all up anew.
+
+    If others are as good to the last digits, it is the one that htools puts first.
+    """
+    best = found[0]
+    limit = best[0] + SAME * max(1.0, abs(best[0]))
+    equal = [place for place in found[: FEW + 1] if place[0] <= limit] or [best]
+    full = []
+    for place in equal if len(equal) <= FEW else [best]:
+        _score, order, node, instance = place
+        if place is not best and not _single_holds(search, place):
+            continue
+        changed = {index: search.cluster.nodes[index] for index in search.scope}
+        changed[node.index] = node
+        full.append((Score(changed.values()).value(), order, node, instance))
+    return min(full, key=lambda place: place[:2])
+
+
+def place_all(
+    cluster: Cluster,
+    placements: Sequence[tuple[Instance, int, str | None]],
+    options: Options,
+) -> tuple[Cluster, list[tuple[Instance, Solution, list[str]]]]:
+    """Place several instances, each beside the earlier ones; return the cluster after.
+
+    Raises `Unplaceable` if no place can be looked for at all, or without a group if
+    there is none for one of them: htools then fails the whole request.  With *options*
+    that better it, only that instance fails.
+    """
+    from ..iallocator.query import find_group
+
+    placed = []
+    for instance, count, name in placements:
+        try:
+            if name is None:
+                group, solution, lines = place_in_best_group(cluster, instance, count, options)
+                lines = [f"Selected group: {group.name}", *lines]
+            else:
+                group = cluster.groups[find_group(cluster, name)]
+                solution = place_in_group(cluster, group, instance, count, options)
+                lines = [group_line(group, solution)]
+        except Unplaceable as error:
+            if not options.better:
+                raise
+            solution, lines = Solution(), [str(error)]
+        placed.append((instance, solution, lines))
+        if solution.metric is not None:
+            cluster = solution.applied_to(cluster)
+    return cluster, placed
+
+
+def place_secondary(cluster: Cluster, index: int, options: Options) -> tuple[Cluster, Solution]:
+    """Find a secondary for the instance *index*, which is to be ``drbd`` from then on.
+
+    Returns the cluster without the instance on its primary, which was searched, and
+    the place.  As in htools, a drained node may be chosen (not with *options* that better
+    it), and for the N+1 check the instance is still what it was.
+    """
+    instance = cluster.instance(index)
+    if instance.secondary >= 0:
+        raise Unplaceable("Instance already has a secondary")
+    primary = cluster.nodes[instance.primary]
+    bare = cluster.with_nodes({primary.index: without_primary(primary, instance)})
+    mirrored = instance.as_drbd()
+    others = [n for n in bare.nodes if n.group == primary.group and n.index != primary.index]
+    if options.better:
+        others = [node for node in others if not node.offline]
+    scope = [node.index for node in bare.nodes]
+    search = Search(bare, scope, mirrored, options)
+    solution = choose_pair(search, [bare.nodes[primary.index]], others)
+    return bare, solution

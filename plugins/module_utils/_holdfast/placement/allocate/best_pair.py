@@ -1,0 +1,219 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The best of all pairs of a primary and a secondary, without scoring them all.
+
+With nodes that are equally good taken together (`Kind`) and both roles sorted by their
+bounds, the search goes from the pair with the lowest bound on and ends where no bound
+is below the best score found.  What the N+1 check refuses is passed over; where it
+refuses only some secondaries of a primary, those that would have been better are
+counted, since htools tries one after the other until one passes.
+"""
+
+from __future__ import annotations
+
+from ..model.admission import with_primary, with_secondary
+from ..model.moves import common_locations
+from .pair_bounds import Bounds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ..model.cluster import Instance, Node
+    from .allocate import Search
+
+    Place = tuple[float, int, int]
+
+FIRST = (float("inf"), 0, 0)
+"""Worse than any place: its score, and the numbers of its nodes negated.
+
+Of equal scores htools takes the last primary, and of its secondaries the last."""
+
+
+def after_placing(search: Search, primary: Node, secondary: Node) -> tuple[Instance, Node, Node]:
+    """Return the instance on *primary* and *secondary*, and both with it."""
+    common = common_locations(primary, secondary)
+    instance = search.instance.at(primary.index, secondary.index, common)
+    return (
+        instance,
+        with_primary(primary, instance),
+        with_secondary(secondary, instance, primary.index),
+    )
+
+
+def scored(search: Search, primary: Node, secondary: Node) -> Place:
+    """Return the pair with its score, computed with the steps of htools."""
+    _instance, first, second = after_placing(search, primary, secondary)
+    value = search.score.value_with([(primary, first), (secondary, second)])
+    return value, -primary.index, -secondary.index
+
+
+def pairs_of(primary: Node, secondaries: Sequence[Node], barred: Mapping[int, set[int]]) -> int:
+    """Return how many of *secondaries* can be beside *primary*."""
+    index = primary.index
+    refused = sum(1 for peers in barred.values() if index in peers)
+    return len([node for node in secondaries if node.index != index]) - refused
+
+
+class BestPair:
+    """The search among the pairs of *primaries* and *secondaries* that are possible.
+
+    *barred* names, for the number of a secondary, the primaries that it cannot go with.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        primaries: Sequence[Node],
+        secondaries: Sequence[Node],
+        barred: Mapping[int, set[int]],
+    ) -> None:
+        self._search = search
+        self._primaries = primaries
+        self._secondaries = secondaries
+        self._barred = barred
+        self._needed = search.instance.reserved_memory
+        self._slack = 0.0
+        self._falling: set[int] = set()
+        self._kinds: dict[frozenset[str], list[Kind]] = {}
+        self.refused = 0
+        """After the search: how many pairs the N+1 check refused on the way."""
+
+    def best(self) -> Place:
+        """Return the best pair, or `FIRST` if none is possible."""
+        primaries, secondaries = self._primaries, self._secondaries
+        if not primaries or not secondaries:
+            return FIRST
+        bounds = Bounds(self._search.score, self._search.instance, primaries, secondaries)
+        self._slack = bounds.slack
+        self._falling = {node.index for node, falls in zip(secondaries, bounds.falling) if falls}
+        seconds = _kinds(self._secondaries, bounds.secondary, bounds.secondary_rows)
+        for kind in seconds:
+            self._kinds.setdefault(kind.location, []).append(kind)
+        lowest = seconds[0].bound
+        redundancy = self._search.redundancy
+        certain = redundancy is None or not redundancy.secondaries_in_doubt(self._secondaries)
+        best: Place = FIRST
+        for first in _kinds(primaries, bounds.primary, bounds.primary_rows):
+            if certain or redundancy is None:
+                if first.bound + lowest - self._slack > best[0]:
+                    break
+                best = self._best_with(first, best, None)
+                continue
+            for node in first.members:
+                refused = redundancy.refused(node.index, self._secondaries)
+                alone = Kind(first.bound, first.location, [node])
+                if refused:
+                    best = min(best, self._best_despite(alone, refused))
+                else:
+                    best = self._best_with(alone, best, None)
+        return best
+
+    def _best_with(self, first: Kind, best: Place, refused: set[int] | None) -> Place:
+        """Return the best pair with a primary of *first*, or *best* if that is better."""
+        for location, kinds in self._kinds.items():
+            floor = first.bound + len(first.location & location) - self._slack
+            for kind in kinds:
+                if floor + kind.bound > best[0]:
+                    break
+                best = self._best_of_kinds(first.members, kind.members, best, refused)
+        return best
+
+    def _best_of_kinds(
+        self,
+        firsts: Sequence[Node],
+        seconds: Sequence[Node],
+        best: Place,
+        refused: set[int] | None,
+    ) -> Place:
+        """Return the best pair of nodes that are equal but for what they share, or *best*.
+
+        All pairs are equally good whose secondary has to keep no more memory for this
+        primary than for any: the last one stands for them.  Others are not better,
+        unless more reserved memory makes the cluster more even.
+        """
+        unusual: list[tuple[Node, Node]] = []
+        for primary, secondary in self._allowed(firsts, seconds, refused):
+            kept = secondary.peers.get(primary.index, 0)
+            if not kept or kept + self._needed <= secondary.reserved:
+                best = min(best, scored(self._search, primary, secondary))
+                unusual = []
+                break
+            unusual.append((primary, secondary))
+        falling = [node for node in seconds if node.index in self._falling]
+        if falling:
+            unusual = [
+                (primary, secondary)
+                for primary, secondary in self._allowed(firsts, falling, refused)
+                if primary.index in secondary.peers
+            ]
+        for primary, secondary in unusual:
+            best = min(best, scored(self._search, primary, secondary))
+        return best
+
+    def _allowed(
+        self, firsts: Sequence[Node], seconds: Sequence[Node], refused: set[int] | None
+    ) -> Iterator[tuple[Node, Node]]:
+        """Give the possible pairs, the last one first."""
+        for primary in firsts:
+            for secondary in seconds:
+                index = secondary.index
+                if index == primary.index or primary.index in self._barred.get(index, ()):
+                    continue
+                if refused is None or index not in refused:
+                    yield primary, secondary
+
+    def _best_despite(self, first: Kind, refused: set[int]) -> Place:
+        """Return the best pair of one primary that passes the N+1 check.
+
+        The check is made from the best pair on until one passes, so those that are
+        refused and better count as failed.
+        """
+        best = self._best_with(first, FIRST, refused)
+        (primary,) = first.members
+        if best is FIRST:
+            self.refused += pairs_of(primary, self._secondaries, self._barred)
+            return best
+        better = 0
+        for location, kinds in self._kinds.items():
+            floor = first.bound + len(first.location & location) - self._slack
+            for kind in kinds:
+                if floor + kind.bound > best[0]:
+                    break
+                members = [node for node in kind.members if node.index in refused]
+                for _primary, node in self._allowed(first.members, members, None):
+                    better += scored(self._search, primary, node) < best
+        self.refused += better
+        return best
+
+
+class Kind:
+    """Nodes that are equally good in a role, the last one first, and their bound."""
+
+    __slots__ = ("bound", "location", "members")
+
+    def __init__(self, bound: float, location: frozenset[str], members: list[Node]) -> None:
+        self.bound = bound
+        self.location = location
+        self.members = members
+
+
+def _kinds(
+    nodes: Sequence[Node], bounds: Sequence[float], rows: Sequence[tuple[float, ...]]
+) -> list[Kind]:
+    """Return *nodes* by kind, the kind with the lowest bound first."""
+    kinds: dict[tuple[float, tuple[float, ...], frozenset[str]], Kind] = {}
+    for node, bound, row in zip(nodes, bounds, rows):
+        key = (bound, row, node.location)
+        kind = kinds.get(key)
+        if kind is None:
+            kinds[key] = Kind(bound, node.location, [node])
+        else:
+            kind.members.append(node)
+    for kind in kinds.values():
+        kind.members.reverse()
+    return sorted(kinds.values(), key=_bound)
+
+
+def _bound(kind: Kind) -> float:
+    return kind.bound

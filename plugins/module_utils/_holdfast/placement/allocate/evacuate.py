@@ -1,0 +1,233 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Move instances that are there: off their nodes, or to another group.
+
+The rules are those of htools (Cluster/Evacuate, Cluster and Backend/IAlloc, version
+3.0.2): one instance after the other, each on what the earlier ones left; the score is
+that of the target group alone.  Of equal places the last one wins.
+"""
+
+from __future__ import annotations
+
+from ..model.cluster import EXTERNAL_TEMPLATES
+from ..model.moves import Found, failover
+from .opcodes import migrate
+from .options import Options
+from .solution import Unplaceable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from ..model.cluster import Cluster, Instance
+
+    Opcode = dict[str, Any]
+    Watch = Callable[[Cluster, Instance, str, Sequence[int]], None]
+
+PRIMARY, SECONDARY, ALL = "primary-only", "secondary-only", "all"
+LEAST_TARGETS = {PRIMARY: 0, SECONDARY: 1, ALL: 2}
+"""How many nodes each mode needs to go to."""
+
+
+class Evacuation:
+    """What became of each instance: moved, with its jobs, or not, with the reason."""
+
+    __slots__ = ("cluster", "failed", "jobs", "moved")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.moved: list[tuple[int, int, list[int]]] = []
+        """instance, its group, its nodes"""
+        self.failed: list[tuple[int, str]] = []
+        self.jobs: list[list[Opcode]] = []
+
+    def take(self, found: Found) -> None:
+        """Go on with what was *found* for an instance."""
+        self.cluster = found.cluster
+        instance = found.instance
+        group = self.cluster.nodes[instance.primary].group
+        self.moved.append((instance.index, group, instance.nodes))
+        self.jobs.append(found.opcodes)
+
+
+def evacuate(
+    cluster: Cluster,
+    instances: Sequence[int],
+    mode: str,
+    options: Options,
+    watch: Watch | None = None,
+) -> Evacuation:
+    """Move *instances* off their primaries, secondaries or both within their groups.
+
+    *watch* is told, before each move, of the cluster then, the instance, the mode and
+    the targets.
+    """
+    leaving = {node.index for node in cluster.nodes if node.offline}
+    for index in instances:
+        instance = cluster.instance(index)
+        if mode != SECONDARY:
+            leaving.add(instance.primary)
+        if mode != PRIMARY and instance.template == "drbd":
+            leaving.add(instance.secondary)
+    result = Evacuation(cluster)
+    starting = [cluster.instance(index) for index in instances]
+    for instance in starting:
+        group = cluster.nodes[instance.primary].group
+        targets = [
+            node.index
+            for node in cluster.nodes
+            if node.group == group and node.index not in leaving
+            if node.index != instance.primary
+        ]
+        if watch is not None:
+            watch(result.cluster, instance, mode, targets)
+        try:
+            found = _move(result.cluster, instance, mode, group, targets, options)
+        except Unplaceable as error:
+            second = _with_fewer_left_out(result.cluster, instance, mode, options)
+            if second is None:
+                result.failed.append((instance.index, str(error)))
+                continue
+            found = second
+        result.take(found)
+    return result
+
+
+def _with_fewer_left_out(
+    cluster: Cluster, instance: Instance, mode: str, options: Options
+) -> Found | None:
+    """Move *instance* where only its own nodes are left out, if *options* allow that.
+
+    htools leaves out the nodes of all instances that are to be moved, though each has
+    to leave its own only.
+    """
+    if not options.better:
+        return None
+    group = cluster.nodes[instance.primary].group
+    targets = [
+        node.index
+        for node in cluster.nodes
+        if node.group == group and not node.offline and node.index not in instance.nodes
+    ]
+    try:
+        return _move(cluster, instance, mode, group, targets, options)
+    except Unplaceable:
+        return None
+
+
+def change_group(
+    cluster: Cluster,
+    instances: Sequence[int],
+    groups: Sequence[int],
+    options: Options,
+    watch: Watch | None = None,
+) -> Evacuation:
+    """Move *instances* to one of *groups*, or to any that none of them is in.
+
+    *watch* is told as in `evacuate`, of the targets in the group that was chosen; of
+    none if there is no such group.
+    """
+    from .allocate import place_in_best_group
+
+    start = [cluster.instance(index) for index in instances]
+    own = {cluster.nodes[instance.primary].group for instance in start}
+    wanted = groups or [group.index for group in cluster.groups]
+    targets = _without_first(list(wanted), own)
+    result = Evacuation(cluster)
+    for instance in start:
+        count = 2 if instance.template == "drbd" else 1
+        # What its old nodes have in common does not count for the new ones.
+        new = instance.at(instance.primary, instance.secondary, 0)
+        try:
+            group, _solution, _lines = place_in_best_group(
+                result.cluster, new, count, options, targets
+            )
+            nodes = [n.index for n in cluster.nodes if n.group == group.index and not n.offline]
+        except Unplaceable as error:
+            if watch is not None:
+                watch(result.cluster, instance, ALL, [])
+            result.failed.append((instance.index, str(error)))
+            continue
+        if watch is not None:
+            watch(result.cluster, instance, ALL, nodes)
+        try:
+            result.take(_move(result.cluster, instance, ALL, group.index, nodes, Options()))
+        except Unplaceable as error:
+            result.failed.append((instance.index, str(error)))
+    return result
+
+
+def _without_first(groups: list[int], unwanted: set[int]) -> list[int]:
+    """Return *groups* without the first of each of *unwanted*."""
+    for group in unwanted:
+        if group in groups:
+            groups.remove(group)
+    return groups
+
+
+def relocate(
+    cluster: Cluster, index: int, count: int, leave: Sequence[int], options: Options
+) -> tuple[Cluster, list[int]]:
+    """Give the instance *index* another secondary, or on shared storage another primary.
+
+    Returns the cluster after it and the new node; raises `Unplaceable` if there is none.
+    """
+    if count != 1:
+        raise Unplaceable(f"Exchange {count} nodes mode is not implemented")
+    instance = cluster.instance(index)
+    if instance.template == "drbd":
+        expected, word, mode = instance.secondary, "secondary", SECONDARY
+    elif instance.template in EXTERNAL_TEMPLATES:
+        expected, word, mode = instance.primary, "primary", PRIMARY
+    else:
+        raise Unplaceable("Can't relocate non-mirrored instances")
+    if list(leave) != [expected]:
+        shown = ",".join([str(node) for node in leave])
+        raise Unplaceable(
+            f"Unsupported request: excluded nodes not equal to instance's {word}"
+            f"({expected} versus [{shown}])"
+        )
+    result = evacuate(cluster, [index], mode, options)
+    if result.failed:
+        raise Unplaceable(result.failed[0][1])
+    moved = result.cluster.instance(index)
+    return result.cluster, [moved.secondary if mode == SECONDARY else moved.primary]
+
+
+def _move(
+    cluster: Cluster,
+    instance: Instance,
+    mode: str,
+    group: int,
+    targets: list[int],
+    options: Options,
+) -> Found:
+    """Move *instance* to *targets*, which are nodes of *group*, as *mode* asks."""
+    force = options.ignore_soft_errors
+    if instance.template in ("plain", "file"):
+        raise Unplaceable(f"Instances of type {instance.template} cannot be relocated")
+    if instance.template != "drbd":
+        if mode == SECONDARY:
+            raise Unplaceable(
+                f"Instances with disk template '{instance.template}' can't execute change secondary"
+            )
+        from .one_node import move_to_best
+
+        return move_to_best(cluster, instance, group, targets, force)
+    # Without nodes to go to htools does not notice; else it dies of it.
+    if instance.secondary < 0 and len(targets) >= LEAST_TARGETS[mode]:
+        raise Unplaceable(f"Instance {instance.name} has no secondary node to fail over to")
+    if mode == PRIMARY:
+        moved = failover(cluster.nodes, instance, force)
+        if isinstance(moved, str):
+            raise Unplaceable(moved)
+        after = cluster.with_nodes(moved.nodes, moved.instance)
+        return Found(after, moved.instance, [migrate(instance, None)])
+    if mode == SECONDARY:
+        from .one_node import move_to_best
+
+        return move_to_best(cluster, instance, group, targets, force)
+    from .both_nodes import move_to_best_pair
+
+    return move_to_best_pair(cluster, instance, group, targets, force)

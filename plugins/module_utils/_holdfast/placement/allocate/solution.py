@@ -1,0 +1,142 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the search for a place came to, and how htools words it."""
+
+from __future__ import annotations
+
+from math import isfinite, isnan
+
+from ..model.admission import FAILURES
+from ..model.cluster import UNALLOCABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Union
+
+    from ..model.cluster import Cluster, Group, Instance, Node
+
+    Metric = Union[float, tuple[list[int], int]]
+
+
+SAME = 1e-7
+"""Scores that differ by less are computed once more in full, as htools does it: what a
+change makes of a deviation near zero is not more exact than that."""
+
+
+class Unplaceable(Exception):
+    """There is no answer but this text; it becomes the answer that the request failed."""
+
+
+class Solution:
+    """The best place that was found, and how many others there were or failed, and why.
+
+    ``metric`` is what was compared: the score, or with exclusive storage what would be
+    lost.  ``nodes`` are the chosen nodes with the instance on them, the primary first.
+    """
+
+    __slots__ = ("failures", "instance", "metric", "nodes", "successes")
+
+    def __init__(self) -> None:
+        self.failures: dict[str, int] = {}
+        self.successes = 0
+        self.metric: Metric | None = None
+        self.nodes: list[Node] = []
+        self.instance: Instance | None = None
+
+    def fail(self, reason: str, times: int = 1) -> None:
+        """Count *times* places that failed for *reason*."""
+        if times:
+            self.failures[reason] = self.failures.get(reason, 0) + times
+
+    def choose(self, metric: Metric, nodes: list[Node], instance: Instance) -> None:
+        """Take *nodes* for *instance* as the best place so far."""
+        self.metric = metric
+        self.nodes = nodes
+        self.instance = instance
+
+    def changed(self) -> dict[int, Node]:
+        """Return the chosen nodes, with the instance on them, by their numbers."""
+        return {node.index: node for node in self.nodes}
+
+    def applied_to(self, cluster: Cluster) -> Cluster:
+        """Return *cluster* with the instance in its place."""
+        return cluster.with_nodes(self.changed(), self.instance)
+
+    def description(self) -> str:
+        """Return the solution in the words of htools."""
+        reasons = ", ".join(
+            [f"{name}: {self.failures[name]}" for name in FAILURES if self.failures.get(name)]
+        )
+        if self.metric is None:
+            return "No valid allocation solutions, failure reasons: " + (
+                reasons or "unknown reasons"
+            )
+        names = "/".join([node.name for node in self.nodes])
+        return (
+            f"score: {show_metric(self.metric)}, successes {self.successes}, "
+            f"failures {sum(self.failures.values())} ({reasons}) for node(s) {names}"
+        )
+
+
+def show_metric(metric: Metric) -> str:
+    """Return a score, or what is lost on exclusive storage, as htools prints it."""
+    if isinstance(metric, tuple):
+        lost, free = metric
+        return f"([{','.join([str(each) for each in lost])}],{free})"
+    return fixed(metric, 8)
+
+
+def fixed(value: float, places: int) -> str:
+    """Return *value* with *places* decimals, rounded as Haskell's printf does.
+
+    It rounds the shortest decimal text that names the number, a half to the even digit;
+    C rounds the number itself.  What is no finite number is shown as a word; zero keeps
+    its sign.
+    """
+    if not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    shortest = repr(value)
+    sign = "-" if shortest.startswith("-") else ""
+    digits, _e, exponent = shortest.lstrip("-").partition("e")
+    whole, _dot, fraction = digits.partition(".")
+    if exponent:
+        shift = int(exponent)
+        if shift < 0:
+            whole, fraction = "0", "0" * (-shift - 1) + whole + fraction
+        else:
+            fraction = fraction.ljust(shift, "0")
+            whole, fraction = whole + fraction[:shift], fraction[shift:]
+    number = int(whole + fraction[:places].ljust(places, "0"))
+    rest = fraction[places:]
+    if rest[:1] >= "5" and (number % 2 or rest[:1] > "5" or rest[1:].strip("0")):
+        number += 1
+    if not places:
+        return f"{sign}{number}"
+    text = str(number).rjust(places + 1, "0")
+    return f"{sign}{text[:-places]}.{text[-places:]}"
+
+
+def group_line(group: Group, found: Solution | str) -> str:
+    """Return what the search in *group* came to: a solution, or an error text."""
+    if isinstance(found, str):
+        return f"Group {group.name}: error {found}"
+    return f"Group {group.name} ({group.placing}): {found.description()}"
+
+
+def best_group(found: list[tuple[Group, Solution | str]]) -> tuple[Group, Solution] | None:
+    """Return the group to be chosen: preferred ones first, then the best; of equals the last."""
+    best: tuple[Group, Solution] | None = None
+    for group, solution in found:
+        if isinstance(solution, str) or solution.metric is None or group.placing == UNALLOCABLE:
+            continue
+        if best is None or _not_worse(group, solution, *best):
+            best = (group, solution)
+    return best
+
+
+def _not_worse(group: Group, solution: Solution, other: Group, chosen: Solution) -> bool:
+    if group.placing != other.placing:
+        return group.placing == "preferred"
+    if solution.metric != solution.metric or chosen.metric != chosen.metric:
+        return False
+    return not chosen.metric < solution.metric  # type: ignore[operator]

@@ -1,0 +1,291 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many more instances of a size fit into a cluster, and where they would go.
+
+The rules are those of htools (Program/Hspace and Cluster, version 3.0.2): instances of
+one size are placed one after the other until none fits.  `tiered` goes on with smaller
+ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..allocate.allocate import Search, candidates, choose_single
+from ..allocate.options import Options
+from ..allocate.pairs import choose_pair
+from ..allocate.solution import Solution
+from ..model.admission import (
+    CPU,
+    DISK,
+    FAILURES,
+    MEMORY,
+    N1,
+    SPINDLES,
+    policy_failure,
+    primary_failure,
+)
+from ..model.cluster import STATE_UP, UNALLOCABLE, Cluster, Instance, Policy, Spec
+from ..model.redundancy import all_redundant
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.cluster import Node
+    from ..model.score import Score
+
+UNIT_MEMORY, UNIT_DISK = 64, 256
+"""MiB by which a size is made smaller, and less than which it cannot be (htools, Types)."""
+
+LEAST_GUESSED, FEW = 20, 10
+"""As many are placed at least, and on the second attempt, before one N+1 check for all."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What an instance takes: memory and disk in MiB, cores, and spindles of its disk.
+
+    *spindle_use* is what is counted where storage is not exclusive.
+    """
+
+    memory: int
+    disk: int
+    vcpus: int
+    spindles: int = 1
+    spindle_use: int = 1
+
+    def smaller(self, failure: str) -> Size | None:
+        """Return the next smaller size in what *failure* names; None if there is none."""
+        if failure == MEMORY:
+            less = replace(self, memory=self.memory - UNIT_MEMORY)
+            return less if less.memory >= UNIT_MEMORY else None
+        if failure == DISK:
+            less = replace(self, disk=self.disk - UNIT_DISK)
+            return less if less.disk >= UNIT_DISK else None
+        if failure == CPU:
+            less = replace(self, vcpus=self.vcpus - 1)
+            return less if less.vcpus >= 1 else None
+        if failure == SPINDLES:
+            less = replace(self, spindles=self.spindles - 1)
+            return less if less.spindles >= 1 else None
+        return None
+
+    def last_beyond(self, failure: str, most: Spec) -> Size:
+        """Return the last of the sizes, ever smaller in one thing, that is beyond *most* in it.
+
+        That is what *failure* names; without such a size it is this one.
+        """
+        if failure == MEMORY:
+            steps = max(0, self.memory - most.memory - 1) // UNIT_MEMORY
+            return replace(self, memory=self.memory - steps * UNIT_MEMORY)
+        if failure == DISK:
+            steps = max(0, self.disk - most.disk - 1) // UNIT_DISK
+            return replace(self, disk=self.disk - steps * UNIT_DISK)
+        if failure == CPU:
+            return replace(self, vcpus=min(self.vcpus, max(1, most.cpus + 1)))
+        return self
+
+    def least(self, failure: str, floor: Spec) -> Size:
+        """Return the size with as little of what *failure* names as *floor* still allows."""
+        if failure == MEMORY:
+            return replace(self, memory=min(self.memory, max(UNIT_MEMORY, floor.memory)))
+        if failure == DISK:
+            return replace(self, disk=min(self.disk, max(UNIT_DISK, floor.disk)))
+        if failure == CPU:
+            return replace(self, vcpus=min(self.vcpus, max(1, floor.cpus)))
+        return replace(self, spindles=min(self.spindles, max(1, floor.spindles)))
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A cluster with what was placed: each one's size and nodes, the primary first.
+
+    *failures* count, by kind, why the next one had no place.  *stopped* says that nothing
+    was tried since the memory kept for failovers does not suffice even now.
+    """
+
+    cluster: Cluster
+    placed: tuple[tuple[Size, tuple[str, ...]], ...]
+    failures: dict[str, int]
+    stopped: bool = False
+
+    @property
+    def reason(self) -> str:
+        """The kind of failure that kept most places from the next one."""
+        return max(FAILURES, key=lambda name: self.failures.get(name, 0))
+
+
+def standard_size(policy: Policy) -> Size:
+    """Return the size that *policy* calls standard."""
+    return _size(policy.standard, policy)
+
+
+def largest_sizes(policy: Policy) -> list[Size]:
+    """Return the greatest size of each range of *policy*."""
+    return [_size(most, policy) for _least, most in policy.ranges]
+
+
+def _size(spec: Spec, policy: Policy) -> Size:
+    return Size(spec.memory, spec.disk, spec.cpus, spec.spindles, policy.standard.spindles)
+
+
+def fill(
+    cluster: Cluster, size: Size, template: str, options: Options, most: int | None = None
+) -> Filled:
+    """Place instances of *size* with the disk *template* until none fits, at most *most*."""
+    start = Filled(cluster, (), {})
+    return unless_short(start, options) or fill_on(start, size, template, options, most)
+
+
+def unless_short(start: Filled, options: Options) -> Filled | None:
+    """Return that nothing can be placed, where a node falls short of what it keeps for others.
+
+    That a node could not be lost for another reason keeps htools from nothing beforehand.
+    """
+    if options.better or not any(node.short and not node.offline for node in start.cluster.nodes):
+        return None
+    return replace(start, failures={N1: 1}, stopped=True)
+
+
+def fill_on(start: Filled, size: Size, template: str, options: Options, most: int | None) -> Filled:
+    """Go on with *start* as `fill` does.
+
+    Many are placed before the N+1 check is made for all of them together; where that was
+    too many fewer, and at last one after the other.  For mirrored instances this last way
+    makes no check of its own.
+    """
+    if not options.capacity_checks:
+        return _one_by_one(start, size, template, options, most)
+    unchecked = Options(options.ignore_soft_errors, False, options.restrict, options.better)
+    now = start
+    for few in (None, FEW):
+        while True:
+            count = len(now.placed) + (few or _guessed(now.cluster, size))
+            count = count if most is None else min(count, most)
+            after = _one_by_one(now, size, template, unchecked, count)
+            if len(after.placed) == len(now.placed):
+                return after
+            if not all_redundant(after.cluster, [node.index for node in after.cluster.nodes]):
+                break
+            if len(after.placed) < count or len(after.placed) == most:
+                return after
+            now = after
+    return _one_by_one(now, size, template, unchecked if template == "drbd" else options, most)
+
+
+def _guessed(cluster: Cluster, size: Size) -> int:
+    """Return how many can be placed at once: about as many as there is memory for."""
+    if not cluster.nodes or size.memory <= 0:
+        return LEAST_GUESSED
+    free = sum(node.unallocated for node in cluster.nodes)
+    reserve = round(max(node.total_memory for node in cluster.nodes))
+    return max(LEAST_GUESSED, (free - reserve) // size.memory - len(cluster.nodes))
+
+
+def _one_by_one(
+    start: Filled, size: Size, template: str, options: Options, most: int | None
+) -> Filled:
+    """Go on with *start* until *most* are placed in all, or none fits."""
+    cluster, placed = start.cluster, list(start.placed)
+    while True:
+        instance = new_instance(f"new-{len(placed)}", size, template)
+        found = best_place(cluster, instance, options)
+        if found.metric is None or (most is not None and len(placed) >= most):
+            return Filled(cluster, tuple(placed), counts(found))
+        cluster = found.applied_to(cluster)
+        placed.append((size, tuple([node.name for node in found.nodes])))
+
+
+def new_instance(name: str, size: Size, template: str) -> Instance:
+    return Instance(
+        name,
+        size.memory,
+        size.disk,
+        [size.disk],
+        size.spindles,
+        size.vcpus,
+        STATE_UP,
+        [],
+        template,
+        size.spindle_use,
+        [],
+        False,
+    )
+
+
+def best_place(
+    cluster: Cluster, instance: Instance, options: Options, score: Score | None = None
+) -> Solution:
+    """Return the best place for *instance* on the nodes of all groups that may be used.
+
+    *score* is that of all nodes of *cluster*, where it is at hand.
+    """
+    groups = [group.index for group in cluster.groups if group.placing != UNALLOCABLE]
+    members = [candidates(cluster.nodes, group, options.restrict) for group in groups]
+    nowhere = _nowhere(members, instance, options)
+    if nowhere is not None:
+        return nowhere
+    scope = [node.index for node in cluster.nodes]
+    search = Search(cluster, scope, instance, options, score)
+    if instance.template != "drbd":
+        nodes = [node for group in members for node in group]
+        return choose_single(search, sorted(nodes, key=_index)) if nodes else Solution()
+    total = Solution()
+    for nodes in members:
+        if len(nodes) > 1:
+            total = _joined(total, choose_pair(search, nodes, nodes))
+    return total
+
+
+def _nowhere(members: list[list[Node]], instance: Instance, options: Options) -> Solution | None:
+    """Return all failures if no node at all can be the primary, without scoring anything."""
+    solution = Solution()
+    for nodes in members:
+        times = len(nodes) - 1 if instance.template == "drbd" else 1
+        for node in nodes:
+            failure = policy_failure(instance, node.policy, node.exclusive)
+            failure = failure or primary_failure(node, instance, options.ignore_soft_errors)
+            if failure is None:
+                return None
+            solution.fail(failure, times)
+    return solution
+
+
+def _index(node: Node) -> int:
+    return node.index
+
+
+def _joined(one: Solution, other: Solution) -> Solution:
+    """Return what two searches came to: all failures, and the better place, the last of equals."""
+    for reason, times in one.failures.items():
+        other.fail(reason, times)
+    other.successes += one.successes
+    if one.metric is not None and one.instance is not None:
+        keys = [
+            (solution.metric, -solution.nodes[0].index)
+            for solution in (one, other)
+            if solution.nodes
+        ]
+        if len(keys) == 1 or keys[0] < keys[1]:
+            other.choose(one.metric, one.nodes, one.instance)
+    return other
+
+
+def counts(found: Solution) -> dict[str, int]:
+    """Return the failures of what was *found*, in the order of htools."""
+    return {name: found.failures[name] for name in FAILURES if found.failures.get(name)}
+
+
+def by_size(filled: Filled) -> list[tuple[Size, int]]:
+    """Return how many of each size were placed, in the order of placing."""
+    counts: dict[Size, int] = {}
+    for size, _nodes in filled.placed:
+        counts[size] = counts.get(size, 0) + 1
+    return list(counts.items())
+
+
+def by_node(filled: Filled) -> dict[str, int]:
+    """Return how many were placed on each node as primary, most first."""
+    counts: dict[str, int] = {}
+    for _size, nodes in filled.placed:
+        counts[nodes[0]] = counts.get(nodes[0], 0) + 1
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

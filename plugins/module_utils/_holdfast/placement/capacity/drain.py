@@ -1,0 +1,162 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where everything on some nodes goes: a whole plan before anything moves.
+
+Each instance goes to the node with the best score for the cluster as the earlier steps
+leave it, so what leaves one node is spread and not piled on another.  All limits hold
+after each step, the soft ones as well.  What has no place is named with the reason, and
+the plan is complete only if there is nothing of that kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..allocate.one_node import move_to_best
+from ..allocate.solution import Unplaceable
+from ..model.cluster import EXTERNAL_TEMPLATES, Cluster, Instance
+from ..model.moves import failover
+from ..model.redundancy import not_redundant
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+MIGRATE, REPLACE = "migrate", "replace secondary"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One move: *instance* leaves *source* for *target*; *action* says in which role."""
+
+    instance: str
+    action: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class DrainPlan:
+    """The steps in order, and what cannot leave, as instance and reason.
+
+    *not_redundant* are the nodes in service that could not be lost once all is done,
+    though they could before.  *cluster* is the cluster after the steps.
+    """
+
+    steps: tuple[Step, ...]
+    blocked: tuple[tuple[str, str], ...]
+    not_redundant: tuple[str, ...]
+    cluster: Cluster
+
+
+def plan_drain(
+    cluster: Cluster, leaving: Collection[int], secondaries: bool, restrict: Collection[int] = ()
+) -> DrainPlan:
+    """Return how the nodes *leaving* are emptied of what runs on them.
+
+    With *secondaries* also of the mirrors that they keep for instances elsewhere.  Only
+    the nodes *restrict* are targets if there are any.  Large instances go first, since
+    they find a place in fewest ways.
+    """
+    draining = frozenset(leaving)
+    drain = _Drain(cluster, draining, frozenset(restrict))
+    for instance in _by_memory(cluster, [i for n in draining for i in cluster.nodes[n].primaries]):
+        drain.move_primary(instance, secondaries)
+    if secondaries:
+        held = [i for n in draining for i in cluster.nodes[n].secondaries]
+        for instance in _by_memory(cluster, held):
+            now = drain.cluster.instance(instance.index)
+            if now.secondary in draining and instance.name not in dict(drain.blocked):
+                drain.replace(now)
+    scope = [
+        node.index for node in cluster.nodes if not node.offline and node.index not in draining
+    ]
+    before = set(not_redundant(cluster, [node.index for node in cluster.nodes if not node.offline]))
+    after = [index for index in not_redundant(drain.cluster, scope) if index not in before]
+    return DrainPlan(
+        tuple(drain.steps),
+        tuple(drain.blocked),
+        tuple([cluster.nodes[index].name for index in after]),
+        drain.cluster,
+    )
+
+
+def _by_memory(cluster: Cluster, indexes: list[int]) -> list[Instance]:
+    found = [cluster.instance(index) for index in indexes]
+    return sorted(found, key=lambda instance: (-instance.memory, instance.index))
+
+
+class _Drain:
+    """The plan in the making: the cluster so far, the steps, and what is stuck."""
+
+    def __init__(
+        self, cluster: Cluster, draining: frozenset[int], restrict: frozenset[int]
+    ) -> None:
+        self.cluster = cluster
+        self.steps: list[Step] = []
+        self.blocked: list[tuple[str, str]] = []
+        self._draining = draining
+        self._restrict = restrict
+
+    def move_primary(self, instance: Instance, secondaries: bool) -> None:
+        """Let *instance* run elsewhere; with *secondaries* mirror it elsewhere as well."""
+        if instance.template in EXTERNAL_TEMPLATES:
+            self._move(instance, MIGRATE)
+        elif instance.template != "drbd":
+            self._block(instance, f"its {instance.template} disks are on this node only")
+        elif instance.secondary < 0:
+            self._block(instance, "it has no secondary node to run on")
+        elif instance.secondary in self._draining:
+            self._leave_both(instance)
+        elif self._fail_over(instance) and secondaries:
+            self.replace(self.cluster.instance(instance.index))
+
+    def replace(self, instance: Instance) -> None:
+        """Give *instance* another secondary."""
+        self._move(instance, REPLACE)
+
+    def _leave_both(self, instance: Instance) -> None:
+        """Mirror *instance* to a node that stays, and let it run there."""
+        if self._move(instance, REPLACE):
+            self._fail_over(self.cluster.instance(instance.index))
+
+    def _fail_over(self, instance: Instance) -> bool:
+        target = self.cluster.nodes[instance.secondary]
+        moved = "it is out of service"
+        if not target.offline:
+            found = failover(self.cluster.nodes, instance, False)
+            if not isinstance(found, str):
+                self._take(instance, MIGRATE, instance.primary, instance.secondary)
+                self.cluster = self.cluster.with_nodes(found.nodes, found.instance)
+                return True
+            moved = found
+        self._block(instance, f"its secondary {target.name} cannot take it: {moved}")
+        return False
+
+    def _move(self, instance: Instance, action: str) -> bool:
+        group = self.cluster.nodes[instance.primary].group
+        targets = [
+            node.index
+            for node in self.cluster.nodes
+            if node.group == group and not node.offline and node.index not in self._draining
+            if node.index not in (instance.primary, instance.secondary)
+            if not self._restrict or node.index in self._restrict
+        ]
+        try:
+            found = move_to_best(self.cluster, instance, group, targets, False)
+        except Unplaceable as error:
+            self._block(instance, f"no other node can take it: {error}")
+            return False
+        if action == MIGRATE:
+            self._take(instance, action, instance.primary, found.instance.primary)
+        else:
+            self._take(instance, action, instance.secondary, found.instance.secondary)
+        self.cluster = found.cluster
+        return True
+
+    def _take(self, instance: Instance, action: str, source: int, target: int) -> None:
+        nodes = self.cluster.nodes
+        self.steps.append(Step(instance.name, action, nodes[source].name, nodes[target].name))
+
+    def _block(self, instance: Instance, reason: str) -> None:
+        self.blocked.append((instance.name, reason))

@@ -1,0 +1,307 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why an answer is what it is: as data, worked out only when it is asked for.
+
+For each instance that was to be placed: for each node that was looked at, which limits
+it breaks as primary and as secondary and by how much (`limits`); which nodes could not
+be lost any more (N+1), and for which instance; and for the place that was chosen the
+terms of the score before and after, and how much each other node in its stead would have
+been worse in which terms (`weighing`).  `reasons_of_moves` does the same for instances
+that are there.
+"""
+
+from __future__ import annotations
+
+from ..allocate.solution import SAME
+from ..model.admission import (
+    N1,
+    policy_failure,
+    primary_failure,
+    secondary_failure,
+    with_primary,
+    without_primary,
+)
+from ..model.cluster import NO_NODE, PREFERRED
+from ..model.limits import policy_limits, primary_limits, secondary_limits
+from ..model.redundancy import first_stuck, redundancy_for
+from ..model.score import Score
+from .reasons_of_moves import explain_moves
+from .weighing import rejection, weighed, with_new
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..allocate.options import Options
+    from ..iallocator.answer import Answer
+    from ..iallocator.query import Request
+    from ..model.cluster import Cluster, Instance, Node
+
+    Data = dict[str, Any]
+
+NOWHERE = "there is no node"
+
+
+def reasons(cluster: Cluster, request: Request, options: Options, result: Answer) -> Data:
+    """Return why *request* about *cluster* had the answer *result*, as plain data.
+
+    ``instances`` has one entry for each instance in the order of the request, each with
+    the cluster as the earlier ones left it.
+    """
+    if request.kind in ("allocate", "multi-allocate"):
+        explained = _placements(cluster, request, options, result)
+    elif request.kind == "allocate-secondary":
+        explained = [_secondary(cluster, request, options, result)]
+    else:
+        explained = explain_moves(cluster, request, options, _explain_elsewhere)
+    return {
+        "success": result.success,
+        "info": result.info,
+        "instances": explained,
+    }
+
+
+def _placements(cluster: Cluster, request: Request, options: Options, result: Answer) -> list[Data]:
+    chosen: dict[str, list[str]] = {}
+    refused: dict[str, str] = {}
+    if result.success and request.kind == "allocate":
+        chosen[request.placements[0].instance.name] = result.result
+    elif result.success:
+        chosen, refused = dict(result.result[0]), dict(result.failed)
+    options = options.restricted(request.restrict)
+    explained = []
+    for placement in request.placements:
+        names = chosen.get(placement.instance.name, [])
+        places = [cluster.numbers[name] for name in names]
+        group = (options.better and placement.own_group) or placement.group
+        nodes = [node for node in cluster.nodes if group in (None, *_names(cluster, node))]
+        entry = _explain_new(cluster, nodes, placement.instance, placement.count, options, places)
+        explained.append(entry)
+        if not places:
+            entry["why_not"] = refused.get(placement.instance.name, result.info) or NOWHERE
+        else:
+            cluster = _placed(cluster, placement.instance, places)
+    return explained
+
+
+def _placed(cluster: Cluster, new: Instance, places: Sequence[int]) -> Cluster:
+    changes, instance = with_new(cluster, new, places)
+    return cluster.with_nodes({after.index: after for _before, after in changes}, instance)
+
+
+def _explain_elsewhere(
+    cluster: Cluster, groups: Sequence[int], instance: Instance, options: Options
+) -> Data:
+    """Return why *instance*, as if it were new, has no place in *groups*."""
+    nodes = [node for node in cluster.nodes if node.group in groups]
+    count = 2 if instance.template == "drbd" else 1
+    return _explain_new(cluster, nodes, instance, count, options, ())
+
+
+def _explain_new(
+    cluster: Cluster,
+    nodes: Sequence[Node],
+    instance: Instance,
+    count: int,
+    options: Options,
+    places: Sequence[int],
+) -> Data:
+    """Return why *instance* goes to *places* and to no other of *nodes*."""
+    entry: Data = {
+        "instance": instance.name,
+        "nodes": [cluster.nodes[place].name for place in places],
+        "rejected": [],
+    }
+    usable = []
+    for node in nodes:
+        why = _not_looked_at(cluster, node, instance, options)
+        if why is not None:
+            entry["rejected"].append({"node": node.name, "role": "any", "why": why})
+            continue
+        usable.append(node)
+        entry["rejected"] += _rejections(node, instance, count, options)
+    if options.capacity_checks:
+        entry["cannot_be_lost"] = _cannot_be_lost(cluster, nodes)
+        if not places and (options.better or not entry["cannot_be_lost"]):
+            entry["rejected"] += _refused_by_redundancy(
+                cluster, nodes, usable, instance, count, options
+            )
+    if places:
+        entry["score"] = _decided(cluster, nodes, usable, instance, places, options)
+    return entry
+
+
+def _cannot_be_lost(cluster: Cluster, nodes: Sequence[Node]) -> list[Data]:
+    """Return which of *nodes* cannot be lost as it is, each with an instance that is stuck."""
+    scope = [node.index for node in nodes]
+    found = []
+    for node in nodes:
+        stuck = first_stuck(cluster, node, scope)
+        if stuck is not None:
+            found.append({"node": node.name, "instance": stuck.name})
+    return found
+
+
+def _refused_by_redundancy(
+    cluster: Cluster,
+    nodes: Sequence[Node],
+    usable: Sequence[Node],
+    instance: Instance,
+    count: int,
+    options: Options,
+) -> list[Data]:
+    """Return the nodes that could be primary, were it not that another could then not be lost."""
+    scope = [node.index for node in nodes]
+    redundancy = redundancy_for(cluster, scope, instance, options.better)
+    found = []
+    for node in usable:
+        if _rejected_as(node, instance, "primary", options):
+            continue
+        there = instance.at(node.index, NO_NODE)
+        known = there if there.index < 0 else None
+        after = cluster.with_nodes({node.index: with_primary(node, there)}, known)
+        # The mirror of a new pair has no node yet, so what is on this one is left out.
+        suspects = [i for i in redundancy.suspects(node.index) if count == 1 or i != node.index]
+        for suspect in suspects:
+            stuck = first_stuck(after, after.nodes[suspect], scope)
+            if stuck is not None:
+                lost = {"node": cluster.nodes[suspect].name, "instance": stuck.name}
+                entry = rejection(node, "primary", N1, [])
+                found.append({**entry, "cannot_be_lost": [lost]})
+                break
+    return found
+
+
+def _names(cluster: Cluster, node: Node) -> tuple[str, str]:
+    group = cluster.groups[node.group]
+    return group.name, group.uuid
+
+
+def _not_looked_at(
+    cluster: Cluster, node: Node, instance: Instance, options: Options
+) -> str | None:
+    """Return why *node* is no candidate whatever is to be placed."""
+    group = cluster.groups[node.group]
+    missing = [network for network in instance.networks if network not in group.networks]
+    if missing:
+        return f"its group {group.name} is not connected to {', '.join(missing)}"
+    if node.offline:
+        return "it is offline or drained"
+    if options.restrict is not None and node.name not in options.restrict:
+        return "the request names other nodes"
+    return None
+
+
+def _rejections(node: Node, instance: Instance, count: int, options: Options) -> list[Data]:
+    """Return the roles that *node* cannot have, with the limits that it breaks."""
+    found = []
+    force = options.ignore_soft_errors
+    failure = policy_failure(instance, node.policy, node.exclusive)
+    broken = policy_limits(instance, node.policy, node.exclusive) if failure else []
+    if failure is None:
+        failure = primary_failure(node, instance, force)
+        broken = primary_limits(node, instance, force) if failure else []
+    if failure is not None:
+        found.append(rejection(node, "primary", failure, broken))
+    if count == 2:
+        failure = secondary_failure(node, instance, -1, options.force_secondary)
+        if failure is not None:
+            broken = secondary_limits(node, instance, options.force_secondary)
+            found.append(rejection(node, "secondary", failure, broken))
+    return found
+
+
+def _decided(
+    cluster: Cluster,
+    nodes: Sequence[Node],
+    usable: Sequence[Node],
+    instance: Instance,
+    places: Sequence[int],
+    options: Options,
+) -> Data:
+    """Return the score's terms, and by how much each other node would have been worse.
+
+    As in the choice itself the score is of the whole cluster, or of *nodes* where they
+    are those of a group that was named.
+    """
+    score = Score(nodes)
+    chosen = with_new(cluster, instance, places)[0]
+    others = []
+    for at, role in enumerate(("primary", "secondary")[: len(places)]):
+        for node in usable:
+            if node.index in places or _rejected_as(node, instance, role, options):
+                continue
+            if len(places) > 1 and node.group != cluster.nodes[places[0]].group:
+                continue
+            instead = [*places[:at], node.index, *places[at + 1 :]]
+            others.append((node, role, with_new(cluster, instance, instead)[0]))
+    entry = weighed(score, chosen, others)
+    for row in entry["others"]:
+        if row["score"] < entry["total_after"] - SAME:
+            at = ("primary", "secondary").index(row["role"])
+            node = cluster.nodes[cluster.numbers[row["node"]]]
+            instead = [*places[:at], node.index, *places[at + 1 :]]
+            row["refused"] = _refused_though_better(cluster, nodes, instance, instead, options)
+    return entry
+
+
+def _refused_though_better(
+    cluster: Cluster,
+    nodes: Sequence[Node],
+    instance: Instance,
+    places: Sequence[int],
+    options: Options,
+) -> Data:
+    """Return why *places* were not chosen, though their score would have been lower."""
+    group = cluster.groups[cluster.nodes[places[0]].group]
+    if len(places) > 1:
+        there = instance.at(places[0], NO_NODE)
+        secondary = cluster.nodes[places[1]]
+        failure = secondary_failure(secondary, there, places[0], options.force_secondary)
+        if failure is not None:
+            limits = secondary_limits(secondary, there, options.force_secondary)
+            return {"failure": failure, "limits": limits}
+    if options.capacity_checks:
+        after = _placed(cluster, instance, places)
+        for lost in nodes:
+            stuck = first_stuck(after, after.nodes[lost.index], [node.index for node in nodes])
+            if stuck is not None:
+                return {"failure": N1, "cannot_be_lost": {lost.name: stuck.name}}
+    if group.placing != PREFERRED:
+        return {"why": f"its group {group.name} is {group.placing.replace('_', ' ')}"}
+    return {"why": "on exclusive storage room for other instances counts, not the score"}
+
+
+def _rejected_as(node: Node, instance: Instance, role: str, options: Options) -> bool:
+    if role == "secondary":
+        return secondary_failure(node, instance, -1, options.force_secondary) is not None
+    if policy_failure(instance, node.policy, node.exclusive) is not None:
+        return True
+    return primary_failure(node, instance, options.ignore_soft_errors) is not None
+
+
+def _secondary(cluster: Cluster, request: Request, options: Options, result: Answer) -> Data:
+    (index,) = request.instances
+    instance = cluster.instance(index)
+    mirrored = instance.as_drbd()
+    group = cluster.nodes[instance.primary].group
+    rejected = []
+    for node in cluster.nodes:
+        if node.group == group and node.index != instance.primary:
+            failure = secondary_failure(node, mirrored, instance.primary, False)
+            if failure is not None:
+                limits = secondary_limits(node, mirrored, False)
+                rejected.append(rejection(node, "secondary", failure, limits))
+    primary = without_primary(cluster.nodes[instance.primary], instance)
+    rejected += _rejections(primary, mirrored, 1, options)
+    entry: Data = {
+        "instance": instance.name,
+        "nodes": [cluster.nodes[instance.primary].name, result.result] if result.success else [],
+        "rejected": rejected,
+    }
+    if not result.success:
+        entry["why_not"] = result.info
+    if options.capacity_checks:
+        entry["cannot_be_lost"] = _cannot_be_lost(cluster, cluster.nodes)
+    return entry

@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The table of nodes that htools prints (``--print-nodes``, version 3.0.2)."""
+
+from __future__ import annotations
+
+from ..allocate.solution import fixed
+from ..model.admission import divide
+from .show import show_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..model.cluster import Cluster, Node
+
+DEFAULT = (
+    "status,name,tmem,nmem,imem,xmem,fmem,umem,rmem,tdsk,fdsk,tcpu,ucpu,pcnt,scnt,"
+    "pfmem,pfdsk,rcpu,cload,mload,dload,nload"
+)
+UNKNOWN = "<unknown field>"
+
+
+def _status(node: Node) -> str:
+    return "-" if node.offline else "*" if node.short else " "
+
+
+def _free_disk_share(node: Node) -> str:
+    from ..model.score import disk_values
+
+    return _rounded(disk_values(node)[0], 6, 4)
+
+
+def _peers(node: Node) -> str:
+    # Of equals the one that changed last comes first.
+    pairs = list(node.peers.items())[::-1]
+    pairs.sort(key=lambda pair: -pair[1])
+    return "[" + ",".join([f"({peer},{memory})" for peer, memory in pairs]) + "]"
+
+
+def _rounded(value: float, width: int, places: int) -> str:
+    return fixed(value, places).rjust(width)
+
+
+def _indexes(indexes: list[int]) -> str:
+    return "[" + ",".join([str(index) for index in indexes]) + "]"
+
+
+COLUMNS: dict[str, tuple[str, bool, Callable[[Node], str]]] = {
+    "idx": ("Index", True, lambda node: f"{node.index:4d}"),
+    "name": ("Name", False, lambda node: node.alias),
+    "fqdn": ("Name", False, lambda node: node.name),
+    "status": ("F", False, _status),
+    "tmem": ("t_mem", True, lambda node: f"{node.total_memory:5.0f}"),
+    "nmem": ("n_mem", True, lambda node: f"{node.node_memory:5d}"),
+    "xmem": ("x_mem", True, lambda node: f"{node.missing_memory:5d}"),
+    "fmem": ("f_mem", True, lambda node: f"{node.free_memory:5d}"),
+    "umem": ("u_mem", True, lambda node: f"{node.unallocated:5d}"),
+    "amem": ("a_mem", True, lambda node: f"{max(0, node.unallocated - node.reserved):5d}"),
+    "imem": ("i_mem", True, lambda node: f"{node.instance_memory:5d}"),
+    "rmem": ("r_mem", True, lambda node: f"{node.reserved:5d}"),
+    "tdsk": ("t_dsk", True, lambda node: f"{node.total_disk / 1024:5.0f}"),
+    "fdsk": ("f_dsk", True, lambda node: f"{node.free_disk // 1024:5d}"),
+    "tcpu": ("pcpu", True, lambda node: _rounded(node.total_cpus, 4, 0)),
+    "ucpu": ("vcpu", True, lambda node: f"{node.used_cpus:4d}"),
+    "pcnt": ("pcnt", True, lambda node: f"{len(node.primaries):3d}"),
+    "scnt": ("scnt", True, lambda node: f"{len(node.secondaries):3d}"),
+    "plist": ("primaries", True, lambda node: _indexes(node.primaries)),
+    "slist": ("secondaries", True, lambda node: _indexes(node.secondaries)),
+    "pfmem": (
+        "p_fmem",
+        True,
+        lambda node: _rounded(divide(node.unallocated, node.total_memory), 6, 4),
+    ),
+    "pfdsk": ("p_fdsk", True, _free_disk_share),
+    "rcpu": ("r_cpu", True, lambda node: _rounded(divide(node.used_cpus, node.total_cpus), 5, 2)),
+    "cload": ("lCpu", True, lambda node: _rounded(node.cpu_load, 5, 3)),
+    "mload": ("lMem", True, lambda node: _rounded(node.memory_load, 5, 3)),
+    "dload": ("lDsk", True, lambda node: _rounded(node.disk_load, 5, 3)),
+    "nload": ("lNet", True, lambda node: _rounded(node.net_load, 5, 3)),
+    "ptags": (
+        "PrimaryTags",
+        False,
+        lambda node: ",".join([f"{tag}={times}" for tag, times in sorted(node.exclusion.items())]),
+    ),
+    "peermap": ("PeerMap", False, _peers),
+    "spindle_count": ("NodeSpindles", True, lambda node: str(node.total_spindles)),
+    "hi_spindles": ("MaxSpindles", True, lambda node: show_number(node.high_spindles)),
+    "inst_spindles": ("InstSpindles", True, lambda node: show_number(node.used_spindles)),
+}
+"""Each field's heading, whether it is a number (to the right), and its text."""
+
+
+def chosen_fields(text: str) -> list[str]:
+    """Return the fields that *text* names: separated by commas, after a ``+`` besides the usual.
+
+    An empty name among others is a field that is not known.
+    """
+    more = text.startswith("+")
+    names = text[1:] if more else text
+    return (["+"] if more else []) + (names.split(",") if names else [])
+
+
+def node_table(cluster: Cluster, fields: list[str], domain: str) -> str:
+    """Return the nodes of *cluster* with the columns *fields*; none are the usual ones.
+
+    A first field ``+`` adds the others to the usual ones.  Names are shown without *domain*.
+    """
+    if not fields:
+        fields = DEFAULT.split(",")
+    elif fields[0] == "+":
+        fields = DEFAULT.split(",") + fields[1:]
+    rows = [[COLUMNS[field][0] if field in COLUMNS else UNKNOWN for field in fields]]
+    for node in cluster.nodes:
+        node.alias = node.name[: len(node.name) - len(domain)]
+        rows.append([COLUMNS[f][2](node) if f in COLUMNS else UNKNOWN for f in fields])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(fields))]
+    lines = []
+    for row in rows:
+        cells = []
+        for field, width, cell in zip(fields, widths, row):
+            right = field in COLUMNS and COLUMNS[field][1]
+            cells.append(cell.rjust(width) if right else cell.ljust(width))
+        lines.append(" " + " ".join(cells) + "\n")
+    return "".join(lines)

@@ -1,0 +1,198 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a request asks: its kind, and what is to be placed or moved (doc/iallocator.rst)."""
+
+from __future__ import annotations
+
+from ...errors import ClusterDataError
+from ..model.tags import starting
+from . import fields
+from .instance_reader import read_instance
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..model.cluster import Cluster, Instance
+    from ..model.tags import TagRules
+
+    Record = dict[str, Any]
+
+EVACUATION_MODES = ("primary-only", "secondary-only", "all")
+
+
+class Placement:
+    """One instance to be placed: on how many nodes, and in which group if one is named.
+
+    ``own_group`` is the group that the instance itself names in a request for several,
+    which htools does not read.
+    """
+
+    __slots__ = ("count", "group", "instance", "own_group")
+
+    def __init__(
+        self, instance: Instance, count: int, group: str | None, own_group: str | None = None
+    ) -> None:
+        self.instance = instance
+        self.count = count
+        self.group = group
+        self.own_group = own_group
+
+
+class Request:
+    """What is asked; which fields are set depends on ``kind``."""
+
+    __slots__ = (
+        "count",
+        "groups",
+        "instances",
+        "kind",
+        "leave",
+        "mode",
+        "placements",
+        "restrict",
+    )
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.placements: list[Placement] = []
+        """allocate, multi-allocate"""
+        self.restrict: list[str] | None = None
+        """allocate: the names of the only nodes that may be chosen"""
+        self.instances: list[int] = []
+        """relocate, node-evacuate, change-group, allocate-secondary"""
+        self.count = 1
+        """relocate: how many nodes are asked for"""
+        self.leave: list[int] = []
+        """relocate: the nodes to leave"""
+        self.mode = ""
+        """node-evacuate"""
+        self.groups: list[int] = []
+        """change-group: the target groups"""
+
+
+def read_asked(asked: Record, cluster: Cluster, rules: TagRules) -> Request:
+    owner = "invalid request dict"
+    kind = fields.required(owner, asked, "type", fields.text)
+    read = _READERS.get(kind)
+    if read is None:
+        raise ClusterDataError(f"Invalid request type '{kind}'")
+    request = Request(kind)
+    read(owner, asked, request, cluster, rules)
+    return request
+
+
+def _read_allocate(
+    owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
+) -> None:
+    name = fields.required(owner, asked, "name", fields.text)
+    group = fields.optional("", asked, "group_name", fields.text)
+    request.restrict = fields.optional("", asked, "restrict-to-nodes", fields.texts)
+    count = fields.required(owner, asked, "required_nodes", fields.whole)
+    instance = with_tags(read_instance(name, asked), rules)
+    request.placements = [Placement(instance, count, group)]
+
+
+def _read_multi_allocate(
+    owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
+) -> None:
+    each = fields.required(
+        owner, asked, "instances", lambda v: [fields.record(item) for item in fields.items(v)]
+    )
+    for data in each:
+        name = fields.required(owner, data, "name", fields.text)
+        group = fields.optional("", asked, "group_name", fields.text)
+        count = fields.required(owner, data, "required_nodes", fields.whole)
+        instance = with_tags(read_instance(name, data), rules)
+        own = data.get("group_name")
+        own_group = own if isinstance(own, str) else None
+        request.placements.append(Placement(instance, count, group, own_group))
+
+
+def _read_relocate(
+    owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
+) -> None:
+    name = fields.required(owner, asked, "name", fields.text)
+    request.instances = [_known_instance(cluster, name)]
+    request.count = fields.required(owner, asked, "required_nodes", fields.whole)
+    leave = fields.required(owner, asked, "relocate_from", fields.texts)
+    request.leave = _find(cluster, [node.name for node in cluster.nodes], leave)
+
+
+def _read_change_group(
+    owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
+) -> None:
+    names = fields.required(owner, asked, "instances", fields.texts)
+    request.instances = _find(cluster, cluster.names, names)
+    groups = fields.required(owner, asked, "target_groups", fields.texts)
+    request.groups = [find_group(cluster, group) for group in groups]
+
+
+def _read_evacuate(
+    owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
+) -> None:
+    names = fields.required(owner, asked, "instances", fields.texts)
+    request.instances = _find(cluster, cluster.names, names)
+    mode = fields.one_of("EvacMode", EVACUATION_MODES)
+    request.mode = fields.required(owner, asked, "evac_mode", mode)
+
+
+def _read_secondary(
+    owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
+) -> None:
+    name = fields.required(owner, asked, "name", fields.text)
+    request.instances = [_known_instance(cluster, name)]
+
+
+_READERS: dict[str, Any] = {
+    "allocate": _read_allocate,
+    "multi-allocate": _read_multi_allocate,
+    "relocate": _read_relocate,
+    "change-group": _read_change_group,
+    "node-evacuate": _read_evacuate,
+    "allocate-secondary": _read_secondary,
+}
+
+
+def with_tags(instance: Instance, rules: TagRules) -> Instance:
+    """Set what the cluster's tags make of those of *instance*, and return it."""
+    instance.exclusion = starting(rules.exclusion, instance.tags)
+    instance.desired = frozenset(starting(rules.desired, instance.tags))
+    return instance
+
+
+def _known_instance(cluster: Cluster, name: str) -> int:
+    try:
+        return cluster.names.index(name)
+    except ValueError:
+        raise ClusterDataError(f"Unknown instance '{name}'") from None
+
+
+def _find(cluster: Cluster, known: list[str], wanted: list[str]) -> list[int]:
+    """Return the numbers that the names *wanted*, of nodes or of instances, have in *known*.
+
+    A name may leave out the domain that all names of the cluster share.  Raises
+    `ClusterDataError` for a name that is not exactly one's.
+    """
+    if not wanted:
+        return []
+    domain = cluster.domain()
+    numbers = dict(zip(known, range(len(known))))
+    found: list[int] = []
+    for name in wanted:
+        full = {numbers[each] for each in (name, name + domain) if each in numbers}
+        if len(full) != 1:
+            raise ClusterDataError(f"Wrong number of elems found with name {name}")
+        found += full
+    return found
+
+
+def find_group(cluster: Cluster, name: str) -> int:
+    """Return the number of the node group that *name*, or a uuid, names.
+
+    Raises `ClusterDataError` if that is not exactly one.
+    """
+    known = [group.index for group in cluster.groups if name in (group.name, group.uuid)]
+    if len(known) != 1:
+        raise ClusterDataError(f"Wrong number of elems found with name {name}")
+    return known[0]

@@ -1,0 +1,359 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From an allocator's request, as Ganeti writes it, to a cluster and what is asked.
+
+The format is Ganeti's (doc/iallocator.rst); which keys are read, in which order, and
+the texts for what is wrong are those of htools 3.0.2.  What is as it should be takes
+a short way; anything else is read again, field by field, to say what is wrong.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from ...errors import ClusterDataError
+from ..model.assembly import Assembly, new_node
+from ..model.cluster import (
+    DISK_TEMPLATES,
+    GROUP_POLICIES,
+    STATE_UP,
+    Cluster,
+    Group,
+    Instance,
+    Policy,
+    Spec,
+)
+from ..model.tags import TagRules
+from . import fields
+from .instance_reader import NIC_MODES, STATES, read_instance
+from .json_text import parse
+from .query import read_asked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .query import Request
+
+    Record = dict[str, Any]
+
+HYPERVISORS = ("kvm", "xen-pvm", "chroot", "xen-hvm", "lxc", "fake")
+OWNER = "invalid iallocator message"
+TEXT_OR_NOTHING = frozenset({str, type(None)})
+TEMPLATES = frozenset(DISK_TEMPLATES)
+
+
+def read_request(text: str, static_node_memory: int) -> tuple[Cluster, Request, list[str]]:
+    """Return the cluster and the request in the JSON *text*, and what looks wrong in it.
+
+    *static_node_memory* (MiB) stands for what the hypervisor reports of a node's own
+    memory where that is KVM, unless it is 0.  Raises `ClusterDataError` with the text
+    of htools if anything needed is missing or of the wrong type.
+    """
+    message = _message(text)
+    asked = fields.required(OWNER, message, "request", fields.record)
+    cluster, rules, warnings = _read_cluster(message, static_node_memory)
+    return cluster, read_asked(asked, cluster, rules), warnings
+
+
+def read_described_cluster(text: str, static_node_memory: int) -> tuple[Cluster, list[str]]:
+    """Return the cluster in the JSON *text*, whatever is asked there, and what looks wrong."""
+    cluster, _rules, warnings = _read_cluster(_message(text), static_node_memory)
+    return cluster, warnings
+
+
+def _message(text: str) -> Record:
+    message = parse(text, "Parsing input IAllocator message")
+    if not isinstance(message, dict):
+        raise ClusterDataError("Parsing input IAllocator message: Unable to read JSObject")
+    return message
+
+
+def _read_cluster(message: Record, static_node_memory: int) -> tuple[Cluster, TagRules, list[str]]:
+    owner = OWNER
+    groups = _read_groups(fields.required(owner, message, "nodegroups", fields.record))
+    nodes = fields.required(owner, message, "nodes", fields.record)
+    assembly = Assembly(groups)
+    group_numbers = {group.uuid: group.index for group in groups}
+    for name, data in nodes.items():
+        _add_node(assembly, group_numbers, name, data)
+    instances = fields.required(owner, message, "instances", fields.record)
+    # The tags are wanted to sum up instances, and are wrong only after them.
+    tags = message.get("cluster_tags")
+    usable = isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)
+    rules = TagRules(tags if usable and tags is not None else [])
+    assembly.set_rules(rules)
+    _add_instances(assembly, rules, instances)
+    assembly.cluster.tags = fields.required(owner, message, "cluster_tags", fields.texts)
+    hypervisors = fields.required(
+        owner,
+        message,
+        "enabled_hypervisors",
+        lambda value: [_hypervisor(item) for item in fields.items(value)],
+    )
+    if hypervisors[:1] == ["kvm"] and static_node_memory > 0:
+        assembly.set_node_memory(static_node_memory)
+    warnings = assembly.finish()
+    return assembly.cluster, rules, warnings
+
+
+_hypervisor = fields.one_of("Hypervisor", HYPERVISORS)
+
+
+def _read_groups(raw: Record) -> list[Group]:
+    groups: list[Group] = []
+    for uuid, value in raw.items():
+        data = fields.some_object(value)
+        owner = f"invalid data for group '{uuid}'"
+        name = fields.required(owner, data, "name", fields.text)
+        placing = fields.required(
+            owner, data, "alloc_policy", fields.one_of("AllocPolicy", GROUP_POLICIES)
+        )
+        networks = fields.required(owner, data, "networks", fields.texts)
+        policy = fields.required(owner, data, "ipolicy", _read_policy)
+        tags = fields.required(owner, data, "tags", fields.texts)
+        groups.append(Group(len(groups), name, uuid, placing, networks, policy, tags))
+    return groups
+
+
+def _read_policy(value: Any) -> Policy:
+    data = fields.record(value)
+    ranges = fields.part(data, "minmax", lambda v: [_read_range(item) for item in fields.items(v)])
+    standard = fields.part(data, "std", _read_spec)
+    template = fields.one_of("DiskTemplate", DISK_TEMPLATES)
+    templates = fields.part(
+        data, "disk-templates", lambda v: [template(i) for i in fields.items(v)]
+    )
+    vcpu_ratio = fields.part(data, "vcpu-ratio", fields.number)
+    spindle_ratio = fields.part(data, "spindle-ratio", fields.number)
+    known = ("disk-templates", "minmax", "spindle-ratio", "std", "vcpu-ratio")
+    fields.no_others(data, known)
+    return Policy(ranges, standard, templates, vcpu_ratio, spindle_ratio)
+
+
+def _read_range(value: Any) -> tuple[Spec, Spec]:
+    data = fields.record(value)
+    least = fields.part(data, "min", _read_spec)
+    most = fields.part(data, "max", _read_spec)
+    fields.no_others(data, ("max", "min"))
+    return least, most
+
+
+def _read_spec(value: Any) -> Spec:
+    data = fields.record(value)
+    keys = ("memory-size", "cpu-count", "disk-size", "disk-count", "nic-count", "spindle-use")
+    memory, cpus, disk, disks, nics, spindles = [
+        fields.part(data, key, fields.whole) for key in keys
+    ]
+    fields.no_others(data, tuple(sorted(keys)))
+    return Spec(memory, cpus, disk, disks, nics, spindles)
+
+
+def _add_node(assembly: Assembly, groups: dict[str, int], name: str, data: Any) -> None:
+    try:
+        values = _quick_node(data, groups)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        values = _careful_node(name, data, groups)
+    assembly.add_node(new_node(name, *values))
+
+
+def _quick_node(data: Any, groups: dict[str, int]) -> tuple[Any, ...]:
+    """Return the values of a node that is as Ganeti writes it, or raise anything."""
+    offline, drained = data["offline"], data["drained"]
+    group = groups[data["group"]]
+    parameters = data["ndparams"]
+    exclusive = parameters["exclusive_storage"]
+    tags = data.get("tags")
+    if (
+        data.get("vm_capable", True) is not True
+        or not (offline.__class__ is drained.__class__ is exclusive.__class__ is bool)
+        or tags.__class__ is not list
+    ):
+        raise ValueError
+    for tag in tags:
+        if tag.__class__ is not str:
+            raise ValueError
+    if offline:
+        total = 0 if exclusive else parameters["spindle_count"]
+        if total.__class__ is not int:
+            raise ValueError
+        return (group, tags, True, exclusive, 0.0, 0, 0, 0.0, 0, 0.0, 0, total, 0)
+    total_spindles = data["total_spindles"] if exclusive else parameters["spindle_count"]
+    free_spindles = data["free_spindles"]
+    node_memory, free_memory = data["reserved_memory"], data["free_memory"]
+    free_disk, node_cpus = data["free_disk"], data["reserved_cpus"]
+    memory, disk, cpus = data["total_memory"], data["total_disk"], data["total_cpus"]
+    if not (
+        total_spindles.__class__
+        is free_spindles.__class__
+        is node_memory.__class__
+        is free_memory.__class__
+        is free_disk.__class__
+        is node_cpus.__class__
+        is memory.__class__
+        is disk.__class__
+        is cpus.__class__
+        is int
+    ):
+        raise ValueError
+    return (
+        group,
+        tags,
+        drained,
+        exclusive,
+        float(memory),
+        node_memory,
+        free_memory,
+        float(disk),
+        free_disk,
+        float(cpus),
+        node_cpus,
+        total_spindles,
+        free_spindles,
+    )
+
+
+def _careful_node(name: str, value: Any, groups: dict[str, int]) -> tuple[Any, ...]:
+    """Return the values of a node, or say what is wrong with it."""
+    data = fields.some_object(value)
+    owner = f"invalid data for node '{name}'"
+    offline = fields.required(owner, data, "offline", fields.truth)
+    drained = fields.required(owner, data, "drained", fields.truth)
+    group = fields.required(owner, data, "group", fields.text)
+    capable = fields.optional(owner, data, "vm_capable", fields.truth)
+    if group not in groups:
+        raise ClusterDataError(f"Unknown group '{group}' for node {name}")
+    parameters = fields.some_object(fields.required(owner, data, "ndparams", lambda v: v))
+    tags = fields.optional("", data, "tags", fields.texts) or []
+    exclusive = fields.required(owner, parameters, "exclusive_storage", fields.truth)
+    live = not offline and capable is not False
+
+    def whole(key: str) -> int:
+        return fields.required(owner, data, key, fields.whole) if live else 0
+
+    def number(key: str) -> float:
+        return fields.required(owner, data, key, fields.number) if live else 0.0
+
+    def size(key: str) -> float:
+        value = number(key)
+        if not isfinite(value):
+            raise ClusterDataError(f"{owner}: key '{key}': expected a size in MiB with an end")
+        return value
+
+    if exclusive:
+        spindles = whole("total_spindles")
+    else:
+        spindles = fields.required(owner, parameters, "spindle_count", fields.whole)
+    free_spindles = whole("free_spindles")
+    memory, node_memory = size("total_memory"), whole("reserved_memory")
+    free_memory = whole("free_memory")
+    disk, free_disk = size("total_disk"), whole("free_disk")
+    cpus, node_cpus = number("total_cpus"), whole("reserved_cpus")
+    return (
+        groups[group],
+        tags,
+        not live or drained,
+        exclusive,
+        memory,
+        node_memory,
+        free_memory,
+        disk,
+        free_disk,
+        cpus,
+        node_cpus,
+        spindles,
+        free_spindles,
+    )
+
+
+def _add_instances(assembly: Assembly, rules: TagRules, raw: Record) -> None:
+    """Sum all instances up on their nodes, and keep what each is made of."""
+    numbers = assembly.cluster.numbers
+    places = []
+    sources = list(raw.items())
+    add = assembly.add_instance
+    for name, data in sources:
+        try:
+            values = _quick_instance(data, numbers)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            primary, secondary, found = _careful_instance(name, data, numbers)
+            values = (
+                primary,
+                secondary,
+                found.memory,
+                found.disk,
+                found.vcpus,
+                found.state,
+                found.template,
+                found.spindle_use,
+                found.tags,
+                found.forthcoming,
+            )
+        places.append((values[0], values[1]))
+        add(*values)
+
+    def make(index: int) -> Instance:
+        name, data = sources[index]
+        instance = read_instance(name, data)
+        return assembly.complete(instance, index, *places[index])
+
+    assembly.cluster.names = list(raw)
+    assembly.cluster.read_instance = make
+    assembly.set_spindles_of(make)
+
+
+def _quick_instance(data: Any, numbers: dict[str, int]) -> tuple[Any, ...]:
+    """Return what counts of an instance that is as Ganeti writes it, or raise anything."""
+    memory, disk, vcpus = data["memory"], data["disk_space_total"], data["vcpus"]
+    use, tags, template = data["spindle_use"], data["tags"], data["disk_template"]
+    nodes, disks, nics = data["nodes"], data["disks"], data["nics"]
+    if (
+        not (memory.__class__ is disk.__class__ is vcpus.__class__ is use.__class__ is int)
+        or not (tags.__class__ is nodes.__class__ is disks.__class__ is nics.__class__ is list)
+        or template not in TEMPLATES
+    ):
+        raise ValueError
+    for tag in tags:
+        if tag.__class__ is not str:
+            raise ValueError
+    for volume in disks:
+        spindles = volume.get("spindles")
+        if volume["size"].__class__ is not int or (
+            spindles is not None and spindles.__class__ is not int
+        ):
+            raise ValueError
+    for nic in nics:
+        if not TEXT_OR_NOTHING.issuperset(map(type, nic.values())):
+            raise ValueError
+        if nic.get("mode") not in NIC_MODES:
+            raise ValueError
+    state = data.get("admin_state")
+    return (
+        numbers[nodes[0]],
+        numbers[nodes[1]] if len(nodes) > 1 else -1,
+        memory,
+        disk,
+        vcpus,
+        STATE_UP if state == "up" else STATES.get(state, STATE_UP),
+        template,
+        use,
+        tags,
+        data.get("forthcoming") is True,
+    )
+
+
+def _careful_instance(name: str, value: Any, numbers: dict[str, int]) -> tuple[int, int, Instance]:
+    """Return the places of an instance and itself, or say what is wrong with it."""
+    data = fields.some_object(value)
+    instance = read_instance(name, data)
+    nodes = fields.required("", data, "nodes", fields.items)
+    if not nodes:
+        raise ClusterDataError(f"empty node list for instance {name}")
+    places = []
+    for node in nodes[:2]:
+        if not isinstance(node, str):
+            raise ClusterDataError("Wrong JSON type")
+        if node not in numbers:
+            raise ClusterDataError(f"Unknown node '{node}' for instance {name}")
+        places.append(numbers[node])
+    return places[0], places[1] if len(places) > 1 else -1, instance

@@ -1,0 +1,315 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Put a cluster together: what each node's instances add up to.
+
+Every reader of a cluster (a request, the text format, a simulation) gives its groups,
+then its nodes, then its instances, in the order that their numbers follow; the rules
+are those of htools (Loader and Node, version 3.0.2).  Ten thousand instances pass
+through `Assembly.add_instance`, so nothing is made there that is not always needed.
+"""
+
+from __future__ import annotations
+
+from .cluster import (
+    LOCAL_TEMPLATES,
+    MEMORY_STATES,
+    NO_NODE,
+    STATE_OFFLINE,
+    Cluster,
+    Instance,
+    Node,
+)
+from .tags import TagRules, starting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .cluster import Group
+
+NOTHING: frozenset[str] = frozenset()
+
+MUCH_MEMORY = 512
+MUCH_DISK = 1024
+"""MiB unaccounted for on a node from which on a warning is given (htools, Loader)."""
+
+
+def new_node(
+    name: str,
+    group: int,
+    tags: list[str],
+    offline: bool,
+    exclusive: bool,
+    total_memory: float,
+    node_memory: int,
+    free_memory: int,
+    total_disk: float,
+    free_disk: int,
+    total_cpus: float,
+    node_cpus: int,
+    total_spindles: int,
+    free_spindles: int,
+) -> Node:
+    """Return a node without instances; its numbers are those that it reports."""
+    node = Node.__new__(Node)
+    node.__dict__ = {
+        "index": -1,
+        "name": name,
+        "group": group,
+        "offline": offline,
+        "master": False,
+        "exclusive": exclusive,
+        "tags": tags,
+        "location": NOTHING,
+        "migration": NOTHING,
+        "accepts": NOTHING,
+        "total_memory": total_memory,
+        "node_memory": node_memory,
+        "free_memory": free_memory,
+        "missing_memory": 0,
+        "instance_memory": 0,
+        "unallocated": 0,
+        "free_memory_forth": free_memory,
+        "total_disk": total_disk,
+        "free_disk": free_disk,
+        "free_disk_forth": free_disk,
+        "low_disk": 0,
+        "total_cpus": total_cpus,
+        "node_cpus": node_cpus,
+        "cpu_speed": 1.0,
+        "used_cpus": node_cpus,
+        "used_cpus_forth": node_cpus,
+        "total_spindles": total_spindles,
+        "free_spindles": free_spindles,
+        "free_spindles_forth": free_spindles,
+        "used_spindles": 0.0,
+        "used_spindles_forth": 0.0,
+        "primaries": [],
+        "secondaries": [],
+        "others": [],
+        "peers": {},
+        "idle_peers": {},
+        "reserved": 0,
+        "short": False,
+        "exclusion": {},
+        "location_score": 0,
+        "spread": {},
+    }
+    return node
+
+
+class Assembly:
+    """A cluster in the making."""
+
+    def __init__(self, groups: list[Group]) -> None:
+        self.cluster = Cluster(groups, [], [])
+        self._nodes = self.cluster.nodes
+        self._rules = TagRules([])
+        self._count = 0
+        self._disk_used: list[int] = []
+        self._spindles_of: list[tuple[int, int, int]] = []
+        self._read: Callable[[int], Instance] | None = None
+
+    def add_node(self, node: Node) -> None:
+        """Take in the next node."""
+        index = len(self._nodes)
+        node.index = index
+        self.cluster.numbers[node.name] = index
+        policy = self.cluster.groups[node.group].policy
+        node.policy = policy
+        node.high_spindles = policy.spindle_ratio * node.total_spindles
+        self._nodes.append(node)
+        self._disk_used.append(0)
+
+    def set_rules(self, rules: TagRules) -> None:
+        """Say what the tags mean; after the nodes, before the instances."""
+        self._rules = rules
+        for node in self._nodes:
+            if rules.location:
+                node.location = frozenset(starting(rules.location, node.tags))
+            if rules.migration:
+                node.migration = frozenset(starting(rules.migration, node.tags))
+                node.accepts = rules.accepted(node.migration)
+
+    def set_node_memory(self, memory: int) -> None:
+        """Let every node need *memory* MiB for itself, whatever it reports."""
+        for node in self._nodes:
+            node.node_memory = memory
+
+    def set_spindles_of(self, read: Callable[[int], Instance]) -> None:
+        """Say how to come by the planned instances, whose disks count beforehand."""
+        self._read = read
+
+    def add_instance(
+        self,
+        primary: int,
+        secondary: int,
+        memory: int,
+        disk: int,
+        vcpus: int,
+        state: str,
+        template: str,
+        spindle_use: int,
+        tags: list[str],
+        forthcoming: bool,
+        auto_balance: bool = True,
+    ) -> None:
+        """Add the next instance to the sums of its nodes."""
+        index = self._count
+        self._count = index + 1
+        node = self._nodes[primary]
+        online = state != STATE_OFFLINE
+        local = template in LOCAL_TEMPLATES
+        if primary == secondary:
+            kept = memory if online and auto_balance else 0
+            idle = kept - (memory if state in MEMORY_STATES else 0)
+            self._add_on_one_node(index, node, disk, kept, idle, local and spindle_use, forthcoming)
+            return
+        if online:
+            node.used_cpus_forth += vcpus
+        if tags:
+            self._count_tags(node, secondary, tags, forthcoming)
+        elif secondary >= 0 and node.location and not forthcoming:
+            node.location_score += len(node.location & self._nodes[secondary].location)
+        if forthcoming:
+            self._add_forthcoming(index, node, secondary, memory, spindle_use, local)
+            return
+        node.primaries.append(index)
+        running = state in MEMORY_STATES
+        if running:
+            node.instance_memory += memory
+        else:
+            node.free_memory_forth -= memory
+        if online:
+            node.used_cpus += vcpus
+        self._disk_used[primary] += disk
+        if local and not node.exclusive:
+            node.used_spindles += spindle_use
+            node.used_spindles_forth += spindle_use
+        if secondary >= 0:
+            other = self._nodes[secondary]
+            other.secondaries.append(index)
+            self._disk_used[secondary] += disk
+            if local and not other.exclusive:
+                other.used_spindles += spindle_use
+                other.used_spindles_forth += spindle_use
+            kept = memory if online and auto_balance else 0
+            peers = other.peers
+            # What changed last stands last, see the table of nodes.
+            peers[primary] = peers.pop(primary, 0) + kept
+            if not running or kept != memory:
+                idle = kept - (memory if running else 0)
+                other.idle_peers[primary] = other.idle_peers.get(primary, 0) + idle
+            if template != "drbd":
+                self.cluster.plain_failovers = False
+        elif template == "drbd":
+            self.cluster.plain_failovers = False
+        if template != "drbd":
+            node.others.append(index)
+
+    def _add_on_one_node(
+        self,
+        index: int,
+        node: Node,
+        disk: int,
+        kept: int,
+        idle: int,
+        spindle_use: int,
+        forthcoming: bool,
+    ) -> None:
+        """Count an instance whose nodes are one and the same: as its secondary, as in htools."""
+        self.cluster.plain_failovers = False
+        if not node.exclusive:
+            node.used_spindles_forth += spindle_use
+        if forthcoming:
+            self._spindles_of.append((index, NO_NODE, node.index))
+            return
+        if not node.exclusive:
+            node.used_spindles += spindle_use
+        node.secondaries.append(index)
+        self._disk_used[node.index] += disk
+        node.peers[node.index] = node.peers.pop(node.index, 0) + kept
+        node.idle_peers[node.index] = node.idle_peers.get(node.index, 0) + idle
+
+    def _count_tags(self, node: Node, secondary: int, tags: list[str], forthcoming: bool) -> None:
+        """Count the tags of an instance on its primary *node*."""
+        exclusion = starting(self._rules.exclusion, tags)
+        for tag in exclusion:
+            node.exclusion[tag] = node.exclusion.get(tag, 0) + 1
+        if forthcoming:
+            return
+        for place in node.location:
+            for tag in exclusion:
+                pair = (place, tag)
+                node.spread[pair] = node.spread.get(pair, 0) + 1
+        desired = set(starting(self._rules.desired, tags))
+        node.location_score += len(desired - node.location)
+        if secondary >= 0 and node.location:
+            node.location_score += len(node.location & self._nodes[secondary].location)
+
+    def _add_forthcoming(
+        self, index: int, node: Node, secondary: int, memory: int, spindle_use: int, local: bool
+    ) -> None:
+        """Count an instance that is planned: only in the sums with forthcoming ones."""
+        node.free_memory_forth -= memory
+        self._spindles_of.append((index, node.index, secondary))
+        for each in [node, self._nodes[secondary]] if secondary >= 0 else [node]:
+            if local and not each.exclusive:
+                each.used_spindles_forth += spindle_use
+
+    def finish(self) -> list[str]:
+        """Complete the sums of all nodes; return warnings about what does not add up."""
+        self._take_planned_disks()
+        warnings = []
+        for node in self._nodes:
+            node.primaries.reverse()
+            node.secondaries.reverse()
+            node.others.reverse()
+            recorded = int(node.total_memory) - node.node_memory - node.instance_memory
+            missing = recorded - node.free_memory
+            node.missing_memory = missing
+            node.unallocated = recorded - missing if missing > 0 else recorded
+            if node.peers:
+                node.reserved = max(node.peers.values())
+            node.short = node.free_memory < node.reserved
+            load = float(len(node.primaries))
+            node.cpu_load = node.memory_load = node.net_load = load
+            node.disk_load = load + len(node.secondaries)
+            missing_disk = int(node.total_disk) - self._disk_used[node.index] - node.free_disk
+            if missing > MUCH_MEMORY or missing_disk > MUCH_DISK:
+                warnings.append(
+                    f"node {node.name} is missing {missing} MB ram and "
+                    f"{missing_disk // 1024} GB disk"
+                )
+        return warnings[::-1]
+
+    def _take_planned_disks(self) -> None:
+        """Take the disks of planned instances from what is free with forthcoming ones."""
+        for index, primary, secondary in self._spindles_of:
+            if self._read is None:
+                continue
+            instance = self._read(index)
+            for place in (primary, secondary):
+                if place < 0:
+                    continue
+                node = self._nodes[place]
+                if instance.local:
+                    node.free_disk_forth -= instance.disk
+                if not node.exclusive:
+                    node.free_spindles_forth = 0
+                elif instance.spindles is None:
+                    node.free_spindles_forth = -1
+                else:
+                    node.free_spindles_forth -= instance.spindles
+
+    def complete(self, instance: Instance, index: int, primary: int, secondary: int) -> Instance:
+        """Give *instance* its number, its nodes and what its tags mean there."""
+        instance.index = index
+        instance.primary = primary
+        instance.secondary = secondary
+        instance.exclusion = starting(self._rules.exclusion, instance.tags)
+        instance.desired = frozenset(starting(self._rules.desired, instance.tags))
+        if secondary >= 0:
+            common = self._nodes[primary].location & self._nodes[secondary].location
+            instance.location_score = len(common)
+        return instance

@@ -1,0 +1,205 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Our own services on our own nodes as a cluster of the model, so that one score serves all.
+
+A service is an instance whose disks every node can reach.  Sizes may be absent: a
+resource that some node does not tell counts nowhere, and a service without a size
+counts as one service.  Then the score is what it was without sizes, an even count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Union
+
+from .model.admission import primary_failure, with_primary, without_primary
+from .model.assembly import Assembly, new_node
+from .model.cluster import STATE_UP, Group, Instance, Node, Policy, default_policy
+from .model.limits import primary_limits
+from .model.score import Score
+
+PLENTY = 1 << 40
+"""MiB, or cores, of a node whose size counts nowhere."""
+
+TEMPLATE = "sharedfile"
+
+Shape = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a node has for services: MiB of memory and cores; None where it is not known."""
+
+    memory: int | None = None
+    cpus: int | None = None
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a service takes: MiB of memory and cores; None where it is not known."""
+
+    memory: int | None = None
+    cpus: int | None = None
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The nodes that can take a service, the best first, and why others cannot.
+
+    *scores* are those of the cluster with the service there; less is better.
+    """
+
+    nodes: tuple[str, ...]
+    scores: Mapping[str, float]
+    refused: Mapping[str, str]
+
+
+class Places:
+    """Which services are on which nodes; a change of it costs as much as there are nodes."""
+
+    def __init__(
+        self,
+        nodes: Mapping[str, Room],
+        placed: Iterable[tuple[str, str, Needs]] = (),
+        most_cpus_per_core: float = default_policy().vcpu_ratio,
+    ) -> None:
+        """Begin with *nodes*, all nodes in service with their room, and what is *placed* there.
+
+        *placed* are a service, a node and the service's needs each; other nodes are passed over.
+        """
+        rows = [row for row in placed if row[1] in nodes]
+        memory_known = all(room.memory is not None for room in nodes.values())
+        cpus_known = all(room.cpus is not None for room in nodes.values())
+        usual = default_policy()
+        policy = Policy([], usual.standard, [TEMPLATE], most_cpus_per_core, usual.spindle_ratio)
+        assembly = Assembly([Group(0, "nodes", "nodes", "preferred", [], policy, [])])
+        used = dict.fromkeys(nodes, 0)
+        for _service, node, needs in rows:
+            used[node] += needs.memory or 0
+        for name in sorted(nodes):
+            memory = (nodes[name].memory or 0) if memory_known else PLENTY
+            cpus = (nodes[name].cpus or 0) if cpus_known else PLENTY
+            assembly.add_node(_node(name, memory, memory - used[name], cpus))
+        self._instances: dict[str, Instance] = {}
+        cluster = assembly.cluster
+        for service, node, needs in rows:
+            self._put(assembly, self._instance(service, needs), cluster.numbers[node])
+        assembly.finish()
+        self._nodes: dict[str, Node] = {
+            name: cluster.nodes[number] for name, number in cluster.numbers.items()
+        }
+        self._score: Score | None = None
+
+    def add(self, service: str, node: str, needs: Needs) -> None:
+        """Put a service on a node; one that moves is on both of its nodes for a while."""
+        if node in self._nodes:
+            instance = self._instance(service, needs)
+            self._change(node, with_primary(self._nodes[node], instance))
+
+    def remove(self, service: str, node: str, needs: Needs) -> None:
+        """Take a service off a node."""
+        if node in self._nodes:
+            instance = self._instance(service, needs)
+            self._change(node, without_primary(self._nodes[node], instance))
+
+    def rank(
+        self, candidates: Iterable[str], service: str, needs: Needs, here: Iterable[str] = ()
+    ) -> Ranking:
+        """Return on which of *candidates* the *service* would leave the cluster in best shape.
+
+        *here* are the nodes on which it is already; it will leave them.  Of equal nodes the
+        first by name comes first.
+        """
+        instance = self._instance(service, needs)
+        left = {name for name in here if name in self._nodes}
+        leaving = {
+            name: (self._nodes[name], without_primary(self._nodes[name], instance))
+            for name in sorted(left)
+        }
+        score = self._current_score()
+        scores: dict[str, float] = {}
+        refused: dict[str, str] = {}
+        alike: dict[Shape, Union[float, str]] = {}
+        for name in sorted(set(candidates) & self._nodes.keys()):
+            node = self._nodes[name]
+            if name in left:
+                changes = [change for other, change in leaving.items() if other != name]
+                scores[name] = score.value_with(changes)
+                continue
+            shape = _shape(node)
+            if shape not in alike:
+                if primary_failure(node, instance, False) is not None:
+                    alike[shape] = _shortage(primary_limits(node, instance, False))
+                else:
+                    comes = (node, with_primary(node, instance))
+                    alike[shape] = score.value_with([*leaving.values(), comes])
+            worth = alike[shape]
+            if isinstance(worth, str):
+                refused[name] = worth
+            else:
+                scores[name] = worth
+        best = sorted(scores, key=lambda name: (round(scores[name], 9), name))
+        return Ranking(tuple(best), scores, refused)
+
+    @staticmethod
+    def _put(assembly: Assembly, instance: Instance, number: int) -> None:
+        """Put a service on a node before its sums are complete, which is much cheaper."""
+        memory, cpus = instance.memory, instance.vcpus
+        assembly.add_instance(
+            number, -1, memory, 0, cpus, STATE_UP, TEMPLATE, 0, instance.tags, False
+        )
+        # One that moves is on two nodes, under the same number.
+        node = assembly.cluster.nodes[number]
+        node.primaries[-1] = node.others[-1] = instance.index
+
+    def _instance(self, service: str, needs: Needs) -> Instance:
+        instance = self._instances.get(service)
+        if instance is None:
+            instance = _instance(service, needs)
+            instance.index = len(self._instances)
+            self._instances[service] = instance
+        return instance
+
+    def _change(self, name: str, after: Node) -> None:
+        before, self._nodes[name] = self._nodes[name], after
+        if self._score is not None:
+            self._score = self._score.moved(before, after, 0)
+
+    def _current_score(self) -> Score:
+        if self._score is None:
+            self._score = Score(self._nodes.values())
+        return self._score
+
+
+def _shape(node: Node) -> Shape:
+    """Return all that makes a difference between two nodes of ``Places``, but for their names."""
+    return (
+        node.total_memory,
+        node.unallocated,
+        node.free_memory_forth,
+        node.total_cpus,
+        node.used_cpus,
+        node.used_cpus_forth,
+        len(node.primaries),
+        node.short,
+    )
+
+
+def _node(name: str, memory: int, free: int, cpus: int) -> Any:
+    return new_node(name, 0, [], False, False, float(memory), 0, free, 1.0, 1, float(cpus), 0, 1, 0)
+
+
+def _instance(name: str, needs: Needs) -> Instance:
+    memory, cpus = needs.memory or 0, needs.cpus or 0
+    return Instance(name, memory, 0, [], None, cpus, STATE_UP, [], TEMPLATE, 0, [], False)
+
+
+def _shortage(limits: list[dict[str, Any]]) -> str:
+    """Return the first limit that is broken, in words."""
+    for limit in limits:
+        if "short_by" in limit:
+            return (
+                f"{limit['limit']}: it needs {limit['needed']:g}, there is {limit['available']:g}"
+            )
+    return "it has no room"
