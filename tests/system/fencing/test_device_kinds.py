@@ -18,8 +18,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove 
     power_on,
     power_status,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal import judge
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal_talk import ask
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.ask import (
+    ask,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.judge import (
+    judge,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (
     parse_fence_configuration,
 )

@@ -15,7 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.call i
     FenceCall,
     call_fence_agent,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.kinds import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import (
     evidence_of,
     kind_of,
     wait_for_proof,

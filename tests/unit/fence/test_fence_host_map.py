@@ -9,7 +9,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     HoldfastError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.host_map import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.plugs import (
     parse_host_map,
 )
 from hypothesis import given

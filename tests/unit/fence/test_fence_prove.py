@@ -24,6 +24,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.check import (
     check_fence_agents,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.concurrency import (
+    together,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
@@ -35,7 +38,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove 
     power_status,
     unfence,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.together import together
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (
     FenceDelay,
     parse_fence_configuration,

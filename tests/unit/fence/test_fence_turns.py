@@ -8,7 +8,9 @@ import threading
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.together import together
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.concurrency import (
+    together,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.turns import Turns
 
 LONG = 30.0

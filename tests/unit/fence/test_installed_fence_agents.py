@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.kinds import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import (
     evidence_of,
     kind_by_name,
     kind_of,

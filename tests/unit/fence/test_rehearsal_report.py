@@ -13,11 +13,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     FenceError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.ask import (
+    SwitchedLevel,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.judge import (
     NodeVerdict,
     StepVerdict,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal_report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.report import (
     KEPT,
     NodeReport,
     PlugRecord,
@@ -30,9 +33,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehear
     text_path,
     updated,
     with_switched,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal_talk import (
-    SwitchedLevel,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (
     FenceStep,

@@ -11,11 +11,13 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal import judge
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal_talk import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.ask import (
     ask,
     questions,
     switch,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.judge import (
+    judge,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (
     FenceDelay,

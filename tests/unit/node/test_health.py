@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal_report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.report import (
     NodeReport,
     Rehearsal,
 )

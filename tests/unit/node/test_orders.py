@@ -16,7 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conver
     TOOLS,
     FenceTools,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.kinds import ASSUMED
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import ASSUMED
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.late_fences import (
     FENCE_ARRIVES,
 )

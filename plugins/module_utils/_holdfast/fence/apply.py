@@ -16,7 +16,7 @@ from ..errors import FenceError, HoldfastError
 from .call import LISTS
 from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools, about_device
 from .device import DEFAULT_TIMEOUT, parse_fence_device
-from .kinds import NONE
+from .evidence import NONE
 from .level_off import last_line
 from .listing import ListedPlug, parse_listing
 from .prove import FenceResult, diagnose, power_off, power_on, power_status, unfence

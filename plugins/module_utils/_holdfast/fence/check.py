@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from ..errors import InputError
 from .conversation import TOOLS, Conversation, FenceTools
 from .device import FenceDevice
-from .kinds import ASSUMED, GATE, PROOF_RULES, VERIFIED, evidence_of
+from .evidence import ASSUMED, GATE, PROOF_RULES, VERIFIED, evidence_of
 from .metadata import FenceMetadata
 from .request import fence_request
 from .secret_sources import secrets_from_files, secrets_from_scripts

@@ -20,7 +20,7 @@ from ..process.run import Outcome
 from ..process.run import run as run_process
 from .call import FenceCall, call_fence_agent
 from .device import FenceDevice
-from .kinds import NONE, POWER, kind_of, wait_for_proof
+from .evidence import NONE, POWER, kind_of, wait_for_proof
 from .known_agents import refuses_absent_plugs
 from .listing import ListedPlug, find_plug, parse_listing, shown
 from .locate import FENCE_DIRECTORIES, locate_fence_agent

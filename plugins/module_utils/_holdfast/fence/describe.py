@@ -9,13 +9,13 @@ from typing import Any
 
 from ..errors import FenceError, HoldfastError
 from .apply import described
+from .concurrency import together
 from .conversation import TOOLS, Conversation, FenceTools
 from .device import FenceDevice
-from .kinds import FABRIC, GATE, POWER, PROOF_RULES, evidence_of, kind_of
+from .evidence import FABRIC, GATE, POWER, PROOF_RULES, evidence_of, kind_of
 from .locate import installed_fence_agents, locate_fence_agent
 from .metadata import FenceMetadata, FenceParameter, load_fence_metadata
 from .prove import power_status
-from .together import together
 from .topology import FenceConfiguration
 
 LOADING_AT_ONCE = 8

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import InputError
-from .host_map import parse_host_map
+from .plugs import parse_host_map
 
 DEFAULT_TIMEOUT = 20.0
 """Seconds for switching a plug and proving it (power_timeout of fence-agents is 20)."""

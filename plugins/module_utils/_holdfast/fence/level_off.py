@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .call import STATUS_OFF, FenceCall
 from .conversation import Conversation
-from .kinds import GATE, NONE, POWER, PROOF_RULES, VERIFIED, wait_for_proof, weakest
+from .evidence import GATE, NONE, POWER, PROOF_RULES, VERIFIED, wait_for_proof, weakest
 from .topology import FenceLevel, FenceStep
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ..errors import HoldfastError
 from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools
-from .kinds import ASSUMED, GATE, NONE, POWER, PROOF_RULES, VERIFIED, weakest
+from .evidence import ASSUMED, GATE, NONE, POWER, PROOF_RULES, VERIFIED, weakest
 from .level_off import LevelEnd, last_line, level_off
 from .topology import FenceConfiguration, FenceLevel, FenceStep
 

@@ -20,7 +20,7 @@ from .status_words import Tone, clean
 
 if TYPE_CHECKING:
     # The room of fencing takes longer to load than the answer; most questions need none of it.
-    from ..fence.rehearsal_report import NodeReport
+    from ..fence.rehearsal.report import NodeReport
 
 _DAY = 86400.0
 
@@ -66,8 +66,8 @@ def judge_health(
     critical = [clean(one) for one in status["problems"]]
     doubts = [*_warnings(status), *map(clean, warnings)]
     if max_age:
-        from ..fence.rehearsal import FAILS
-        from ..fence.rehearsal_report import NodeReport
+        from ..fence.rehearsal.judge import FAILS
+        from ..fence.rehearsal.report import NodeReport
 
         known = rehearsals or {}
         for node in status["nodes"]:

@@ -225,7 +225,7 @@ def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
 
     if not options.rehearsal_age:
         return judge_health(status)
-    from ..fence.rehearsal_report import load_report
+    from ..fence.rehearsal.report import load_report
 
     path = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
     try:

@@ -30,7 +30,7 @@ from .telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_
 
 if TYPE_CHECKING:
     # The room of fencing takes longer to load than all the rest; it is only used for a report.
-    from ..fence.rehearsal_report import NodeReport
+    from ..fence.rehearsal.report import NodeReport
     from ..lease.sanlock_renewals import Renewals
 
 DEFAULT_REPORT = Path("/var/lib/holdfast/fence-rehearsal.json")
@@ -173,7 +173,7 @@ def _renewal_samples(renewals: Renewals | None) -> Iterator[Sample]:
 def _rehearsals(report: Path) -> dict[str, NodeReport]:
     if not report.exists():
         return {}
-    from ..fence.rehearsal_report import load_report
+    from ..fence.rehearsal.report import load_report
 
     try:
         return load_report(report)
@@ -240,7 +240,7 @@ def _rehearsal_samples(rehearsals: dict[str, NodeReport]) -> Iterator[Sample]:
         for manner, at in sorted(newest.items()):
             yield Sample(catalogue.REHEARSAL, at, {"node": node, "manner": manner})
         if report.rehearsals:
-            from ..fence.rehearsal import FAILS
+            from ..fence.rehearsal.judge import FAILS
 
             yield Sample(catalogue.REHEARSAL_WORKS, report.verdict != FAILS, {"node": node})
 

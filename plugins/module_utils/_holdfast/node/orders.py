@@ -18,7 +18,7 @@ from typing import TypeVar
 from ..errors import HoldfastError
 from ..fence import prove
 from ..fence.conversation import TOOLS, FenceTools
-from ..fence.kinds import VERIFIED
+from ..fence.evidence import VERIFIED
 from ..fence.topology import FenceConfiguration, load_fence_configuration
 from ..manager.late_fences import FENCE_ARRIVES
 from ..manager.seen import FenceReport, PowerReport

@@ -18,8 +18,9 @@ from typing import Any
 from ..errors import FenceError, InputError
 from ..fence.conversation import TOOLS, FenceTools
 from ..fence.device import MAX_SECONDS
-from ..fence.rehearsal import FAILS, NodeVerdict, check_consent, described, judge
-from ..fence.rehearsal_report import (
+from ..fence.rehearsal.ask import WORD_ALONE, ask, questions, switch
+from ..fence.rehearsal.judge import FAILS, NodeVerdict, check_consent, described, judge
+from ..fence.rehearsal.report import (
     NodeReport,
     load_report,
     node_summary,
@@ -29,7 +30,6 @@ from ..fence.rehearsal_report import (
     updated,
     with_switched,
 )
-from ..fence.rehearsal_talk import WORD_ALONE, ask, questions, switch
 from ..fence.topology import FenceConfiguration, load_fence_configuration
 from ..manager.state import NodeState
 from ..names import MAX_PORT, absolute_path

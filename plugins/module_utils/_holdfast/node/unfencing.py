@@ -15,7 +15,7 @@ from dataclasses import replace
 from ..errors import HoldfastError, LeaseError
 from ..fence.conversation import TOOLS, Conversation, FenceTools
 from ..fence.device import FenceDevice
-from ..fence.kinds import FABRIC, NONE, kind_by_name
+from ..fence.evidence import FABRIC, NONE, kind_by_name
 from ..fence.prove import unfence
 from ..fence.topology import FenceConfiguration, load_fence_configuration
 from .configuration import NodeConfiguration

@@ -13,19 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..errors import HoldfastError
-from .call import FenceCall
-from .check import check_fence_agents
-from .conversation import TOOLS, Conversation, FenceTools, about_device
-from .kinds import GATE, NONE, evidence_of
-from .level_off import last_line
-from .listing import ListedPlug, parse_listing
-from .locate import locate_fence_agent
-from .metadata import FenceMetadata, load_fence_metadata
-from .prove import FenceResult, power_off, power_on
-from .rehearsal import DeviceFindings, Findings, PlugFindings
-from .together import together
-from .topology import FenceConfiguration, FenceLevel, FenceStep
+from ...errors import HoldfastError
+from ..call import FenceCall
+from ..check import check_fence_agents
+from ..concurrency import together
+from ..conversation import TOOLS, Conversation, FenceTools, about_device
+from ..evidence import GATE, NONE, evidence_of
+from ..level_off import last_line
+from ..listing import ListedPlug, parse_listing
+from ..locate import locate_fence_agent
+from ..metadata import FenceMetadata, load_fence_metadata
+from ..prove import FenceResult, power_off, power_on
+from ..topology import FenceConfiguration, FenceLevel, FenceStep
+from .judge import DeviceFindings, Findings, PlugFindings
 
 SILENCE = 10.0
 """Seconds in which a node whose plug is off has to stop answering on the network."""

@@ -18,12 +18,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import FenceError
-from ..secrets import without_secrets
-from ..storage.whole_file import cannot_create, write_text
-from .rehearsal import FAILS, NodeVerdict
-from .rehearsal_talk import SwitchedLevel
-from .topology import FenceConfiguration, FenceStep
+from ...errors import FenceError
+from ...secrets import without_secrets
+from ...storage.whole_file import cannot_create, write_text
+from ..topology import FenceConfiguration, FenceStep
+from .ask import SwitchedLevel
+from .judge import FAILS, NodeVerdict
 
 VERSION = 1
 KEPT = 20

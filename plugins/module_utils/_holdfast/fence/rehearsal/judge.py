@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import FenceError
-from .device import FenceDevice
-from .kinds import ASSUMED, GATE, NONE, PROOF_RULES, VERIFIED, wait_for_proof, weakest
-from .listing import ListedPlug, find_plug, shown
-from .topology import FenceConfiguration, FenceStep
+from ...errors import FenceError
+from ..device import FenceDevice
+from ..evidence import ASSUMED, GATE, NONE, PROOF_RULES, VERIFIED, wait_for_proof, weakest
+from ..listing import ListedPlug, find_plug, shown
+from ..topology import FenceConfiguration, FenceStep
 
 WORKS = "works"
 DEGRADED = "degraded"
