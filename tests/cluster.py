@@ -30,15 +30,15 @@ sys.path.insert(0, str(CHECKOUT / "tests" / "unit" / "agents"))
 sys.path.insert(0, str(CHECKOUT / "tests"))
 
 import witness  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E402
+    Maintenance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (  # noqa: E402
     Leases,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_process import (  # noqa: E402
     await_daemon,
     start_daemon,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (  # noqa: E402
-    Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (  # noqa: E402
     declare,

@@ -26,7 +26,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(CHECKOUT / ".collections"), str(CHECKOUT / "tests")]
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (  # noqa: E402
     Phase,
     Report,
 )

@@ -25,42 +25,42 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (  # noqa: E402
-    cluster,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (  # noqa: E402
+    Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import (  # noqa: E402
-    PLACEMENTS,
-    Policy,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (  # noqa: E402
-    LocalService,
-    LocalState,
-    Report,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (  # noqa: E402
-    NodeRule,
-    ServiceRule,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (  # noqa: E402
     Answer,
     LeaseSight,
     NodeSeen,
     Seen,
     Timing,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (  # noqa: E402
+    PLACEMENTS,
+    Policy,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (  # noqa: E402
+    LocalService,
+    LocalState,
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (  # noqa: E402
+    NodeRule,
+    ServiceRule,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (  # noqa: E402
     Resource,
     Service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (  # noqa: E402
     ClusterState,
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (  # noqa: E402
-    Wanted,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (  # noqa: E402
+    cluster,
 )
 
 SIZES = ((20, 500), (200, 2000), (2000, 20_000))

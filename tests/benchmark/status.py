@@ -27,19 +27,19 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedded import (  # noqa: E402
-    EmbeddedLeases,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (  # noqa: E402
+    Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (  # noqa: E402
     LocalService,
     LocalState,
     Report,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (  # noqa: E402
     Resource,
     Service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (  # noqa: E402
     EVENTS_KEPT,
     ClusterState,
     Event,
@@ -49,8 +49,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (  # noqa: E402
-    Wanted,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedded import (  # noqa: E402
+    EmbeddedLeases,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.bytecode import (  # noqa: E402
     compile_library,

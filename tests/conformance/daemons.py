@@ -13,22 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import cluster, local
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.hold import in_force
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     Job,
     JobEnd,
     JobKind,
     Sight,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
-    RESTART,
-    Mode,
-    Outcome,
-    Phase,
-    Report,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     Figures,
     LeaseSight,
@@ -36,12 +30,20 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen
     Seen,
     Timing,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    RESTART,
+    Mode,
+    Outcome,
+    Phase,
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
     NodeState,
     ServiceState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import cluster, local
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.hold import in_force
 from ansible_collections.holdfast.ha.tests.conformance.words import Words
 from ansible_collections.holdfast.ha.tests.conformance.world import (
     MANAGER_LOCK,

@@ -12,29 +12,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     POWEROFF,
     REBOOT,
     RESTART,
     Mode,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
     MOVE,
     STOP,
     Request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import STARTED
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
+    STARTED,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.tests.conformance import scenario as scenarios
 from ansible_collections.holdfast.ha.tests.conformance.daemons import (
     ClusterDaemon,

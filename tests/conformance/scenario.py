@@ -15,23 +15,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Figures,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
     COUNT,
     LOAD,
     Policy,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,
     ServiceRule,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import Figures
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     STARTED,
     STOPPED,
     Resource,
     Service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 
 IGNORED = "ignored"
 SECTION = re.compile(r"^([\w-]+):\s*(\S+)\s*$")

@@ -10,14 +10,15 @@ silent, or proved dead, is ``unknown`` there.
 
 from __future__ import annotations
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Mode
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.round import (
-    Change,
-    NodeChange,
-    ServiceChange,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    IGNORE,
+    Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import STARTED
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import Mode
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
+    STARTED,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     MOVING,
     Event,
     NodeState,
@@ -25,9 +26,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    IGNORE,
-    Wanted,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.round import (
+    Change,
+    NodeChange,
+    ServiceChange,
 )
 from ansible_collections.holdfast.ha.tests.conformance.world import World
 

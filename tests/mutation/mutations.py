@@ -15,6 +15,28 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import (
+    lease_freeing,
+    versions,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import Sight
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    LeaseSight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    CommandResult,
+    Outcome,
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    MOVING,
+    NodeState,
+    ServiceState,
+    ServiceStatus,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (
     choice,
     cluster,
@@ -26,7 +48,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     held,
     hold,
     job_ends,
-    lease_freeing,
     lease_proof,
     local,
     local_answers,
@@ -37,32 +58,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     running,
     services,
     verdict,
-    versions,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import Sight
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
     LocalRound,
     Memory,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
-    CommandResult,
-    Outcome,
-    Report,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.round import Round
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import LeaseSight
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
-    MOVING,
-    NodeState,
-    ServiceState,
-    ServiceStatus,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.verdict import (
     Judgement,
     Verdict,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,
     random_scenario,

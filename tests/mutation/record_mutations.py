@@ -8,6 +8,20 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import versions
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
+    Purpose,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Outcome,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    HELD,
+    ServiceState,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (
     cluster,
     fencing,
@@ -17,16 +31,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager impo
     local_answers,
     repair,
     services,
-    versions,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import Purpose
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Outcome
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.round import Round
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
-    HELD,
-    ServiceState,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import crm, lrm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     observer as node_observer,

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (
+    freeing,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
     HostLeaseView,
     HostState,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.lease_freeing import (
-    freeing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,

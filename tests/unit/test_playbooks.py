@@ -16,20 +16,22 @@ from ansible_collections.holdfast.ha.plugins.module_utils._declarations import (
     RULE,
     SERVICE,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     FENCE_REASON,
     NOT_PROVED,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
     Policy,
     policy_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,
     ServiceRule,
     rule_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_service import (
     SERVICE_KEYS,
 )

@@ -7,31 +7,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import cluster
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    NodeSeen,
+    Seen,
+    Timing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     CommandResult,
     LocalService,
     LocalState,
     Outcome,
     Report,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
-    NodeSeen,
-    Seen,
-    Timing,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     Resource,
     Service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import cluster
 
 TIMING = Timing()
 NODES = ("n1", "n2", "n3")

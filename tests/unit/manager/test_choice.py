@@ -5,24 +5,26 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.choice import (
-    better_place,
-    choose,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Mode
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Answer,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import Mode
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,
     ServiceRule,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import Answer
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Maintenance,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.choice import (
+    better_place,
+    choose,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     node_seen,

@@ -5,6 +5,23 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    FREEZE,
+    IGNORE,
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Answer,
+    LeaseSight,
+    NodeSeen,
+    Timing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    ClusterState,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.election import (
     consider,
     kept_from_fencing,
@@ -12,23 +29,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.elec
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.held import (
     DISARMED,
     DISARMING,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
-    Maintenance,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
-    Answer,
-    LeaseSight,
-    NodeSeen,
-    Timing,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
-    ClusterState,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    FREEZE,
-    IGNORE,
-    Wanted,
 )
 
 IDS = {"n1": 1, "n2": 2, "n3": 3, "n4": 4}

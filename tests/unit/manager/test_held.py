@@ -7,36 +7,38 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Answer,
+    LeaseSight,
+    NodeSeen,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     LocalService,
     LocalState,
     Mode,
     Outcome,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
     MOVE,
     Request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import NodeRule
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
-    Answer,
-    LeaseSight,
-    NodeSeen,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
+    NodeRule,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state_document import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (
     state_document,
     state_from_document,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     NODES,
     kinds,

@@ -7,33 +7,33 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
-    take_over,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    wanted_document,
+    wanted_from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.hold import in_force
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
     told,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     FenceReport,
     LeaseSight,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state_document import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (
     state_document,
     state_from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    wanted_document,
-    wanted_from_document,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
+    take_over,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.hold import in_force
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     kinds,
     node_seen,

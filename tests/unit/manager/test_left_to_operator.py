@@ -7,36 +7,38 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import cluster
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.intent import Intent
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.intent import (
+    Intent,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
-    LocalService,
-    LocalState,
-    Mode,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
-    CLEAR,
-    Request,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
-    NodeRule,
-    ServiceRule,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     FenceReport,
     LeaseSight,
     PowerReport,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    LocalService,
+    LocalState,
+    Mode,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
+    CLEAR,
+    Request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
+    NodeRule,
+    ServiceRule,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import cluster
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     NODES,
     kinds,

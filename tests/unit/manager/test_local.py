@@ -7,26 +7,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import SHUT_DOWN
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     Job,
     JobEnd,
     JobKind,
     Purpose,
     Sight,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local import (
-    LocalSeen,
-    resume,
-    step,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
-    Memory,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     LocalService,
     LocalState,
     Mode,
@@ -35,11 +26,20 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
     report_document,
     report_from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import SHUT_DOWN
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local import (
+    LocalSeen,
+    resume,
+    step,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
+    Memory,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     service,

@@ -7,16 +7,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.adoption import (
-    Hosts,
-    HostView,
-    why_not_manager,
-    with_membership,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+    wanted_document,
+    wanted_from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.membership import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (
     Acceptance,
     Place,
     acceptance_document,
@@ -27,22 +26,25 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.memb
     membership_from_document,
     with_version,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import LeaseSight
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    LeaseSight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state_document import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (
     state_document,
     state_from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Wanted,
-    wanted_document,
-    wanted_from_document,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.adoption import (
+    Hosts,
+    HostView,
+    why_not_manager,
+    with_membership,
 )
 
 SUSPECT_AFTER = 3.0

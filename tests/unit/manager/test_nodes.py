@@ -7,6 +7,31 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.intent import (
+    Intent,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Answer,
+    FenceReport,
+    LeaseSight,
+    PowerReport,
+    Timing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    LocalService,
+    LocalState,
+    Mode,
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    ACTIVE,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
     step as plain_step,
 )
@@ -16,31 +41,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.clus
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
     SHUT_DOWN,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.intent import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.late_fences import (
     FENCE_ARRIVES,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
-    LocalService,
-    LocalState,
-    Mode,
-    Report,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
-    Answer,
-    FenceReport,
-    LeaseSight,
-    PowerReport,
-    Timing,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
-    ACTIVE,
-    NodeState,
-    NodeStatus,
-    ServiceState,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Maintenance,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     kinds,

@@ -6,30 +6,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import cluster
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repair import (
-    record_restored,
-    repaired,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
-    LocalService,
-    LocalState,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     LeaseSight,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    LocalService,
+    LocalState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.versions import Floor
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.versions import (
+    Floor,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import cluster
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repair import (
+    record_restored,
+    repaired,
+)
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     NODES,
     TIMING,

@@ -5,12 +5,29 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     Job,
     JobEnd,
     JobKind,
     Purpose,
     Sight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Answer,
+    FenceReport,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    CommandResult,
+    LocalService,
+    LocalState,
+    Outcome,
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local import (
     LocalSeen,
@@ -21,23 +38,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.loca
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
     Memory,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
-    CommandResult,
-    LocalService,
-    LocalState,
-    Outcome,
-    Report,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
-    Answer,
-    FenceReport,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
-    NodeState,
-    NodeStatus,
-    ServiceState,
-    ServiceStatus,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     node_seen,

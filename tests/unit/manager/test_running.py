@@ -7,41 +7,43 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.command_ends import (
-    EXPECTED_WITHIN,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    wanted_document,
+    wanted_from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Answer,
+    LeaseSight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
+    Policy,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     LocalService,
     LocalState,
     Mode,
     Outcome,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
     MOVE,
     STOP,
     Request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,
     ServiceRule,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
-    Answer,
-    LeaseSight,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    wanted_document,
-    wanted_from_document,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.command_ends import (
+    EXPECTED_WITHIN,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     kinds,

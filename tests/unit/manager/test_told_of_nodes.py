@@ -7,15 +7,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Mode
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     LeaseSight,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import NodeState
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import Mode
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    NodeState,
+)
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     node_seen,
     report,

@@ -5,17 +5,17 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
-    LocalService,
-    LocalState,
-    Mode,
-    Report,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     LeaseSight,
     NodeSeen,
     Timing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    LocalService,
+    LocalState,
+    Mode,
+    Report,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.verdict import (
     Verdict,

@@ -7,16 +7,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     LeaseSight,
     NodeSeen,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.versions import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.versions import (
     Floor,
     LeaseVersion,
     floor_of_report,
@@ -25,7 +30,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.vers
     regressions,
     why_not_followed,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import Wanted
 
 REPORT = Report("n2", generation=1, epoch=5, commands=12, config_version=4)
 

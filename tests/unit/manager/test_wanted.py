@@ -7,29 +7,29 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
-    MOVE,
-    Request,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
-    NodeRule,
-    ServiceRule,
-    node_rule_from_options,
-    service_rule_from_options,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
-    Resource,
-    Service,
-    service_document,
-    service_from_options,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Maintenance,
     Wanted,
     wanted_document,
     wanted_from_document,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
+    MOVE,
+    Request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
+    NodeRule,
+    ServiceRule,
+    node_rule_from_options,
+    service_rule_from_options,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
+    Resource,
+    Service,
+    service_document,
+    service_from_options,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as some
 

@@ -8,7 +8,7 @@ import json
 from dataclasses import replace
 from unittest.mock import patch
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (

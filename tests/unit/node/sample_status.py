@@ -12,26 +12,30 @@ import copy
 import json
 from dataclasses import asdict, replace
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
-    HostLeaseView,
-    HostState,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Maintenance,
+    Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    NodeSeen,
+    Seen,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
+    Policy,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     LocalState,
     Report,
     Sight,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import ServiceRule
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
-    NodeSeen,
-    Seen,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
+    ServiceRule,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     Resource,
     Service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
     Event,
     Failover,
@@ -40,9 +44,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Maintenance,
-    Wanted,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
+    HostLeaseView,
+    HostState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     status as status_room,

@@ -8,18 +8,20 @@ import io
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import operate
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import operate
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     declare_service,
     rehearse_fence,

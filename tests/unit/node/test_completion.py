@@ -11,7 +11,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import state
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import state
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.event_kinds import (
+    EVENT_KINDS,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import (
     _parser,
     main,
@@ -20,9 +23,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.complet
     SHELLS,
     places,
     script,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.event_kinds import (
-    EVENT_KINDS,
 )
 
 CASES = [

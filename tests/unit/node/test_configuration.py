@@ -9,11 +9,13 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Timing,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     InputError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import Timing
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     BOOT_ID,
     SanlockSettings,

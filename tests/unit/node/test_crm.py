@@ -10,6 +10,43 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    FREEZE,
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (
+    Freeing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (
+    Acceptance,
+    Place,
+    make_membership,
+    with_version,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Answer,
+    FenceReport,
+    LeaseSight,
+    NodeSeen,
+    PowerReport,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
+    Resource,
+    Service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    ClusterState,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     LeaseError,
     NoAnswerError,
@@ -21,41 +58,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.adoption import HostView
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.held import DISARMED
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.lease_freeing import (
-    Freeing,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
-    Maintenance,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.membership import (
-    Acceptance,
-    Place,
-    make_membership,
-    with_version,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
-    Answer,
-    FenceReport,
-    LeaseSight,
-    NodeSeen,
-    PowerReport,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
-    Resource,
-    Service,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
-    ClusterState,
-    NodeState,
-    NodeStatus,
-    ServiceState,
-    ServiceStatus,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    FREEZE,
-    Wanted,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.crm import (
     CONFIRM,
     LATE,

@@ -10,27 +10,27 @@ import time
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
-    AgentError,
-    HoldfastError,
-    InputError,
-    StorageError,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     LocalService,
     LocalState,
     Report,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     Resource,
     Service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    AgentError,
+    HoldfastError,
+    InputError,
+    StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     await_manager,

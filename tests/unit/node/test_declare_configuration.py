@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
+    Policy,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     AgentError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import declare_service
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_configuration import (  # noqa: E501
     declare_configuration,

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    FenceReport,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     FormatError,
     LeaseError,
     StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import FenceReport
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.freed_leases import (
     FreedLeases,
 )

@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+    Maintenance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.report import (
     NodeReport,
     Rehearsal,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
-    Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.health import (
     Level,

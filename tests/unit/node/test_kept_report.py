@@ -8,11 +8,13 @@ import json
 import stat
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.versions import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.versions import (
     newer_report,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.kept_report import (
     NAME,
     KeptReport,

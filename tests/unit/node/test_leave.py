@@ -5,16 +5,16 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     LocalService,
     LocalState,
     Report,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     Resource,
     Service,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import leave
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.leave import leave_cluster
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.network import Network

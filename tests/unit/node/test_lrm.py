@@ -11,22 +11,16 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
-    FormatError,
-    LeaseError,
-    NoAnswerError,
-    StorageError,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Maintenance,
+    Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     JobEnd,
     JobKind,
     Sight,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_phase import (
-    FREEZE_WAIT,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     WRITTEN_AGAIN,
     LocalService,
     LocalState,
@@ -34,20 +28,26 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repo
     Outcome,
     Report,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     Resource,
     Service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
     NodeState,
     NodeStatus,
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Maintenance,
-    Wanted,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    FormatError,
+    LeaseError,
+    NoAnswerError,
+    StorageError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_phase import (
+    FREEZE_WAIT,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import lrm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.clock_jump import (

@@ -7,13 +7,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.membership import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (
     Place,
     make_membership,
     with_version,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Sight
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Sight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
     NodeState,
     NodeStatus,

@@ -10,12 +10,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+    Maintenance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.report import (
     NodeReport,
     Rehearsal,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
-    Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     metrics_catalogue as catalogue,

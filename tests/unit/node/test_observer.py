@@ -7,16 +7,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Answer,
+    LeaseSight,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Report,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     FormatError,
     StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import (
-    Answer,
-    LeaseSight,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     EMBEDDED,
     SANLOCK,

@@ -9,11 +9,13 @@ import json
 import os
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.membership import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (
     with_version,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Report
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.own_membership import (

@@ -11,11 +11,15 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.policy import Policy
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import Failover
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
+    Policy,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    Failover,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     status_page_plan,
     status_page_style,

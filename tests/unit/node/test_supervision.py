@@ -7,8 +7,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Timing,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.seen import Timing
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     SANLOCK,
     SanlockSettings,

@@ -10,25 +10,26 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
-    FormatError,
-    StorageError,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+    wanted_document,
+    wanted_from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     LocalService,
     LocalState,
     Report,
     report_document,
     report_from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     Resource,
     Service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     EVENTS_KEPT,
     FAILOVER_SERVICES_KEPT,
     ClusterState,
@@ -39,14 +40,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.stat
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state_document import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (
     state_document,
     state_from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.wanted import (
-    Wanted,
-    wanted_document,
-    wanted_from_document,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    FormatError,
+    StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,

@@ -7,18 +7,18 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.requests import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
     MOVE,
     Request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,
     ServiceRule,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     Event,
     NodeState,
     NodeStatus,

@@ -7,14 +7,16 @@ from __future__ import annotations
 import threading
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.jobs import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     Job,
     JobEnd,
     JobKind,
     Sight,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.report import Outcome
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.service import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Outcome,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     Resource,
     Service,
 )

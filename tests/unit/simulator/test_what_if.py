@@ -7,11 +7,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rules import NodeRule
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
+    NodeRule,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import EPOCH
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.play import Play
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario import (

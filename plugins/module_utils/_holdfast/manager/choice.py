@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ..cluster.model.maintenance import EMPTIED
+from ..cluster.model.observed import Seen
+from ..cluster.model.report import Mode
+from ..cluster.model.rules import NodeRule
+from ..cluster.model.service import STARTED
+from ..cluster.model.state import ACTIVE, ClusterState, NodeState, ServiceState, ServiceStatus
 from .load import Load
-from .maintenance import EMPTIED
-from .report import Mode
-from .rules import NodeRule
-from .seen import Seen
-from .service import STARTED
-from .state import ACTIVE, ClusterState, NodeState, ServiceState, ServiceStatus
 
 SHOWN = 8
 """A reason names at most so many nodes."""

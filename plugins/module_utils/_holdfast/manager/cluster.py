@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..cluster.model.desired import Wanted
+from ..cluster.model.intent import Intent
+from ..cluster.model.observed import Seen, Timing
+from ..cluster.model.state import ClusterState, Event, Failover, NodeState, NodeStatus
 from .death import SENT
 from .fencing import switch_on_again
 from .held import look_at_disarm
 from .hold import look_at_maintenance
-from .intent import Intent
 from .late_fences import fences_count_from, with_fence
 from .nodes import look_at_nodes
 from .rebalance import rebalance
 from .round import Change, FenceOrder, Round
-from .seen import Seen, Timing
 from .services import look_at_services
-from .state import ClusterState, Event, Failover, NodeState, NodeStatus
-from .wanted import Wanted
 
 
 @dataclass(frozen=True)

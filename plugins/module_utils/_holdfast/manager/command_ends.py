@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..cluster.model.report import CommandResult, Outcome, Report
+from ..cluster.model.service import STARTED, Service
+from ..cluster.model.state import MOVING, ServiceState, ServiceStatus
 from . import choice, inactive, running
-from .report import CommandResult, Outcome, Report
 from .round import Round
-from .service import STARTED, Service
-from .state import MOVING, ServiceState, ServiceStatus
 
 EXPECTED_WITHIN = 30.0
 """Seconds, by the wall clock, in which the target of a live migration has to say that it expects

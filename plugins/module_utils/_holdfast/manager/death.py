@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
+from ..cluster.model.state import Failover, NodeState, ServiceState
 from .late_fences import fence_may_arrive, with_fence
 from .round import Round
-from .state import Failover, NodeState, ServiceState
 
 SHUT_DOWN = "shut down"
 """What stands for the power of a node that its operator shut down: it is left off."""

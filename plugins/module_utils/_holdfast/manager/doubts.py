@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..cluster.model.maintenance import fenced_by_hand
+from ..cluster.model.observed import Answer, LeaseSight, NodeSeen
+from ..cluster.model.state import NodeState, NodeStatus, ServiceState
 from .death import GIVEN_UP, ON, SENT, SHUT_DOWN
 from .fencing import POWER_ATTEMPTS
-from .maintenance import fenced_by_hand
 from .round import Round
-from .seen import Answer, LeaseSight, NodeSeen
-from .state import NodeState, NodeStatus, ServiceState
 
 
 def proved_by_power(status: NodeStatus) -> bool:

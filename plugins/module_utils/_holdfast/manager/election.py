@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ..cluster.model.desired import Wanted
+from ..cluster.model.maintenance import told
+from ..cluster.model.observed import NodeSeen, Timing
+from ..cluster.model.state import ClusterState
 from .held import DISARMED
 from .hold import in_force
-from .maintenance import told
-from .seen import NodeSeen, Timing
-from .state import ClusterState
 from .verdict import Verdict, judge
-from .wanted import Wanted
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..cluster.model.observed import Answer, FenceReport, PowerReport
+from ..cluster.model.state import NodeState, NodeStatus
 from .death import GIVEN_UP, LEFT_OFF, ON, SENT, SHUT_DOWN, declare_dead
 from .late_fences import is_switched_off, restarts_cut_off, with_fence
 from .round import FenceOrder, Round
-from .seen import Answer, FenceReport, PowerReport
-from .state import NodeState, NodeStatus
 
 MAX_RETRY = 60.0
 """A fence that fails is tried again after at most so many seconds."""

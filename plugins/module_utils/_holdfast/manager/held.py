@@ -17,13 +17,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..cluster.model.desired import IGNORE
+from ..cluster.model.maintenance import told
+from ..cluster.model.report import LocalState, Mode, Report
+from ..cluster.model.service import STARTED, Service
+from ..cluster.model.state import (
+    HELD,
+    MOVING,
+    ClusterState,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
 from .doubts import doubt_leases
-from .maintenance import told
-from .report import LocalState, Mode, Report
 from .round import Round
-from .service import STARTED, Service
-from .state import HELD, MOVING, ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
-from .wanted import IGNORE
 
 DISARMING = "disarming"
 DISARMED = "disarmed"

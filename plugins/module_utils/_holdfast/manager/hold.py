@@ -30,13 +30,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .maintenance import Maintenance, told, utc
-from .wanted import Wanted
+from ..cluster.model.desired import Wanted
+from ..cluster.model.maintenance import Maintenance, told, utc
 
 if TYPE_CHECKING:
     # Who only asks what is in force pays for no manager.
+    from ..cluster.model.state import ClusterState
     from .round import Round
-    from .state import ClusterState
 
 CLUSTER = ""
 """The key of the cluster's own maintenance among those of the nodes."""

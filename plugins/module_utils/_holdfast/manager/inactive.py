@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..cluster.model.service import STARTED, Service
+from ..cluster.model.state import NodeState, ServiceState, ServiceStatus
 from . import choice
 from .round import Round
-from .service import STARTED, Service
-from .state import NodeState, ServiceState, ServiceStatus
 
 
 def look_at_stopped(

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .report import POWEROFF, REBOOT, Mode
+from ..cluster.model.report import POWEROFF, REBOOT, Mode
+from ..cluster.model.state import NodeState, NodeStatus
 from .round import Round
-from .state import NodeState, NodeStatus
 
 FENCE_ARRIVES = 600.0
 """Seconds after which a fence that was sent does nothing any more.

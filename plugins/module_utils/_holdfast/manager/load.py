@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING
 
-from .policy import COUNT, MOST_CPUS_PER_CORE, SCORE
-from .seen import Figures, Seen
-from .state import ACTIVE, MOVING, ServiceState, ServiceStatus
+from ..cluster.model.observed import Figures, Seen
+from ..cluster.model.policy import COUNT, MOST_CPUS_PER_CORE, SCORE
+from ..cluster.model.state import ACTIVE, MOVING, ServiceState, ServiceStatus
 
 if TYPE_CHECKING:
     from ..placement.services import Needs, Places, Ranking

@@ -12,13 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from . import local_commands, local_phase, versions
-from .death import SHUT_DOWN
-from .doubts import was_proved_dead
-from .job_ends import note_end
-from .jobs import Job, JobEnd, JobKind, Purpose
-from .local_round import LocalRound, Memory
-from .report import (
+from ..cluster.model import versions
+from ..cluster.model.desired import IGNORE, Wanted
+from ..cluster.model.jobs import Job, JobEnd, JobKind, Purpose
+from ..cluster.model.report import (
     WORKED_ON,
     LocalService,
     LocalState,
@@ -26,8 +23,12 @@ from .report import (
     Phase,
     Report,
 )
-from .state import ClusterState
-from .wanted import IGNORE, Wanted
+from ..cluster.model.state import ClusterState
+from . import local_commands, local_phase
+from .death import SHUT_DOWN
+from .doubts import was_proved_dead
+from .job_ends import note_end
+from .local_round import LocalRound, Memory
 
 SETTLED_AFTER = 60.0
 """Seconds a service must run before its earlier failures are forgotten."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import policy
+from ..cluster.model import policy
+from ..cluster.model.desired import IGNORE, Wanted
+from ..cluster.model.report import POWEROFF, REBOOT, RESTART, Mode, Phase, Report
+from ..cluster.model.state import ClusterState, NodeState, ServiceState
 from .hold import in_force
 from .local_round import LocalRound
-from .report import POWEROFF, REBOOT, RESTART, Mode, Phase, Report
-from .state import ClusterState, NodeState, ServiceState
-from .wanted import IGNORE, Wanted
 
 FREEZE_WAIT = 10.0
 """Seconds for the manager to freeze the services of an LRM that is to end; then it ends anyway."""

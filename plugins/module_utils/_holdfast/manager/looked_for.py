@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..cluster.model.observed import LeaseSight, NodeSeen
+from ..cluster.model.report import WORKED_ON
+from ..cluster.model.service import STARTED, Service
+from ..cluster.model.state import NodeState, ServiceState, ServiceStatus
 from .doubts import lease_tells_of, may_be_up_again, proved_by_power, was_proved_dead
 from .inactive import forget
-from .report import WORKED_ON
 from .round import Round
-from .seen import LeaseSight, NodeSeen
-from .service import STARTED, Service
-from .state import NodeState, ServiceState, ServiceStatus
 
 
 def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:

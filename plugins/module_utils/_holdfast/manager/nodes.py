@@ -7,6 +7,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from ..cluster.model.maintenance import fenced_by_hand, told
+from ..cluster.model.observed import Answer, NodeSeen
+from ..cluster.model.report import Mode
+from ..cluster.model.state import NodeState, NodeStatus, ServiceState
 from .death import LEFT_OFF, SHUT_DOWN, begin_failover, declare_dead
 from .doubts import doubted_since, looked_for_again, unanswered, was_proved_dead
 from .fencing import order_fences, take_ends
@@ -18,11 +22,7 @@ from .late_fences import (
     restarts,
     with_fence,
 )
-from .maintenance import fenced_by_hand, told
-from .report import Mode
 from .round import Round
-from .seen import Answer, NodeSeen
-from .state import NodeState, NodeStatus, ServiceState
 from .verdict import Judgement, Verdict, judge
 
 GONE_KEPT = 3600.0

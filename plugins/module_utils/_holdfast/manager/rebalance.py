@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
+from ..cluster.model.service import STARTED
+from ..cluster.model.state import MOVING, ServiceState
 from . import choice, running
 from .load import NOTHING
 from .round import Round
-from .service import STARTED
-from .state import MOVING, ServiceState
 
 ROUND_SECONDS = 10.0
 """The hold is counted in rounds of this length, that of Proxmox VE's HA manager."""

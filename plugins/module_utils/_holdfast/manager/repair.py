@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .maintenance import told
+from ..cluster.model.desired import Wanted
+from ..cluster.model.maintenance import told
+from ..cluster.model.observed import Seen, Timing
+from ..cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
+from ..cluster.model.versions import Floor
 from .round import Round
-from .seen import Seen, Timing
-from .state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
-from .versions import Floor
-from .wanted import Wanted
 
 REASON = "asking where it runs after the records were repaired"
 

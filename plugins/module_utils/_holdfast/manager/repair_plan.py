@@ -8,12 +8,12 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from .maintenance import Maintenance
-from .report import NOT_RUNNING, Report
-from .service import STARTED, Service
-from .state import ACTIVE, ClusterState
-from .versions import Floor, LeaseVersion, regressions
-from .wanted import Wanted
+from ..cluster.model.desired import Wanted
+from ..cluster.model.maintenance import Maintenance
+from ..cluster.model.report import NOT_RUNNING, Report
+from ..cluster.model.service import STARTED, Service
+from ..cluster.model.state import ACTIVE, ClusterState
+from ..cluster.model.versions import Floor, LeaseVersion, regressions
 
 
 @dataclass(frozen=True)

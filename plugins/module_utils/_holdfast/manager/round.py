@@ -14,10 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Optional, Union
 
+from ..cluster.model.observed import Seen, Timing
+from ..cluster.model.report import NOT_RUNNING, LocalState
+from ..cluster.model.state import (
+    ClusterState,
+    Event,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
 from .load import Load
-from .report import NOT_RUNNING, LocalState
-from .seen import Seen, Timing
-from .state import ClusterState, Event, NodeState, NodeStatus, ServiceState, ServiceStatus
 
 REJECTED_KEPT = 8
 """The history names at most so many nodes that were not chosen."""

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..cluster.model.report import LocalState, Mode, Report, stays_up
+from ..cluster.model.requests import MOVE, Request
+from ..cluster.model.service import STARTED, Service
+from ..cluster.model.state import NodeState, ServiceState, ServiceStatus
 from . import choice
 from .death import begin_failover
-from .report import LocalState, Mode, Report, stays_up
-from .requests import MOVE, Request
 from .round import Round
-from .service import STARTED, Service
-from .state import NodeState, ServiceState, ServiceStatus
 
 DOUBLED_AT_MOST = 32
 """A wait that was doubled more often is the longest anyway."""

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..cluster.model.report import LocalState, Outcome
+from ..cluster.model.service import STARTED, Service
+from ..cluster.model.state import ServiceState, ServiceStatus
 from . import held, running
 from .command_ends import stop_ended
-from .report import LocalState, Outcome
 from .round import Round
-from .service import STARTED, Service
-from .state import ServiceState, ServiceStatus
 
 ERROR_RETRY = 30.0
 """Seconds, by the wall clock, after which a stop that failed is tried again if still wanted."""

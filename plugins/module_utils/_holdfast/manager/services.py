@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ..cluster.model.policy import COUNT
+from ..cluster.model.report import Report
+from ..cluster.model.requests import CLEAR, MOVE
+from ..cluster.model.service import Service
+from ..cluster.model.state import HELD, REMOVED_KEPT, ClusterState, ServiceState, ServiceStatus
 from . import choice, command_ends, held, inactive, looked_for, running, service_error
 from .doubts import doubt_leases
-from .policy import COUNT
-from .report import Report
-from .requests import CLEAR, MOVE
 from .round import Round
-from .service import Service
-from .state import HELD, REMOVED_KEPT, ClusterState, ServiceState, ServiceStatus
 
 TURNS = 12
 """The services are gone through at most so often in one round, until none moves any more."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from .report import POWEROFF, Mode
-from .seen import Answer, LeaseSight, NodeSeen, Timing
+from ..cluster.model.observed import Answer, LeaseSight, NodeSeen, Timing
+from ..cluster.model.report import POWEROFF, Mode
 
 
 class Verdict(enum.Enum):

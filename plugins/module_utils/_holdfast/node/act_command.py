@@ -230,7 +230,7 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
 
 def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
     """Raise ``HoldfastError`` for a node that was fenced by hand: it may be switched on then."""
-    from ..manager.maintenance import fenced_by_hand, told
+    from ..cluster.model.maintenance import fenced_by_hand, told
     from .kept_empty import kept_empty
 
     drained = kept_empty(configuration, node)
@@ -281,7 +281,7 @@ def _declare(options: argparse.Namespace, **wish: Any) -> int:
 
 def _clear(options: argparse.Namespace) -> int:
     """Take a service out of its error; one that is in none is not started by that."""
-    from ..manager.state import ServiceState
+    from ..cluster.model.state import ServiceState
     from .plan_moves import look
 
     state, _seen = look(load(Path(options.config)))

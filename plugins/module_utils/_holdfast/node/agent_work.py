@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ..cluster.model.jobs import Job, JobEnd, JobKind, Sight
+from ..cluster.model.report import Outcome
+from ..cluster.model.service import Resource, Service
 from ..errors import HoldfastError
-from ..manager.jobs import Job, JobEnd, JobKind, Sight
-from ..manager.report import Outcome
-from ..manager.service import Resource, Service
 from ..ocf.call import OcfResult, call
 from ..ocf.environment import SEARCH_PATH
 from ..ocf.locate import locate, parse_agent

@@ -7,8 +7,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from ..cluster.model.state import ClusterState
 from ..errors import HoldfastError, StorageError
-from ..manager.state import ClusterState
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
 

@@ -16,9 +16,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ..cluster.model.desired import Wanted, wanted_document, wanted_from_document
+from ..cluster.model.policy import Policy
 from ..errors import HoldfastError, InputError, StorageError
-from ..manager.policy import Policy
-from ..manager.wanted import Wanted, wanted_document, wanted_from_document
 from ..names import absolute_path
 from ..result import Result
 from ..storage.whole_file import write_text

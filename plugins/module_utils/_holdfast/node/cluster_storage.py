@@ -14,28 +14,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from ..errors import MALFORMED, FormatError, LeaseError
-from ..lease.embedded import EmbeddedLeases
-from ..lease.interface import HostState, LeaseHolder, Leases
-from ..manager.intent import Intent
-from ..manager.lease_freeing import (
+from ..cluster.model.desired import Wanted, wanted_document, wanted_from_document
+from ..cluster.model.intent import Intent
+from ..cluster.model.lease_freeing import (
     Freeing,
     awaited_writers,
     freeing_document,
     freeing_from_document,
     why_awaited,
 )
-from ..manager.report import (
+from ..cluster.model.report import (
     Report,
     Sight,
     report_document,
     report_from_document,
     sight_from_document,
 )
-from ..manager.state import ClusterState
-from ..manager.state_document import known, state_document, state_from_document
-from ..manager.versions import LeaseVersion
-from ..manager.wanted import Wanted, wanted_document, wanted_from_document
+from ..cluster.model.state import ClusterState
+from ..cluster.model.state_codec import known, state_document, state_from_document
+from ..cluster.model.versions import LeaseVersion
+from ..errors import MALFORMED, FormatError, LeaseError
+from ..lease.embedded import EmbeddedLeases
+from ..lease.interface import HostState, LeaseHolder, Leases
 from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.records import Kind, Record, RecordFile
 from ..storage.whiteboard.file import Whiteboard
@@ -195,7 +195,7 @@ class ClusterStorage:
         node that this node's configuration does not have.
 
         That this is the newest that is readable does not say that nothing newer was ever acted
-        on: who acts on it compares it with the floors (``manager/versions.py``).
+        on: who acts on it compares it with the floors (``cluster/model/versions.py``).
         """
         holder = self.leases.holder(MANAGER_LEASE)
         if holder.host_id:

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import names
+from ..cluster.model.observed import Timing
 from ..errors import InputError, StorageError
 from ..lease.timing import WATCHDOG_SETTING_SINCE, checked_timing
-from ..manager.seen import Timing
 from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT, checked_io_timeout
 
 DEFAULT_PATH = "/etc/holdfast/node.json"

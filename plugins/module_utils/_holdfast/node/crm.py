@@ -18,15 +18,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from ..cluster.model.intent import Intent
+from ..cluster.model.lease_freeing import Freeing, freeing
+from ..cluster.model.observed import FenceReport, PowerReport, Seen
+from ..cluster.model.state import ClusterState, NodeState
+from ..cluster.model.versions import not_heard_yet, older_than_reports, paused, reports_seen
 from ..errors import LeaseError, NoAnswerError, StorageError
 from ..manager import cluster, election
-from ..manager.intent import Intent
-from ..manager.lease_freeing import Freeing, freeing
 from ..manager.repair import record_restored, repaired
 from ..manager.repair_plan import Records
-from ..manager.seen import FenceReport, PowerReport, Seen
-from ..manager.state import ClusterState, NodeState
-from ..manager.versions import not_heard_yet, older_than_reports, paused, reports_seen
 from ..storage.lockspace.host_timing import LeaseTiming
 from .answering import answering_network
 from .cluster_storage import MANAGER_LEASE, ClusterStorage

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import names
-from ..errors import InputError, StorageError
-from ..manager.adoption import services_of
-from ..manager.rules import (
+from ..cluster.model.desired import Wanted
+from ..cluster.model.rules import (
     APART,
     NodeRule,
     ServiceRule,
@@ -24,9 +23,10 @@ from ..manager.rules import (
     rule_document,
     service_rule_from_options,
 )
-from ..manager.service import Service
-from ..manager.state import ClusterState
-from ..manager.wanted import Wanted
+from ..cluster.model.service import Service
+from ..cluster.model.state import ClusterState
+from ..errors import InputError, StorageError
+from ..manager.adoption import services_of
 from ..result import Result
 from ..storage.whole_file import write_text
 from .cluster_storage import ClusterStorage

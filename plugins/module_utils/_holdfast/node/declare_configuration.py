@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import names
+from ..cluster.model.desired import Wanted
+from ..cluster.model.service import service_from_options
 from ..errors import InputError
-from ..manager.service import service_from_options
-from ..manager.wanted import Wanted
 from ..ocf.metadata import AgentMetadata
 from ..result import Result
 from .configuration import NodeConfiguration, load

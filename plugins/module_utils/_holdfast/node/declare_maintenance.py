@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import names
-from ..errors import FormatError, InputError
-from ..manager.maintenance import (
+from ..cluster.model.desired import Wanted
+from ..cluster.model.maintenance import (
     FENCE_REASON,
     Maintenance,
     fenced_by_hand,
@@ -27,9 +27,9 @@ from ..manager.maintenance import (
     told,
     with_times_told,
 )
-from ..manager.report import Mode
-from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState
-from ..manager.wanted import Wanted
+from ..cluster.model.report import Mode
+from ..cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState
+from ..errors import FormatError, InputError
 from ..result import Result
 from ..storage.whiteboard.file import GlobalBlock
 from .await_manager import await_manager

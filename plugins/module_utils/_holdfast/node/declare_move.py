@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from .. import names
+from ..cluster.model.desired import Wanted
+from ..cluster.model.observed import NodeSeen, Seen
+from ..cluster.model.requests import MOVE, Request
+from ..cluster.model.state import ClusterState, ServiceState, ServiceStatus
 from ..errors import HoldfastError, InputError, StorageError
 from ..manager import choice
 from ..manager.hold import why_held
-from ..manager.requests import MOVE, Request
-from ..manager.seen import NodeSeen, Seen
-from ..manager.state import ClusterState, ServiceState, ServiceStatus
-from ..manager.wanted import Wanted
 from ..result import Result
 from .await_manager import POLL, await_manager
 from .cluster_storage import ClusterStorage

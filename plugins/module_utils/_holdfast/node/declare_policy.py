@@ -9,8 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from ..manager.policy import Policy, policy_document, policy_from_document
-from ..manager.wanted import Wanted
+from ..cluster.model.desired import Wanted
+from ..cluster.model.policy import Policy, policy_document, policy_from_document
 from ..result import Result
 from .await_manager import await_manager
 from .configuration import load

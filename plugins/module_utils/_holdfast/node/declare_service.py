@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from .. import names
-from ..errors import InputError
-from ..manager.hold import why_held
-from ..manager.requests import CLEAR, STOP, Request
-from ..manager.service import (
+from ..cluster.model.desired import Wanted
+from ..cluster.model.requests import CLEAR, STOP, Request
+from ..cluster.model.service import (
     STARTED,
     STOPPED,
     Service,
     service_document,
     service_from_options,
 )
-from ..manager.state import ClusterState, ServiceState, ServiceStatus
-from ..manager.wanted import Wanted
+from ..cluster.model.state import ClusterState, ServiceState, ServiceStatus
+from ..errors import InputError
+from ..manager.hold import why_held
 from ..ocf.locate import locate, parse_agent
 from ..ocf.metadata import AgentMetadata, load_metadata
 from ..ocf.parameters import check_parameters
@@ -48,7 +48,7 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
     """Declare a service as the module ``service`` was told to, or remove it.
 
     An error is cleared, and a service stopped with a timeout, by a request that stands
-    beside the declaration; see ``manager/requests.py``.
+    beside the declaration; see ``cluster/model/requests.py``.
     """
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])

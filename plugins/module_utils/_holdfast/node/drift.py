@@ -13,10 +13,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ..manager.policy import Policy, policy_document, policy_from_document
-from ..manager.rules import NodeRule, ServiceRule
-from ..manager.service import service_from_options
-from ..manager.wanted import Wanted
+from ..cluster.model.desired import Wanted
+from ..cluster.model.policy import Policy, policy_document, policy_from_document
+from ..cluster.model.rules import NodeRule, ServiceRule
+from ..cluster.model.service import service_from_options
 from ..result import Result
 from ..secrets import without_secrets
 from .configuration import NodeConfiguration, load

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..cluster.model.report import POWEROFF, REBOOT, RESTART
 from ..errors import AgentError
-from ..manager.report import POWEROFF, REBOOT, RESTART
 from ..process.run import run
 from .configuration import NodeConfiguration
 

@@ -12,7 +12,7 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-from ..manager.maintenance import utc
+from ..cluster.model.maintenance import utc
 from .status_words import clean
 
 _STEP_WORDS = {

@@ -69,7 +69,7 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 
 def _fence(options: argparse.Namespace) -> int:
-    from ..manager.maintenance import FENCE_REASON
+    from ..cluster.model.maintenance import FENCE_REASON
 
     configuration = load(Path(options.config))
     node = _other_member(configuration, options.node)
@@ -107,7 +107,7 @@ def _fence(options: argparse.Namespace) -> int:
 
 def _write_down_that_it_failed(options: argparse.Namespace, node: str) -> None:
     """Have the reason of the drain say that the node may be on: others read that it was fenced."""
-    from ..manager.maintenance import FENCE_REASON, NOT_PROVED
+    from ..cluster.model.maintenance import FENCE_REASON, NOT_PROVED
 
     with suppress(HoldfastError):
         _declare(options, node, "drained", f"{FENCE_REASON}{options.reason}{NOT_PROVED}")
@@ -179,7 +179,7 @@ def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> No
 
     Somebody may have their hands in it: its power is not for whoever only ends a fence.
     """
-    from ..manager.maintenance import fenced_by_hand, told
+    from ..cluster.model.maintenance import fenced_by_hand, told
     from .kept_empty import kept_empty
 
     drained = kept_empty(configuration, node)

@@ -8,7 +8,7 @@ renewed it once more before its power went is watched for longer than it leaves
 between two renewals: if it is silent for so long after the proof, it is dead.
 
 No host lease is freed before the storage records that this node is about to free it, see
-``manager/lease_freeing.py``.
+``cluster/model/lease_freeing.py``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
+from ..cluster.model.observed import FenceReport
 from ..errors import FormatError, LeaseError, StorageError
 from ..lease.interface import HostLeaseView, HostState, Leases
-from ..manager.seen import FenceReport
 from ..storage.lockspace.host_timing import LeaseTiming
 from .log import Repeating, log
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..manager.state import NodeState
+from ..cluster.model.state import NodeState
 from . import status_words as words
 from .status_words import Tone, clean
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..cluster.model.state import NodeState
 from ..errors import HoldfastError, InputError, StorageError
-from ..manager.state import NodeState
 from ..names import absolute_path
 from ..result import Result
 from ..storage.whole_file import write_text

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Looking back: which lines of the history somebody wants, and how each is told.
 
-The record keeps the last events (``manager/state.py``), each written before what it speaks
+The record keeps the last events (``cluster/model/state.py``), each written before what it speaks
 of was done.
 """
 
@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..cluster.model.event_kinds import EVENT_KINDS
+from ..cluster.model.maintenance import time_from_text, utc
+from ..cluster.model.state import ClusterState
 from ..errors import InputError, StorageError
-from ..manager.maintenance import time_from_text, utc
-from ..manager.state import ClusterState
 from . import status_words as words
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
-from .event_kinds import EVENT_KINDS
 from .history import event_document
 from .status_words import clean
 

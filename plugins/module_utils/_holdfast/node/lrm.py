@@ -15,14 +15,14 @@ import signal
 import time
 from collections.abc import Callable
 
+from ..cluster.model.desired import Wanted
+from ..cluster.model.jobs import Job, JobEnd, JobKind, Sight
+from ..cluster.model.report import WRITTEN_AGAIN, LocalState, Report
+from ..cluster.model.state import ClusterState
+from ..cluster.model.versions import newer_report
 from ..errors import FormatError, HoldfastError, LeaseError, StorageError
 from ..manager import local
 from ..manager.hold import in_force
-from ..manager.jobs import Job, JobEnd, JobKind, Sight
-from ..manager.report import WRITTEN_AGAIN, LocalState, Report
-from ..manager.state import ClusterState
-from ..manager.versions import newer_report
-from ..manager.wanted import Wanted
 from .agent_work import AgentWork
 from .answering import answering_network
 from .clock_jump import Clocks, ClockWatch

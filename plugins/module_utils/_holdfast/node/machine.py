@@ -24,8 +24,8 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..cluster.model.report import POWEROFF, REBOOT
 from ..errors import HoldfastError, LeaseError, StorageError
-from ..manager.report import POWEROFF, REBOOT
 from . import power
 from .configuration import CRM, EMBEDDED, LRM, MACHINE, NodeConfiguration, make_private
 from .ending import leave_word

@@ -18,8 +18,8 @@ from ..errors import HoldfastError, InputError
 from .configuration import load
 
 if TYPE_CHECKING:
-    from ..manager.membership import Acceptance, Membership
-    from ..manager.state import ClusterState
+    from ..cluster.model.membership import Acceptance, Membership
+    from ..cluster.model.state import ClusterState
     from .configuration import NodeConfiguration
 
 AGREED, DIFFERS = 0, 1
@@ -71,8 +71,8 @@ def read_membership(configuration: NodeConfiguration) -> dict[str, Any]:
 
     *this_node* is how the configuration of this node differs from the record, in words.
     """
+    from ..cluster.model.membership import differences
     from ..errors import StorageError
-    from ..manager.membership import differences
     from .cluster_storage import ClusterStorage
     from .own_membership import OwnMembership
 
@@ -153,7 +153,7 @@ def _lines(shown: dict[str, Any]) -> list[str]:
 
 
 def _accept(options: argparse.Namespace) -> int:
-    from ..manager.membership import differences
+    from ..cluster.model.membership import differences
     from .own_membership import OwnMembership
     from .status_words import clean
 
@@ -189,8 +189,8 @@ def _accept(options: argparse.Namespace) -> int:
 def _acceptance(own: Membership, version: int, reason: str) -> Acceptance:
     import time
 
-    from ..manager.maintenance import Maintenance
-    from ..manager.membership import Acceptance
+    from ..cluster.model.maintenance import Maintenance
+    from ..cluster.model.membership import Acceptance
     from .declare_maintenance import user_name
 
     return Acceptance(own.digest, version, Maintenance(reason, user_name(), time.time()))
@@ -200,7 +200,7 @@ def _write(configuration: NodeConfiguration, acceptance: Acceptance, dry_run: bo
     """Write the acceptance into the wanted configuration; return whether that changes it."""
     from dataclasses import replace
 
-    from ..manager.wanted import Wanted
+    from ..cluster.model.desired import Wanted
     from .wanted_change import change_wanted
 
     def plan(wanted: Wanted) -> Wanted:
@@ -214,7 +214,7 @@ def _write(configuration: NodeConfiguration, acceptance: Acceptance, dry_run: bo
 
 def _state(configuration: NodeConfiguration) -> tuple[ClusterState, str]:
     """Return the manager's record, and the digest that the LRM of this node reports."""
-    from ..manager.state import ClusterState
+    from ..cluster.model.state import ClusterState
     from .cluster_storage import ClusterStorage
 
     storage = ClusterStorage(configuration)

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..cluster.model.state import NodeState
 from ..errors import HoldfastError
 from ..lease.interface import HostState
-from ..manager.state import NodeState
 from ..version import VERSION
 from . import metrics_catalogue as catalogue
 from . import telemetry

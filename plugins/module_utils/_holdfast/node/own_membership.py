@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..manager.membership import Membership, Place, differences, make_membership
-from ..manager.report import Report
-from ..manager.state import ClusterState
+from ..cluster.model.membership import Membership, Place, differences, make_membership
+from ..cluster.model.report import Report
+from ..cluster.model.state import ClusterState
 from ..secrets import is_secret_name
 from .configuration import NodeConfiguration
 

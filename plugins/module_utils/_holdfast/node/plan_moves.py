@@ -14,17 +14,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .. import names
+from ..cluster.model.desired import Wanted
+from ..cluster.model.maintenance import EMPTIED
+from ..cluster.model.observed import Figures, NodeSeen, Seen
+from ..cluster.model.policy import MOST_CPUS_PER_CORE, SCORE, Policy
+from ..cluster.model.report import Report
+from ..cluster.model.service import Service
+from ..cluster.model.state import ClusterState, ServiceState, ServiceStatus
 from ..errors import InputError, StorageError
 from ..manager.choice import Choice, better_place, choose, unusable
 from ..manager.hold import in_force
 from ..manager.load import NOTHING, Load, declared_figures
-from ..manager.maintenance import EMPTIED
-from ..manager.policy import MOST_CPUS_PER_CORE, SCORE, Policy
-from ..manager.report import Report
-from ..manager.seen import Figures, NodeSeen, Seen
-from ..manager.service import Service
-from ..manager.state import ClusterState, ServiceState, ServiceStatus
-from ..manager.wanted import Wanted
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
 

@@ -15,12 +15,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ..cluster.model.observed import Seen, Timing
+from ..cluster.model.policy import Policy
+from ..cluster.model.state import ClusterState
 from ..errors import InputError
-from ..manager.policy import Policy
 from ..manager.rebalance import next_move
 from ..manager.round import Round
-from ..manager.seen import Seen, Timing
-from ..manager.state import ClusterState
 from ..result import Result
 from .configuration import load
 from .plan_moves import checked_nodes, look

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ..manager.jobs import Job, JobKind, Sight
+from ..cluster.model.jobs import Job, JobKind, Sight
 from .agent_work import AgentWork
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration

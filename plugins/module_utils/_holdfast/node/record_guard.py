@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a CRM reads before it manages: the newest records, and whether they went back in time.
 
-The rules are those of ``manager/versions.py``; here the floors are gathered.
+The rules are those of ``cluster/model/versions.py``; here the floors are gathered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..cluster.model.report import Report, Sight
+from ..cluster.model.versions import Floor, floor_of_report
 from ..errors import FormatError
 from ..manager.repair_plan import Records, compare
-from ..manager.report import Report, Sight
-from ..manager.versions import Floor, floor_of_report
 from ..storage.whiteboard.file import HostBlock
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..cluster.model.state import NodeState
 from ..errors import FenceError, InputError
 from ..fence.conversation import TOOLS, FenceTools
 from ..fence.device import MAX_SECONDS
@@ -31,7 +32,6 @@ from ..fence.rehearsal.report import (
     with_switched,
 )
 from ..fence.topology import FenceConfiguration, load_fence_configuration
-from ..manager.state import NodeState
 from ..names import MAX_PORT, absolute_path
 from ..result import Result
 from .configuration import load

@@ -13,12 +13,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from ..cluster.model.desired import Wanted
+from ..cluster.model.maintenance import Maintenance
+from ..cluster.model.report import Report
+from ..cluster.model.state import ClusterState
 from ..errors import FormatError, LeaseError, StorageError
-from ..manager.maintenance import Maintenance
 from ..manager.repair_plan import Keep, Repair, plan_repair
-from ..manager.report import Report
-from ..manager.state import ClusterState
-from ..manager.wanted import Wanted
 from ..storage.whiteboard.file import Board
 from .await_manager import await_manager
 from .cluster_storage import CONFIGURATION_LEASE, ClusterStorage

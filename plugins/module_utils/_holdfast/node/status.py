@@ -13,18 +13,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from ..cluster.model.desired import Wanted
+from ..cluster.model.lease_freeing import Freeing
+from ..cluster.model.maintenance import NOT_PROVED, Maintenance, maintenance_document
+from ..cluster.model.policy import policy_document
+from ..cluster.model.report import LocalState, Mode, Sight
+from ..cluster.model.rules import rule_document
+from ..cluster.model.service import STARTED, STOPPED
+from ..cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
+from ..cluster.model.versions import paused
 from ..errors import StorageError
 from ..lease.interface import HostLeaseView, HostState
 from ..manager.hold import in_force
-from ..manager.lease_freeing import Freeing
-from ..manager.maintenance import NOT_PROVED, Maintenance, maintenance_document
-from ..manager.policy import policy_document
-from ..manager.report import LocalState, Mode, Sight
-from ..manager.rules import rule_document
-from ..manager.service import STARTED, STOPPED
-from ..manager.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
-from ..manager.versions import paused
-from ..manager.wanted import Wanted
 from ..storage.whiteboard.file import Board, HostBlock
 from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NewType
 
-from ..manager.maintenance import utc
+from ..cluster.model.maintenance import utc
 from .failover_timeline import Phase, phases, steps, total
 from .status_words import Tone, age_since, clean
 

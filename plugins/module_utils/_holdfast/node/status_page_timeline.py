@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..manager.maintenance import utc
+from ..cluster.model.maintenance import utc
 from .failover_timeline import PhaseKind, phases, total
 from .status_page_parts import Html, escaped
 from .status_words import age_since, clean

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..manager.maintenance import utc
+from ..cluster.model.maintenance import utc
 from . import status_words as words
 from .failover_timeline import steps, total
 from .status_words import Tone, clean

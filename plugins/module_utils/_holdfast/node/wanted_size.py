@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..errors import StorageError
-from ..manager.death import GIVEN_UP
-from ..manager.membership import Membership, Place
-from ..manager.state import (
+from ..cluster.model.desired import Wanted, wanted_document
+from ..cluster.model.membership import Membership, Place
+from ..cluster.model.state import (
     EVENTS_KEPT,
     FAILOVER_SERVICES_KEPT,
     FAILOVERS_KEPT,
@@ -28,8 +27,9 @@ from ..manager.state import (
     ServiceState,
     ServiceStatus,
 )
-from ..manager.state_document import state_document
-from ..manager.wanted import Wanted, wanted_document
+from ..cluster.model.state_codec import state_document
+from ..errors import StorageError
+from ..manager.death import GIVEN_UP
 from ..storage.records import Kind
 from .cluster_storage import ClusterStorage, payload
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..manager.maintenance import utc
+from ..cluster.model.maintenance import utc
 from . import status_words as words
 from .status_words import clean
 

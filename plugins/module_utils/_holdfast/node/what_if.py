@@ -13,12 +13,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..cluster.model.desired import Wanted
+from ..cluster.model.report import CommandResult, Report
+from ..cluster.model.rules import (
+    NodeRule,
+    ServiceRule,
+    node_rule_from_options,
+    service_rule_from_options,
+)
+from ..cluster.model.state import ClusterState
 from ..errors import HoldfastError, InputError, StorageError
 from ..manager.hold import why_held
-from ..manager.report import CommandResult, Report
-from ..manager.rules import NodeRule, ServiceRule, node_rule_from_options, service_rule_from_options
-from ..manager.state import ClusterState
-from ..manager.wanted import Wanted
 from ..result import Result
 from ..simulator.scenario import Action
 from ..simulator.settings import Settings

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..manager.jobs import Job, JobEnd, JobKind, Sight
-from ..manager.report import Outcome
+from ..cluster.model.jobs import Job, JobEnd, JobKind, Sight
+from ..cluster.model.report import Outcome
 from .machine import Machine
 from .settings import MONITOR_TAKES
 from .world import World

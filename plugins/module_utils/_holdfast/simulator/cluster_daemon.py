@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..cluster.model.desired import Wanted
+from ..cluster.model.intent import Intent
+from ..cluster.model.lease_freeing import freeing
+from ..cluster.model.observed import FenceReport, NodeSeen, PowerReport, Seen
+from ..cluster.model.report import Report
+from ..cluster.model.state import ClusterState, NodeState
+from ..cluster.model.versions import not_heard_yet, older_than_reports, paused, reports_seen
 from ..manager import cluster, election
-from ..manager.intent import Intent
-from ..manager.lease_freeing import freeing
 from ..manager.repair import record_restored, repaired
 from ..manager.repair_plan import Records
-from ..manager.report import Report
-from ..manager.seen import FenceReport, NodeSeen, PowerReport, Seen
-from ..manager.state import ClusterState, NodeState
-from ..manager.versions import not_heard_yet, older_than_reports, paused, reports_seen
-from ..manager.wanted import Wanted
 from .daemon import ACTING, Daemon
 from .machine import Machine
 from .moving import Horizon, Moving

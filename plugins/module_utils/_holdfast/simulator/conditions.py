@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ..cluster.model.state import ClusterState, NodeState
 from ..errors import InputError
-from ..manager.state import ClusterState, NodeState
 from .fleet import Fleet
 
 Words = Sequence[str]

@@ -8,11 +8,16 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from ..cluster.model.desired import Wanted
+from ..cluster.model.policy import Policy, policy_from_document
+from ..cluster.model.rules import (
+    NodeRule,
+    ServiceRule,
+    node_rule_from_options,
+    service_rule_from_options,
+)
+from ..cluster.model.service import Service, service_from_options
 from ..errors import InputError
-from ..manager.policy import Policy, policy_from_document
-from ..manager.rules import NodeRule, ServiceRule, node_rule_from_options, service_rule_from_options
-from ..manager.service import Service, service_from_options
-from ..manager.wanted import Wanted
 from .scenario import Action
 
 AGENT = "ocf:holdfast:simulated"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..manager.report import Report
-from ..manager.state import ClusterState
+from ..cluster.model.report import Report
+from ..cluster.model.state import ClusterState
 from .machine import Machine
 
 READ_BY_THEN = 6.0

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..manager.death import GIVEN_UP, LEFT_OFF
-from ..manager.report import POWEROFF
-from ..manager.service import STARTED, Service
-from ..manager.state import (
+from ..cluster.model.report import POWEROFF
+from ..cluster.model.service import STARTED, Service
+from ..cluster.model.state import (
     EVENTS_KEPT,
     ClusterState,
     NodeState,
@@ -22,7 +21,8 @@ from ..manager.state import (
     ServiceState,
     ServiceStatus,
 )
-from ..manager.state_document import state_document, state_from_document
+from ..cluster.model.state_codec import state_document, state_from_document
+from ..manager.death import GIVEN_UP, LEFT_OFF
 from .faults import thaw
 from .fleet import Fleet
 from .local_daemon import LocalDaemon

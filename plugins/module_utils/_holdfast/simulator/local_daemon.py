@@ -12,12 +12,12 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..cluster.model.desired import IGNORE, Wanted
+from ..cluster.model.jobs import Job, JobEnd, JobKind
+from ..cluster.model.report import POWEROFF, RESTART, WRITTEN_AGAIN, LocalState, Mode, Report
+from ..cluster.model.state import ClusterState
+from ..cluster.model.versions import newer_report
 from ..manager import local
-from ..manager.jobs import Job, JobEnd, JobKind
-from ..manager.report import POWEROFF, RESTART, WRITTEN_AGAIN, LocalState, Mode, Report
-from ..manager.state import ClusterState
-from ..manager.versions import newer_report
-from ..manager.wanted import IGNORE, Wanted
 from .daemon import ACTING, Daemon
 from .machine import Machine
 from .moving import Horizon, Moving

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ..manager.report import Report
+from ..cluster.model.report import Report
 from .settings import RENEWAL, Settings
 from .timeline import Cadence
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ..cluster.model.desired import IGNORE, Wanted
+from ..cluster.model.maintenance import Maintenance
+from ..cluster.model.report import POWEROFF, REBOOT
+from ..cluster.model.requests import MOVE, STOP, Request
+from ..cluster.model.service import STARTED, STOPPED
+from ..cluster.model.state import NodeState
 from ..errors import InputError
 from ..manager.held import DISARMED
-from ..manager.maintenance import Maintenance
 from ..manager.repair_plan import Keep
-from ..manager.report import POWEROFF, REBOOT
-from ..manager.requests import MOVE, STOP, Request
-from ..manager.service import STARTED, STOPPED
-from ..manager.state import NodeState
-from ..manager.wanted import IGNORE, Wanted
 from .action import Act, Options, Verb, machines
 from .declarations import declare
 from .fleet import Fleet

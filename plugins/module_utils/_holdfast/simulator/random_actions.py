@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Union
 
-from ..manager.wanted import DISARM_MODES
+from ..cluster.model.desired import DISARM_MODES
 
 Made = tuple[str, Sequence[str], Mapping[str, object]]
 Maker = Callable[[random.Random, Sequence[str], Sequence[str]], Union[Made, list[Made]]]

@@ -13,11 +13,11 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..manager.policy import SHUTDOWN_POLICIES, Policy
-from ..manager.rules import NodeRule, ServiceRule
-from ..manager.seen import Timing
-from ..manager.service import Resource, Service
-from ..manager.wanted import Wanted
+from ..cluster.model.desired import Wanted
+from ..cluster.model.observed import Timing
+from ..cluster.model.policy import SHUTDOWN_POLICIES, Policy
+from ..cluster.model.rules import NodeRule, ServiceRule
+from ..cluster.model.service import Resource, Service
 from .declarations import AGENT
 from .random_actions import (
     GONE_BACK,

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..cluster.model.jobs import Job, JobKind
+from ..cluster.model.report import Mode, Report
+from ..cluster.model.state import ClusterState, Event, NodeState, ServiceState
 from ..manager.held import DISARMED
 from ..manager.hold import in_force
-from ..manager.jobs import Job, JobKind
-from ..manager.report import Mode, Report
-from ..manager.state import ClusterState, Event, NodeState, ServiceState
 from .known_versions import KnownVersions
 from .machine import Machine
 

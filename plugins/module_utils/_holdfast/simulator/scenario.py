@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..manager.seen import Figures
-from ..manager.wanted import Wanted
+from ..cluster.model.desired import Wanted
+from ..cluster.model.observed import Figures
 from .settings import Settings
 
 FROM, AT, ONCE, NEVER = "from", "at", "once", "never"

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from ..cluster.model.desired import Wanted
+from ..cluster.model.observed import Figures, Timing
+from ..cluster.model.service import Service
 from ..errors import HoldfastError, InputError
-from ..manager.seen import Figures, Timing
-from ..manager.service import Service
-from ..manager.wanted import Wanted
 from ..names import node_name
 from .actions import ACTIONS
 from .conditions import check_words

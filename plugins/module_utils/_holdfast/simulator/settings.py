@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..manager.seen import Timing
+from ..cluster.model.observed import Timing
 
 
 @dataclass(frozen=True)

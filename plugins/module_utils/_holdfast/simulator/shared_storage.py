@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..manager.intent import Intent
-from ..manager.lease_freeing import Freeing
-from ..manager.report import Report
-from ..manager.state import ClusterState
-from ..manager.versions import LeaseVersion
-from ..manager.wanted import Wanted
+from ..cluster.model.desired import Wanted
+from ..cluster.model.intent import Intent
+from ..cluster.model.lease_freeing import Freeing
+from ..cluster.model.report import Report
+from ..cluster.model.state import ClusterState
+from ..cluster.model.versions import LeaseVersion
 from .slot import Slot
 
 NOTHING_WANTED = Wanted()

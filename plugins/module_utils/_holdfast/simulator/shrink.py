@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from ..cluster.model.desired import Wanted
 from ..errors import HoldfastError
-from ..manager.wanted import Wanted
 from .scenario import Action, Scenario
 
 Fails = Callable[[Scenario], str]

@@ -13,10 +13,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..cluster.model.report import Report, report_document, report_from_document
+from ..cluster.model.state import ClusterState
+from ..cluster.model.state_codec import state_document, state_from_document
 from ..errors import HoldfastError
-from ..manager.report import Report, report_document, report_from_document
-from ..manager.state import ClusterState
-from ..manager.state_document import state_document, state_from_document
 from ..storage.block_file import PAGE
 from ..storage.records import Geometry, Kind, RecordFile, encode_header
 from .slot import Slot

@@ -13,11 +13,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..cluster.model.desired import Wanted
+from ..cluster.model.report import LocalState, Report
+from ..cluster.model.service import STARTED
+from ..cluster.model.state import MOVING, ClusterState, Event, NodeState, ServiceState
 from ..errors import InputError
-from ..manager.report import LocalState, Report
-from ..manager.service import STARTED
-from ..manager.state import MOVING, ClusterState, Event, NodeState, ServiceState
-from ..manager.wanted import Wanted
 from .actions import ACTIONS
 from .fleet import Fleet
 from .machine import EPOCH

@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from ..manager import lease_freeing
+from ..cluster.model import lease_freeing
 from .machine import Clock, Machine
 from .rules import Rules
 from .settings import Settings

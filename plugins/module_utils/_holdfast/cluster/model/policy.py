@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from .. import names
-from ..errors import InputError
+from ... import names
+from ...errors import InputError
 
 CONDITIONAL = "conditional"
 FREEZE = "freeze"

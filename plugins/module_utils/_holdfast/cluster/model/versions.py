@@ -18,10 +18,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Optional
 
+from .desired import Wanted
+from .observed import Answer, LeaseSight, NodeSeen
 from .report import Report, Sight
-from .seen import Answer, LeaseSight, NodeSeen
 from .state import ClusterState
-from .wanted import Wanted
 
 WAY_OUT = "see 'holdfast records repair --keep running --dry-run'"
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from .service import Service, service_document, service_from_options
-from .state_document import known
+from .state_codec import known
 
 
 class LocalState(str, enum.Enum):

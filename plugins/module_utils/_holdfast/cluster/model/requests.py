@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .. import names
-from ..errors import InputError
+from ... import names
+from ...errors import InputError
 
 MOVE = "move"
 STOP = "stop"

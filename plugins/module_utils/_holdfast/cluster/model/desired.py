@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from ..errors import InputError
+from ...errors import InputError
 from .maintenance import Maintenance, maintenance_document, maintenance_from_document
 from .membership import Acceptance, acceptance_document, acceptance_from_document
 from .policy import Policy, policy_document, policy_from_document

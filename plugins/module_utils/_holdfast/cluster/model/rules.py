@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .. import names
-from ..errors import InputError
+from ... import names
+from ...errors import InputError
 
 APART = "apart"
 TOGETHER = "together"

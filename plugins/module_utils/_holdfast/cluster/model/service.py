@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .. import names
-from ..errors import InputError
+from ... import names
+from ...errors import InputError
 
 STARTED = "started"
 STOPPED = "stopped"

@@ -12,8 +12,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .desired import Wanted
 from .report import Report
-from .wanted import Wanted
 
 
 class Answer(enum.Enum):
