@@ -25,6 +25,9 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    step as cluster,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (  # noqa: E402
     Wanted,
 )
@@ -58,9 +61,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeStatus,
     ServiceState,
     ServiceStatus,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (  # noqa: E402
-    cluster,
 )
 
 SIZES = ((20, 500), (200, 2000), (2000, 20_000))

@@ -13,6 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    step as cluster,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.global_maintenance import (
+    in_force,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
@@ -42,8 +48,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeState,
     ServiceState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import cluster, local
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.hold import in_force
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import local
 from ansible_collections.holdfast.ha.tests.conformance.words import Words
 from ansible_collections.holdfast.ha.tests.conformance.world import (
     MANAGER_LOCK,

@@ -10,6 +10,11 @@ silent, or proved dead, is ``unknown`` there.
 
 from __future__ import annotations
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import (
+    Change,
+    NodeChange,
+    ServiceChange,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     IGNORE,
     Wanted,
@@ -25,11 +30,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeStatus,
     ServiceState,
     ServiceStatus,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.round import (
-    Change,
-    NodeChange,
-    ServiceChange,
 )
 from ansible_collections.holdfast.ha.tests.conformance.world import World
 

@@ -10,19 +10,31 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (
-    cluster,
-    command_ends,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     election,
     fencing,
-    inactive,
-    local,
-    local_commands,
-    looked_for,
     nodes,
     repair_plan,
-    running,
     services,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    probing as looked_for,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    results as command_ends,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    started as running,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    step as cluster,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    stopped as inactive,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (
+    local,
+    local_commands,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,

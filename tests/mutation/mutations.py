@@ -15,6 +15,49 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    election,
+    fencing,
+    lease_proof,
+    nodes,
+    services,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    freeze as held,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    global_maintenance as hold,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    health as verdict,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    probing as looked_for,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    recovery as death,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    results as command_ends,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    selection as choice,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    started as running,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    step as cluster,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    unproven as doubts,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import (
+    Judgement,
+    Verdict,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import (
     lease_freeing,
     versions,
@@ -38,36 +81,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (
-    choice,
-    cluster,
-    command_ends,
-    death,
-    doubts,
-    election,
-    fencing,
-    held,
-    hold,
     job_ends,
-    lease_proof,
     local,
     local_answers,
     local_commands,
     local_phase,
-    looked_for,
-    nodes,
-    running,
-    services,
-    verdict,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
     LocalRound,
     Memory,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.round import Round
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.verdict import (
-    Judgement,
-    Verdict,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,

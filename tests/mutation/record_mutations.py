@@ -8,6 +8,18 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    fencing,
+    repair,
+    services,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    freeze as held,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    step as cluster,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import versions
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
@@ -23,16 +35,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (
-    cluster,
-    fencing,
-    held,
     job_ends,
     local,
     local_answers,
-    repair,
-    services,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.round import Round
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import crm, lrm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     observer as node_observer,

@@ -7,6 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    step as cluster,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
@@ -33,7 +36,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import cluster
 
 TIMING = Timing()
 NODES = ("n1", "n2", "n3")

@@ -5,6 +5,10 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.selection import (
+    better_place,
+    choose,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Maintenance,
 )
@@ -21,10 +25,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeStatus,
     ServiceState,
     ServiceStatus,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.choice import (
-    better_place,
-    choose,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     node_seen,

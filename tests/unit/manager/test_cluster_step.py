@@ -7,6 +7,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import (
+    Intent,
+    take_over,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Maintenance,
 )
@@ -31,10 +35,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (
     state_document,
     state_from_document,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
-    Intent,
-    take_over,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     node_seen,

@@ -5,6 +5,14 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.election import (
+    consider,
+    kept_from_fencing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
+    DISARMED,
+    DISARMING,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     FREEZE,
     IGNORE,
@@ -21,14 +29,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.election import (
-    consider,
-    kept_from_fencing,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.held import (
-    DISARMED,
-    DISARMING,
 )
 
 IDS = {"n1": 1, "n2": 2, "n3": 3, "n4": 4}

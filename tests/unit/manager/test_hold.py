@@ -7,6 +7,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.global_maintenance import (
+    in_force,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import (
+    take_over,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     wanted_document,
     wanted_from_document,
@@ -30,10 +36,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     state_document,
     state_from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
-    take_over,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.hold import in_force
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     kinds,
     node_seen,

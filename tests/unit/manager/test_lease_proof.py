@@ -5,15 +5,15 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.lease_proof import (
+    RAN_OUT,
+    REMEDY,
+    why_no_proof,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Report,
     report_document,
     report_from_document,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.lease_proof import (
-    RAN_OUT,
-    REMEDY,
-    why_no_proof,
 )
 
 PHYSICAL, VIRTUAL, OLDER = (Report("n1", virtual=one) for one in ("", "kvm", None))

@@ -7,6 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    step as cluster,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.intent import (
     Intent,
 )
@@ -38,7 +41,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import cluster
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     NODES,
     kinds,

@@ -7,6 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.recovery import (
+    SHUT_DOWN,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     Job,
     JobEnd,
@@ -32,7 +35,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import SHUT_DOWN
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local import (
     LocalSeen,
     resume,

@@ -7,6 +7,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.adoption import (
+    Hosts,
+    HostView,
+    why_not_manager,
+    with_membership,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
     wanted_document,
@@ -39,12 +45,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (
     state_document,
     state_from_document,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.adoption import (
-    Hosts,
-    HostView,
-    why_not_manager,
-    with_membership,
 )
 
 SUSPECT_AFTER = 3.0

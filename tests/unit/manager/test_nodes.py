@@ -7,6 +7,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pending_fences import (
+    FENCE_ARRIVES,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.recovery import (
+    SHUT_DOWN,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import (
+    step as plain_step,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import (
+    take_over,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Maintenance,
 )
@@ -31,18 +43,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeState,
     NodeStatus,
     ServiceState,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
-    step as plain_step,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import (
-    take_over,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.death import (
-    SHUT_DOWN,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.late_fences import (
-    FENCE_ARRIVES,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     kinds,

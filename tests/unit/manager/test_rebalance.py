@@ -7,6 +7,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.load import Load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.rebalance import (
+    imbalance,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
@@ -24,10 +28,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     MOVING,
     ServiceState,
     ServiceStatus,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.load import Load
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.rebalance import (
-    imbalance,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     NODES,

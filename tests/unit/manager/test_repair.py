@@ -6,6 +6,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    step as cluster,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair import (
+    record_restored,
+    repaired,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
     Maintenance,
 )
@@ -26,11 +33,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.versions import (
     Floor,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import cluster
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.repair import (
-    record_restored,
-    repaired,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     NODES,

@@ -7,6 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.results import (
+    EXPECTED_WITHIN,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     wanted_document,
     wanted_from_document,
@@ -41,9 +44,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeStatus,
     ServiceState,
     ServiceStatus,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.command_ends import (
-    EXPECTED_WITHIN,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     kinds,

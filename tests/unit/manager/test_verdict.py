@@ -5,6 +5,10 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import (
+    Verdict,
+    judge,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     LeaseSight,
@@ -16,10 +20,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     LocalState,
     Mode,
     Report,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.verdict import (
-    Verdict,
-    judge,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import service
 

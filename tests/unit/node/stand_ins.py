@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
@@ -30,7 +31,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     HostState,
     LeaseHolder,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
     Board,
 )

@@ -8,6 +8,7 @@ import os
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
@@ -33,7 +34,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedd
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock import (
     SanlockLeases,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     CONFIGURATION_LEASE,
     MANAGER_LEASE,

@@ -10,6 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.adoption import (
+    HostView,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
+    DISARMED,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     FREEZE,
     Wanted,
@@ -55,9 +62,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
     LeaseHolder,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.adoption import HostView
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.cluster import Intent
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.held import DISARMED
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.crm import (
     CONFIRM,
     LATE,

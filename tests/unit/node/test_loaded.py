@@ -10,7 +10,7 @@ import sys
 
 LIBRARY = "ansible_collections.holdfast.ha.plugins.module_utils._holdfast"
 LOADED_LATER = "placement.for_services"
-"""What ``manager/load.py`` imports only when it is first asked for a score."""
+"""What ``cluster/crm/load.py`` imports only when it is first asked for a score."""
 
 
 def test_a_manager_has_loaded_all_that_it_decides_with_before_its_first_round():

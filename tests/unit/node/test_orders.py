@@ -10,6 +10,9 @@ import time
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pending_fences import (
+    FENCE_ARRIVES,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import prove, turns
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
@@ -17,9 +20,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conver
     FenceTools,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import ASSUMED
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.late_fences import (
-    FENCE_ARRIVES,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.orders import Orders
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
     calls,

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ..cluster.crm.recovery import SHUT_DOWN
+from ..cluster.crm.unproven import was_proved_dead
 from ..cluster.model import versions
 from ..cluster.model.desired import IGNORE, Wanted
 from ..cluster.model.jobs import Job, JobEnd, JobKind, Purpose
@@ -25,8 +27,6 @@ from ..cluster.model.report import (
 )
 from ..cluster.model.state import ClusterState
 from . import local_commands, local_phase
-from .death import SHUT_DOWN
-from .doubts import was_proved_dead
 from .job_ends import note_end
 from .local_round import LocalRound, Memory
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..cluster.crm.global_maintenance import in_force
 from ..cluster.model import policy
 from ..cluster.model.desired import IGNORE, Wanted
 from ..cluster.model.report import POWEROFF, REBOOT, RESTART, Mode, Phase, Report
 from ..cluster.model.state import ClusterState, NodeState, ServiceState
-from .hold import in_force
 from .local_round import LocalRound
 
 FREEZE_WAIT = 10.0

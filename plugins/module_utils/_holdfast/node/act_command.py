@@ -208,7 +208,7 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
 
     A drain that is there already may be waited for, and told otherwise: it moves nothing more.
     """
-    from ..manager.hold import why_held
+    from ..cluster.crm.global_maintenance import why_held
     from .plan_moves import look, plan_evacuation
 
     state, seen = look(configuration)

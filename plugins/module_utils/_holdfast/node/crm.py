@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The CRM daemon: tries for the manager lease, and manages the cluster while it has it.
 
-Each round it looks, lets ``manager/cluster.py`` decide, writes its record, makes
+Each round it looks, lets ``cluster/crm/step.py`` decide, writes its record, makes
 sure that it still is the manager, and only then gives the orders.  It works under the
 host lease that the LRM, or an embedded node's machine, joined; without one it is
 neither manager nor candidate.  sanlock ends it with SIGTERM when it holds the manager
@@ -18,15 +18,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from ..cluster.crm import election
+from ..cluster.crm import step as cluster
+from ..cluster.crm.repair import record_restored, repaired
+from ..cluster.crm.repair_plan import Records
 from ..cluster.model.intent import Intent
 from ..cluster.model.lease_freeing import Freeing, freeing
 from ..cluster.model.observed import FenceReport, PowerReport, Seen
 from ..cluster.model.state import ClusterState, NodeState
 from ..cluster.model.versions import not_heard_yet, older_than_reports, paused, reports_seen
 from ..errors import LeaseError, NoAnswerError, StorageError
-from ..manager import cluster, election
-from ..manager.repair import record_restored, repaired
-from ..manager.repair_plan import Records
 from ..storage.lockspace.host_timing import LeaseTiming
 from .answering import answering_network
 from .cluster_storage import MANAGER_LEASE, ClusterStorage

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import names
+from ..cluster.crm.adoption import services_of
 from ..cluster.model.desired import Wanted
 from ..cluster.model.rules import (
     APART,
@@ -26,7 +27,6 @@ from ..cluster.model.rules import (
 from ..cluster.model.service import Service
 from ..cluster.model.state import ClusterState
 from ..errors import InputError, StorageError
-from ..manager.adoption import services_of
 from ..result import Result
 from ..storage.whole_file import write_text
 from .cluster_storage import ClusterStorage

@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..cluster.crm.freeze import DISARMED
 from ..cluster.model.desired import Wanted
 from ..cluster.model.maintenance import maintenance_document, with_times_told
 from ..cluster.model.state import ClusterState
 from ..errors import InputError
-from ..manager.held import DISARMED
 from ..result import Result
 from .await_manager import await_manager
 from .configuration import NodeConfiguration, load

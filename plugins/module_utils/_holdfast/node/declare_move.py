@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from .. import names
+from ..cluster.crm import selection as choice
+from ..cluster.crm.global_maintenance import why_held
 from ..cluster.model.desired import Wanted
 from ..cluster.model.observed import NodeSeen, Seen
 from ..cluster.model.requests import MOVE, Request
 from ..cluster.model.state import ClusterState, ServiceState, ServiceStatus
 from ..errors import HoldfastError, InputError, StorageError
-from ..manager import choice
-from ..manager.hold import why_held
 from ..result import Result
 from .await_manager import POLL, await_manager
 from .cluster_storage import ClusterStorage

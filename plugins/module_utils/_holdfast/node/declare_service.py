@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import names
+from ..cluster.crm.global_maintenance import why_held
 from ..cluster.model.desired import Wanted
 from ..cluster.model.requests import CLEAR, STOP, Request
 from ..cluster.model.service import (
@@ -22,7 +23,6 @@ from ..cluster.model.service import (
 )
 from ..cluster.model.state import ClusterState, ServiceState, ServiceStatus
 from ..errors import InputError
-from ..manager.hold import why_held
 from ..ocf.locate import locate, parse_agent
 from ..ocf.metadata import AgentMetadata, load_metadata
 from ..ocf.parameters import check_parameters

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..cluster.crm.adoption import REMEDY, Hosts, HostView, why_not_manager, with_membership
 from ..cluster.model.state import FOREIGN_KEPT, ClusterState
-from ..manager.adoption import REMEDY, Hosts, HostView, why_not_manager, with_membership
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
 from .log import log

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import names
+from ..cluster.crm.global_maintenance import why_held
 from ..cluster.model.desired import Wanted
 from ..cluster.model.requests import MOVE, Request
 from ..cluster.model.service import needs_from_options
 from ..cluster.model.state import ClusterState, Event
 from ..errors import HoldfastError
-from ..manager.hold import why_held
 from ..result import Result
 from .await_manager import await_manager
 from .configuration import NodeConfiguration, load

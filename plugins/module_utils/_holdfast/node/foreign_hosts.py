@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..manager.adoption import HostView
+from ..cluster.crm.adoption import HostView
 from ..storage.whiteboard.file import Board
 
 

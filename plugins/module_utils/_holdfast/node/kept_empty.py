@@ -7,8 +7,8 @@ Somebody may have their hands in it.  Who ends some other drain does not know of
 
 from __future__ import annotations
 
+from ..cluster.crm.global_maintenance import in_force
 from ..cluster.model.maintenance import Maintenance
-from ..manager.hold import in_force
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration
 

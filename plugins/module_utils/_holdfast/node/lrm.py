@@ -15,6 +15,7 @@ import signal
 import time
 from collections.abc import Callable
 
+from ..cluster.crm.global_maintenance import in_force
 from ..cluster.model.desired import Wanted
 from ..cluster.model.jobs import Job, JobEnd, JobKind, Sight
 from ..cluster.model.report import WRITTEN_AGAIN, LocalState, Report
@@ -22,7 +23,6 @@ from ..cluster.model.state import ClusterState
 from ..cluster.model.versions import newer_report
 from ..errors import FormatError, HoldfastError, LeaseError, StorageError
 from ..manager import local
-from ..manager.hold import in_force
 from .agent_work import AgentWork
 from .answering import answering_network
 from .clock_jump import Clocks, ClockWatch

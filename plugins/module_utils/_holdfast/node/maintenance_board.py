@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Global maintenance at the CRM's edge: block 0 of the whiteboard, and whether the clock is even.
 
-What is decided about it stands in ``manager/hold.py``.  Block 0 carries no epoch, so it
+What is decided about it stands in ``cluster/crm/global_maintenance.py``.  Block 0 carries no epoch, so it
 is written only by the manager, right after it made sure that the lease is still its own.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..manager import election
+from ..cluster.crm import election
 from ..storage.whiteboard.file import GlobalBlock
 from .cluster_storage import ClusterStorage
 from .log import log

@@ -242,7 +242,7 @@ def _refuse_what_no_daemon_has(own: Membership, running: str) -> None:
 
 def _refuse_lost_services(state: ClusterState, own: Membership) -> None:
     """Raise ``HoldfastError`` while a node that would be removed has services."""
-    from ..manager.adoption import services_of
+    from ..cluster.crm.adoption import services_of
 
     recorded = state.membership
     for name in sorted({*state.nodes, *(recorded.members if recorded is not None else ())}):

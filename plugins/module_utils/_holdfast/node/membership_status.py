@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..cluster.crm.adoption import REMEDY
 from ..cluster.model.membership import differences, make_membership
 from ..cluster.model.report import Sight
 from ..cluster.model.state import ClusterState, NodeState
-from ..manager.adoption import REMEDY
 from .configuration import Member, NodeConfiguration
 from .own_membership import places
 

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ..cluster.crm.pending_fences import FENCE_ARRIVES
 from ..cluster.model.observed import FenceReport, PowerReport
 from ..errors import HoldfastError
 from ..fence import prove
 from ..fence.conversation import TOOLS, FenceTools
 from ..fence.evidence import VERIFIED
 from ..fence.topology import FenceConfiguration, load_fence_configuration
-from ..manager.late_fences import FENCE_ARRIVES
 from .configuration import NodeConfiguration
 
 T = TypeVar("T")

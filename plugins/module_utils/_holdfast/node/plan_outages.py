@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..cluster.crm.load import Load
+from ..cluster.crm.selection import choose, unusable
 from ..cluster.model.observed import Seen
 from ..cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState
-from ..manager.choice import choose, unusable
-from ..manager.load import Load
 from .plan_moves import Carried, Move, emptied
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..cluster.crm.repair_plan import Records, compare
 from ..cluster.model.report import Report, Sight
 from ..cluster.model.versions import Floor, floor_of_report
 from ..errors import FormatError
-from ..manager.repair_plan import Records, compare
 from ..storage.whiteboard.file import HostBlock
 from .cluster_storage import ClusterStorage
 from .configuration import NodeConfiguration

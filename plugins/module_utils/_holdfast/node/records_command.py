@@ -56,8 +56,8 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 
 def _repair(options: argparse.Namespace) -> int:
+    from ..cluster.crm.repair_plan import Keep
     from ..cluster.model.maintenance import Maintenance
-    from ..manager.repair_plan import Keep
     from .declare_maintenance import user_name
     from .repair_records import describe, repair_records
     from .status_words import clean

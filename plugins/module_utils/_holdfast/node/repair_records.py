@@ -4,7 +4,7 @@
 
 The repair is a configuration of a new generation, written under the configuration lease into
 this node's slot.  The manager takes it up by looking for every service on every node
-(``manager/repair.py``).  What is right, if storage and nodes differ, is for the operator to say:
+(``cluster/crm/repair.py``).  What is right, if storage and nodes differ, is for the operator to say:
 what runs, or what is in the file.
 """
 
@@ -13,12 +13,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from ..cluster.crm.repair_plan import Keep, Repair, plan_repair
 from ..cluster.model.desired import Wanted
 from ..cluster.model.maintenance import Maintenance
 from ..cluster.model.report import Report
 from ..cluster.model.state import ClusterState
 from ..errors import FormatError, LeaseError, StorageError
-from ..manager.repair_plan import Keep, Repair, plan_repair
 from ..storage.whiteboard.file import Board
 from .await_manager import await_manager
 from .cluster_storage import CONFIGURATION_LEASE, ClusterStorage

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from ..cluster.crm.global_maintenance import in_force
 from ..cluster.model.desired import Wanted
 from ..cluster.model.lease_freeing import Freeing
 from ..cluster.model.maintenance import NOT_PROVED, Maintenance, maintenance_document
@@ -24,7 +25,6 @@ from ..cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceSt
 from ..cluster.model.versions import paused
 from ..errors import StorageError
 from ..lease.interface import HostLeaseView, HostState
-from ..manager.hold import in_force
 from ..storage.whiteboard.file import Board, HostBlock
 from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration

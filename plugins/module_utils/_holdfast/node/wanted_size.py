@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from ..cluster.crm.recovery import GIVEN_UP
 from ..cluster.model.desired import Wanted, wanted_document
 from ..cluster.model.membership import Membership, Place
 from ..cluster.model.state import (
@@ -29,7 +30,6 @@ from ..cluster.model.state import (
 )
 from ..cluster.model.state_codec import state_document
 from ..errors import StorageError
-from ..manager.death import GIVEN_UP
 from ..storage.records import Kind
 from .cluster_storage import ClusterStorage, payload
 

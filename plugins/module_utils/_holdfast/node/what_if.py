@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..cluster.crm.global_maintenance import why_held
 from ..cluster.model.desired import Wanted
 from ..cluster.model.report import CommandResult, Report
 from ..cluster.model.rules import (
@@ -23,7 +24,6 @@ from ..cluster.model.rules import (
 )
 from ..cluster.model.state import ClusterState
 from ..errors import HoldfastError, InputError, StorageError
-from ..manager.hold import why_held
 from ..result import Result
 from ..simulator.scenario import Action
 from ..simulator.settings import Settings

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A simulated CRM: the round of ``node/crm.py`` around the real ``manager/cluster.py``."""
+"""A simulated CRM: the round of ``node/crm.py`` around the real ``cluster/crm/step.py``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..cluster.crm import election
+from ..cluster.crm import step as cluster
+from ..cluster.crm.repair import record_restored, repaired
+from ..cluster.crm.repair_plan import Records
 from ..cluster.model.desired import Wanted
 from ..cluster.model.intent import Intent
 from ..cluster.model.lease_freeing import freeing
@@ -16,9 +20,6 @@ from ..cluster.model.observed import FenceReport, NodeSeen, PowerReport, Seen
 from ..cluster.model.report import Report
 from ..cluster.model.state import ClusterState, NodeState
 from ..cluster.model.versions import not_heard_yet, older_than_reports, paused, reports_seen
-from ..manager import cluster, election
-from ..manager.repair import record_restored, repaired
-from ..manager.repair_plan import Records
 from .daemon import ACTING, Daemon
 from .machine import Machine
 from .moving import Horizon, Moving

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..cluster.crm.repair_plan import Keep
 from ..cluster.model.desired import Wanted
 from ..cluster.model.observed import Figures
 from ..cluster.model.state import Event
-from ..manager.repair_plan import Keep
 from .agents import Agents
 from .cluster_daemon import ClusterDaemon
 from .daemon import ACTING, STARTED_AGAIN, Daemon

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..cluster.crm.recovery import GIVEN_UP, LEFT_OFF
 from ..cluster.model.report import POWEROFF
 from ..cluster.model.service import STARTED, Service
 from ..cluster.model.state import (
@@ -22,7 +23,6 @@ from ..cluster.model.state import (
     ServiceStatus,
 )
 from ..cluster.model.state_codec import state_document, state_from_document
-from ..manager.death import GIVEN_UP, LEFT_OFF
 from .faults import thaw
 from .fleet import Fleet
 from .local_daemon import LocalDaemon

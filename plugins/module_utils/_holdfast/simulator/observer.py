@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ..cluster.crm.lease_proof import why_no_proof
 from ..cluster.model.observed import Answer, LeaseSight, NodeSeen
 from ..cluster.model.report import Report
-from ..manager.lease_proof import why_no_proof
 from .machine import Machine
 from .moving import Horizon, Moving
 from .timeline import Cadence

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ..cluster.crm.freeze import DISARMED
+from ..cluster.crm.repair_plan import Keep
 from ..cluster.model.desired import IGNORE, Wanted
 from ..cluster.model.maintenance import Maintenance
 from ..cluster.model.report import POWEROFF, REBOOT
@@ -14,8 +16,6 @@ from ..cluster.model.requests import MOVE, STOP, Request
 from ..cluster.model.service import STARTED, STOPPED
 from ..cluster.model.state import NodeState
 from ..errors import InputError
-from ..manager.held import DISARMED
-from ..manager.repair_plan import Keep
 from .action import Act, Options, Verb, machines
 from .declarations import declare
 from .fleet import Fleet

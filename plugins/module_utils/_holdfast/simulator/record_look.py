@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..cluster.crm.repair_plan import Keep, Records, Repair, compare, plan_repair
 from ..cluster.model.maintenance import Maintenance
 from ..cluster.model.report import Report
 from ..cluster.model.versions import Floor, floor_of_report
-from ..manager.repair_plan import Keep, Records, Repair, compare, plan_repair
 from .machine import EPOCH, Machine
 
 if TYPE_CHECKING:

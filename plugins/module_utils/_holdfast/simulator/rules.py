@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..cluster.crm.freeze import DISARMED
+from ..cluster.crm.global_maintenance import in_force
 from ..cluster.model.jobs import Job, JobKind
 from ..cluster.model.report import Mode, Report
 from ..cluster.model.state import ClusterState, Event, NodeState, ServiceState
-from ..manager.held import DISARMED
-from ..manager.hold import in_force
 from .known_versions import KnownVersions
 from .machine import Machine
 

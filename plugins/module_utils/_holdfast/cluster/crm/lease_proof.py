@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from ..cluster.model.report import Report
+from ..model.report import Report
 
 RAN_OUT = "its host lease ran out, but that does not prove it dead"
 

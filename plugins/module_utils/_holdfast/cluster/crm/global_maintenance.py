@@ -30,12 +30,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..cluster.model.desired import Wanted
-from ..cluster.model.maintenance import Maintenance, told, utc
+from ..model.desired import Wanted
+from ..model.maintenance import Maintenance, told, utc
 
 if TYPE_CHECKING:
     # Who only asks what is in force pays for no manager.
-    from ..cluster.model.state import ClusterState
+    from ..model.state import ClusterState
     from .round import Round
 
 CLUSTER = ""

@@ -18,9 +18,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..cluster.model.membership import Acceptance, Membership, Place, differences, with_version
-from ..cluster.model.observed import LeaseSight
-from ..cluster.model.state import ClusterState, Event, NodeState
+from ..model.membership import Acceptance, Membership, Place, differences, with_version
+from ..model.observed import LeaseSight
+from ..model.state import ClusterState, Event, NodeState
 
 REMEDY = (
     "run the playbook deploy for all nodes; if that is not possible, 'holdfast membership' shows"

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.model.desired import IGNORE
-from ..cluster.model.maintenance import told
-from ..cluster.model.report import LocalState, Mode, Report
-from ..cluster.model.service import STARTED, Service
-from ..cluster.model.state import (
+from ..model.desired import IGNORE
+from ..model.maintenance import told
+from ..model.report import LocalState, Mode, Report
+from ..model.service import STARTED, Service
+from ..model.state import (
     HELD,
     MOVING,
     ClusterState,
@@ -30,8 +30,8 @@ from ..cluster.model.state import (
     ServiceState,
     ServiceStatus,
 )
-from .doubts import doubt_leases
 from .round import Round
+from .unproven import doubt_leases
 
 DISARMING = "disarming"
 DISARMED = "disarmed"

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Optional, Union
 
-from ..cluster.model.observed import Seen, Timing
-from ..cluster.model.report import NOT_RUNNING, LocalState
-from ..cluster.model.state import (
+from ..model.observed import Seen, Timing
+from ..model.report import NOT_RUNNING, LocalState
+from ..model.state import (
     ClusterState,
     Event,
     NodeState,

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.model.report import LocalState, Mode, Report, stays_up
-from ..cluster.model.requests import MOVE, Request
-from ..cluster.model.service import STARTED, Service
-from ..cluster.model.state import NodeState, ServiceState, ServiceStatus
-from . import choice
-from .death import begin_failover
+from ..model.report import LocalState, Mode, Report, stays_up
+from ..model.requests import MOVE, Request
+from ..model.service import STARTED, Service
+from ..model.state import NodeState, ServiceState, ServiceStatus
+from . import selection as choice
+from .recovery import begin_failover
 from .round import Round
 
 DOUBLED_AT_MOST = 32

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..cluster.model.desired import Wanted
-from ..cluster.model.intent import Intent
-from ..cluster.model.observed import Seen, Timing
-from ..cluster.model.state import ClusterState, Event, Failover, NodeState, NodeStatus
-from .death import SENT
+from ..model.desired import Wanted
+from ..model.intent import Intent
+from ..model.observed import Seen, Timing
+from ..model.state import ClusterState, Event, Failover, NodeState, NodeStatus
 from .fencing import switch_on_again
-from .held import look_at_disarm
-from .hold import look_at_maintenance
-from .late_fences import fences_count_from, with_fence
+from .freeze import look_at_disarm
+from .global_maintenance import look_at_maintenance
 from .nodes import look_at_nodes
+from .pending_fences import fences_count_from, with_fence
 from .rebalance import rebalance
+from .recovery import SENT
 from .round import Change, FenceOrder, Round
 from .services import look_at_services
 

@@ -17,14 +17,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..cluster.model.policy import COUNT
-from ..cluster.model.report import Report
-from ..cluster.model.requests import CLEAR, MOVE
-from ..cluster.model.service import Service
-from ..cluster.model.state import HELD, REMOVED_KEPT, ClusterState, ServiceState, ServiceStatus
-from . import choice, command_ends, held, inactive, looked_for, running, service_error
-from .doubts import doubt_leases
+from ..model.policy import COUNT
+from ..model.report import Report
+from ..model.requests import CLEAR, MOVE
+from ..model.service import Service
+from ..model.state import HELD, REMOVED_KEPT, ClusterState, ServiceState, ServiceStatus
+from . import freeze as held
+from . import probing as looked_for
+from . import results as command_ends
+from . import selection as choice
+from . import service_error
+from . import started as running
+from . import stopped as inactive
 from .round import Round
+from .unproven import doubt_leases
 
 TURNS = 12
 """The services are gone through at most so often in one round, until none moves any more."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.model.observed import Answer, FenceReport, PowerReport
-from ..cluster.model.state import NodeState, NodeStatus
-from .death import GIVEN_UP, LEFT_OFF, ON, SENT, SHUT_DOWN, declare_dead
-from .late_fences import is_switched_off, restarts_cut_off, with_fence
+from ..model.observed import Answer, FenceReport, PowerReport
+from ..model.state import NodeState, NodeStatus
+from .pending_fences import is_switched_off, restarts_cut_off, with_fence
+from .recovery import GIVEN_UP, LEFT_OFF, ON, SENT, SHUT_DOWN, declare_dead
 from .round import FenceOrder, Round
 
 MAX_RETRY = 60.0

@@ -8,12 +8,12 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ..cluster.model.desired import Wanted
-from ..cluster.model.maintenance import Maintenance
-from ..cluster.model.report import NOT_RUNNING, Report
-from ..cluster.model.service import STARTED, Service
-from ..cluster.model.state import ACTIVE, ClusterState
-from ..cluster.model.versions import Floor, LeaseVersion, regressions
+from ..model.desired import Wanted
+from ..model.maintenance import Maintenance
+from ..model.report import NOT_RUNNING, Report
+from ..model.service import STARTED, Service
+from ..model.state import ACTIVE, ClusterState
+from ..model.versions import Floor, LeaseVersion, regressions
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..cluster.model.desired import Wanted
-from ..cluster.model.maintenance import told
-from ..cluster.model.observed import NodeSeen, Timing
-from ..cluster.model.state import ClusterState
-from .held import DISARMED
-from .hold import in_force
-from .verdict import Verdict, judge
+from ..model.desired import Wanted
+from ..model.maintenance import told
+from ..model.observed import NodeSeen, Timing
+from ..model.state import ClusterState
+from .freeze import DISARMED
+from .global_maintenance import in_force
+from .health import Verdict, judge
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.model.service import STARTED, Service
-from ..cluster.model.state import NodeState, ServiceState, ServiceStatus
-from . import choice
+from ..model.service import STARTED, Service
+from ..model.state import NodeState, ServiceState, ServiceStatus
+from . import selection as choice
 from .round import Round
 
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.model.observed import LeaseSight, NodeSeen
-from ..cluster.model.report import WORKED_ON
-from ..cluster.model.service import STARTED, Service
-from ..cluster.model.state import NodeState, ServiceState, ServiceStatus
-from .doubts import lease_tells_of, may_be_up_again, proved_by_power, was_proved_dead
-from .inactive import forget
+from ..model.observed import LeaseSight, NodeSeen
+from ..model.report import WORKED_ON
+from ..model.service import STARTED, Service
+from ..model.state import NodeState, ServiceState, ServiceStatus
 from .round import Round
+from .stopped import forget
+from .unproven import lease_tells_of, may_be_up_again, proved_by_power, was_proved_dead
 
 
 def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:

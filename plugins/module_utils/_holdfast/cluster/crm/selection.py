@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ..cluster.model.maintenance import EMPTIED
-from ..cluster.model.observed import Seen
-from ..cluster.model.report import Mode
-from ..cluster.model.rules import NodeRule
-from ..cluster.model.service import STARTED
-from ..cluster.model.state import ACTIVE, ClusterState, NodeState, ServiceState, ServiceStatus
+from ..model.maintenance import EMPTIED
+from ..model.observed import Seen
+from ..model.report import Mode
+from ..model.rules import NodeRule
+from ..model.service import STARTED
+from ..model.state import ACTIVE, ClusterState, NodeState, ServiceState, ServiceStatus
 from .load import Load
 
 SHOWN = 8

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..cluster.model.desired import Wanted
-from ..cluster.model.maintenance import told
-from ..cluster.model.observed import Seen, Timing
-from ..cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
-from ..cluster.model.versions import Floor
+from ..model.desired import Wanted
+from ..model.maintenance import told
+from ..model.observed import Seen, Timing
+from ..model.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
+from ..model.versions import Floor
 from .round import Round
 
 REASON = "asking where it runs after the records were repaired"

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.model.maintenance import fenced_by_hand
-from ..cluster.model.observed import Answer, LeaseSight, NodeSeen
-from ..cluster.model.state import NodeState, NodeStatus, ServiceState
-from .death import GIVEN_UP, ON, SENT, SHUT_DOWN
+from ..model.maintenance import fenced_by_hand
+from ..model.observed import Answer, LeaseSight, NodeSeen
+from ..model.state import NodeState, NodeStatus, ServiceState
 from .fencing import POWER_ATTEMPTS
+from .recovery import GIVEN_UP, ON, SENT, SHUT_DOWN
 from .round import Round
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
-from ..cluster.model.state import Failover, NodeState, ServiceState
-from .late_fences import fence_may_arrive, with_fence
+from ..model.state import Failover, NodeState, ServiceState
+from .pending_fences import fence_may_arrive, with_fence
 from .round import Round
 
 SHUT_DOWN = "shut down"

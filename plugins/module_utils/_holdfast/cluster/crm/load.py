@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING
 
-from ..cluster.model.observed import Figures, Seen
-from ..cluster.model.policy import COUNT, MOST_CPUS_PER_CORE, SCORE
-from ..cluster.model.state import ACTIVE, MOVING, ServiceState, ServiceStatus
+from ..model.observed import Figures, Seen
+from ..model.policy import COUNT, MOST_CPUS_PER_CORE, SCORE
+from ..model.state import ACTIVE, MOVING, ServiceState, ServiceStatus
 
 if TYPE_CHECKING:
-    from ..placement.services import Needs, Places, Ranking
+    from ...placement.services import Needs, Places, Ranking
 
 NOTHING = (0.0, 0.0)
 
@@ -151,7 +151,7 @@ class Load:
 
     def _model(self) -> Places:
         """Return the allocator's model of all this, made when it is first asked for."""
-        from ..placement.services import Places, Room
+        from ...placement.services import Places, Room
 
         if self._places is None:
             known = self.figures.nodes if self.figures is not None else {}
@@ -165,7 +165,7 @@ class Load:
         return self._places
 
     def _needs(self, service_id: str) -> Needs:
-        from ..placement.services import Needs
+        from ...placement.services import Needs
 
         cpus, memory = NOTHING
         if self.figures is not None:

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
-from ..cluster.model.service import STARTED
-from ..cluster.model.state import MOVING, ServiceState
-from . import choice, running
+from ..model.service import STARTED
+from ..model.state import MOVING, ServiceState
+from . import selection as choice
+from . import started as running
 from .load import NOTHING
 from .round import Round
 

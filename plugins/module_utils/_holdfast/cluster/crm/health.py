@@ -7,8 +7,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from ..cluster.model.observed import Answer, LeaseSight, NodeSeen, Timing
-from ..cluster.model.report import POWEROFF, Mode
+from ..model.observed import Answer, LeaseSight, NodeSeen, Timing
+from ..model.report import POWEROFF, Mode
 
 
 class Verdict(enum.Enum):

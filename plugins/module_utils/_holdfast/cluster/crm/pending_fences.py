@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.model.report import POWEROFF, REBOOT, Mode
-from ..cluster.model.state import NodeState, NodeStatus
+from ..model.report import POWEROFF, REBOOT, Mode
+from ..model.state import NodeState, NodeStatus
 from .round import Round
 
 FENCE_ARRIVES = 600.0

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.model.report import LocalState, Outcome
-from ..cluster.model.service import STARTED, Service
-from ..cluster.model.state import ServiceState, ServiceStatus
-from . import held, running
-from .command_ends import stop_ended
+from ..model.report import LocalState, Outcome
+from ..model.service import STARTED, Service
+from ..model.state import ServiceState, ServiceStatus
+from . import freeze as held
+from . import started as running
+from .results import stop_ended
 from .round import Round
 
 ERROR_RETRY = 30.0

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.model.report import CommandResult, Outcome, Report
-from ..cluster.model.service import STARTED, Service
-from ..cluster.model.state import MOVING, ServiceState, ServiceStatus
-from . import choice, inactive, running
+from ..model.report import CommandResult, Outcome, Report
+from ..model.service import STARTED, Service
+from ..model.state import MOVING, ServiceState, ServiceStatus
+from . import selection as choice
+from . import started as running
+from . import stopped as inactive
 from .round import Round
 
 EXPECTED_WITHIN = 30.0

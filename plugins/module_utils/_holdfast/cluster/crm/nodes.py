@@ -7,14 +7,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ..cluster.model.maintenance import fenced_by_hand, told
-from ..cluster.model.observed import Answer, NodeSeen
-from ..cluster.model.report import Mode
-from ..cluster.model.state import NodeState, NodeStatus, ServiceState
-from .death import LEFT_OFF, SHUT_DOWN, begin_failover, declare_dead
-from .doubts import doubted_since, looked_for_again, unanswered, was_proved_dead
+from ..model.maintenance import fenced_by_hand, told
+from ..model.observed import Answer, NodeSeen
+from ..model.report import Mode
+from ..model.state import NodeState, NodeStatus, ServiceState
 from .fencing import order_fences, take_ends
-from .late_fences import (
+from .health import Judgement, Verdict, judge
+from .pending_fences import (
     cut_off,
     fence_may_arrive,
     is_switched_off,
@@ -22,8 +21,9 @@ from .late_fences import (
     restarts,
     with_fence,
 )
+from .recovery import LEFT_OFF, SHUT_DOWN, begin_failover, declare_dead
 from .round import Round
-from .verdict import Judgement, Verdict, judge
+from .unproven import doubted_since, looked_for_again, unanswered, was_proved_dead
 
 GONE_KEPT = 3600.0
 """Seconds for which a node that was taken out of the configuration is remembered (as in Proxmox
