@@ -19,6 +19,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.global_maintenance import (
     in_force,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
@@ -48,7 +49,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeState,
     ServiceState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import local
 from ansible_collections.holdfast.ha.tests.conformance.words import Words
 from ansible_collections.holdfast.ha.tests.conformance.world import (
     MANAGER_LOCK,

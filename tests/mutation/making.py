@@ -32,10 +32,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     stopped as inactive,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (
-    local,
-    local_commands,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    commands as local_commands,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,
     local_daemon,

@@ -58,6 +58,23 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    answers as local_answers,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    commands as local_commands,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    mode as local_phase,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    results as job_ends,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.round import (
+    LocalRound,
+    Memory,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import (
     lease_freeing,
     versions,
@@ -79,17 +96,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeState,
     ServiceState,
     ServiceStatus,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (
-    job_ends,
-    local,
-    local_answers,
-    local_commands,
-    local_phase,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
-    LocalRound,
-    Memory,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,

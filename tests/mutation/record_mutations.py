@@ -20,6 +20,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     step as cluster,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    answers as local_answers,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    results as job_ends,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import versions
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
@@ -33,11 +40,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     HELD,
     ServiceState,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager import (
-    job_ends,
-    local,
-    local_answers,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import crm, lrm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (

@@ -10,6 +10,14 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.recovery import (
     SHUT_DOWN,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.round import (
+    Memory,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.step import (
+    LocalSeen,
+    resume,
+    step,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     Job,
     JobEnd,
@@ -34,14 +42,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeStatus,
     ServiceState,
     ServiceStatus,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local import (
-    LocalSeen,
-    resume,
-    step,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
-    Memory,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     service,

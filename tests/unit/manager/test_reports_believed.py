@@ -5,6 +5,16 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.round import (
+    Memory,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.step import (
+    LocalSeen,
+    resume,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.step import (
+    step as local_step,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     Job,
     JobEnd,
@@ -28,16 +38,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeStatus,
     ServiceState,
     ServiceStatus,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local import (
-    LocalSeen,
-    resume,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local import (
-    step as local_step,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_round import (
-    Memory,
 )
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     node_seen,

@@ -11,6 +11,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.mode import (
+    FREEZE_WAIT,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Maintenance,
     Wanted,
@@ -46,9 +49,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.manager.local_phase import (
-    FREEZE_WAIT,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import lrm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.clock_jump import (
     Clocks,

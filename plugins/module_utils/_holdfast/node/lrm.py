@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The LRM daemon: keeps this node's services as the manager's record wants them.
 
-Each round it reads, lets ``manager/local.py`` decide, writes its record, and only
+Each round it reads, lets ``cluster/lrm/step.py`` decide, writes its record, and only
 then begins what was decided.  Its own death changes nothing for the services:
 the next one takes them up as they are.  Told to end by SIGTERM it first says why
 (``ending.py``), so that its services are frozen, moved or stopped as the policy has it;
@@ -16,13 +16,13 @@ import time
 from collections.abc import Callable
 
 from ..cluster.crm.global_maintenance import in_force
+from ..cluster.lrm import step as local
 from ..cluster.model.desired import Wanted
 from ..cluster.model.jobs import Job, JobEnd, JobKind, Sight
 from ..cluster.model.report import WRITTEN_AGAIN, LocalState, Report
 from ..cluster.model.state import ClusterState
 from ..cluster.model.versions import newer_report
 from ..errors import FormatError, HoldfastError, LeaseError, StorageError
-from ..manager import local
 from .agent_work import AgentWork
 from .answering import answering_network
 from .clock_jump import Clocks, ClockWatch

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A simulated LRM: the round of ``node/lrm.py`` around the real ``manager/local.py``.
+"""A simulated LRM: the round of ``node/lrm.py`` around the real ``cluster/lrm/step.py``.
 
 Looks at services that run well come at a steady pace and change nothing, so they are
 foretold: between two rounds that matter it is told by arithmetic when each was looked at.
@@ -12,12 +12,12 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..cluster.lrm import step as local
 from ..cluster.model.desired import IGNORE, Wanted
 from ..cluster.model.jobs import Job, JobEnd, JobKind
 from ..cluster.model.report import POWEROFF, RESTART, WRITTEN_AGAIN, LocalState, Mode, Report
 from ..cluster.model.state import ClusterState
 from ..cluster.model.versions import newer_report
-from ..manager import local
 from .daemon import ACTING, Daemon
 from .machine import Machine
 from .moving import Horizon, Moving

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..cluster.model.jobs import Job, JobKind, Purpose
-from ..cluster.model.report import CommandResult, LocalService, LocalState, Report
-from ..cluster.model.service import Service
+from ..model.jobs import Job, JobKind, Purpose
+from ..model.report import CommandResult, LocalService, LocalState, Report
+from ..model.service import Service
 
 PROBE_AGAIN = 10.0
 """Seconds after which a service found running when it was declared is looked at again."""

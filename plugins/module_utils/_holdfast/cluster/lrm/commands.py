@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..cluster.model.desired import IGNORE, Wanted
-from ..cluster.model.jobs import Job, JobKind, Purpose
-from ..cluster.model.report import CommandResult, LocalService, LocalState, Outcome
-from ..cluster.model.service import Service
-from ..cluster.model.state import HELD, ClusterState, ServiceState, ServiceStatus
-from . import local_phase
-from .local_answers import answer_probes, prune
-from .local_round import LocalRound
+from ..model.desired import IGNORE, Wanted
+from ..model.jobs import Job, JobKind, Purpose
+from ..model.report import CommandResult, LocalService, LocalState, Outcome
+from ..model.service import Service
+from ..model.state import HELD, ClusterState, ServiceState, ServiceStatus
+from . import mode as local_phase
+from .answers import answer_probes, prune
+from .round import LocalRound
 
 STOP_AGAIN = 30.0
 """Seconds, by the wall clock, after which a stop that failed is tried again of what is not to be

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..cluster.model.desired import IGNORE
-from ..cluster.model.jobs import Job, JobKind
-from ..cluster.model.report import LocalState
-from ..cluster.model.service import Service
-from ..cluster.model.state import ClusterState, ServiceState
-from .local_round import LocalRound
+from ..model.desired import IGNORE
+from ..model.jobs import Job, JobKind
+from ..model.report import LocalState
+from ..model.service import Service
+from ..model.state import ClusterState, ServiceState
+from .round import LocalRound
 
 
 def answer_probes(round_: LocalRound, state: ClusterState, services: Mapping[str, Service]) -> None:

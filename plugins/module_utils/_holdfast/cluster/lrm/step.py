@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..cluster.crm.recovery import SHUT_DOWN
-from ..cluster.crm.unproven import was_proved_dead
-from ..cluster.model import versions
-from ..cluster.model.desired import IGNORE, Wanted
-from ..cluster.model.jobs import Job, JobEnd, JobKind, Purpose
-from ..cluster.model.report import (
+from ..crm.recovery import SHUT_DOWN
+from ..crm.unproven import was_proved_dead
+from ..model import versions
+from ..model.desired import IGNORE, Wanted
+from ..model.jobs import Job, JobEnd, JobKind, Purpose
+from ..model.report import (
     WORKED_ON,
     LocalService,
     LocalState,
@@ -25,10 +25,11 @@ from ..cluster.model.report import (
     Phase,
     Report,
 )
-from ..cluster.model.state import ClusterState
-from . import local_commands, local_phase
-from .job_ends import note_end
-from .local_round import LocalRound, Memory
+from ..model.state import ClusterState
+from . import commands as local_commands
+from . import mode as local_phase
+from .results import note_end
+from .round import LocalRound, Memory
 
 SETTLED_AFTER = 60.0
 """Seconds a service must run before its earlier failures are forgotten."""

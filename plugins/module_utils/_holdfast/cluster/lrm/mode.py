@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.crm.global_maintenance import in_force
-from ..cluster.model import policy
-from ..cluster.model.desired import IGNORE, Wanted
-from ..cluster.model.report import POWEROFF, REBOOT, RESTART, Mode, Phase, Report
-from ..cluster.model.state import ClusterState, NodeState, ServiceState
-from .local_round import LocalRound
+from ..crm.global_maintenance import in_force
+from ..model import policy
+from ..model.desired import IGNORE, Wanted
+from ..model.report import POWEROFF, REBOOT, RESTART, Mode, Phase, Report
+from ..model.state import ClusterState, NodeState, ServiceState
+from .round import LocalRound
 
 FREEZE_WAIT = 10.0
 """Seconds for the manager to freeze the services of an LRM that is to end; then it ends anyway."""

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.model.jobs import Job, JobEnd, JobKind, Purpose, Sight
-from ..cluster.model.report import CommandResult, LocalService, LocalState, Mode, Outcome
-from .local_round import LocalRound
+from ..model.jobs import Job, JobEnd, JobKind, Purpose, Sight
+from ..model.report import CommandResult, LocalService, LocalState, Mode, Outcome
+from .round import LocalRound
 
 
 def note_end(round_: LocalRound, end: JobEnd) -> None:
