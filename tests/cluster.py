@@ -57,11 +57,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (  # noqa: E402
     load,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.probe import (  # noqa: E402
+    probe_services,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.package import (  # noqa: E402
     library_archive,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.probe import (  # noqa: E402
-    probe_services,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import (  # noqa: E402
     read_status,

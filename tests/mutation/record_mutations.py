@@ -41,8 +41,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     HELD,
     ServiceState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import crm, lrm
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import crm, lrm
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import (
     observer as node_observer,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (

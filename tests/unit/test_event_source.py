@@ -23,6 +23,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehear
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     metrics_catalogue as catalogue,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.telemetry import (
+    Measured,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics import (
     Known,
     samples,
@@ -30,7 +33,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics_format import (
     render_metrics,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.telemetry import Measured
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (
     AT,
     after_failover,

@@ -70,7 +70,7 @@ def test_a_version_that_does_not_run_reaches_one_node_only(cluster, tmp_path):
     cluster.wait_whole()
     before = {node.name: node.run("sha256sum", LIBRARY).stdout for node in nodes(cluster)}
     copy = other_version(tmp_path)
-    daemon = copy / "plugins/module_utils/_holdfast/node/lrm.py"
+    daemon = copy / "plugins/module_utils/_holdfast/node/daemon/lrm.py"
     broken = 'def round(self) -> None:\n        raise RuntimeError("a bad release")\n'
     assert "def round(self) -> None:\n" in daemon.read_text()
     daemon.write_text(daemon.read_text().replace("def round(self) -> None:\n", broken, 1))

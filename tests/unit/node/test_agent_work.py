@@ -19,7 +19,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Resource,
     Service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.agent_work import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.agent_work import (
     RETRY_WAIT,
     AgentWork,
 )

@@ -11,19 +11,21 @@ import time
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.answering import (
-    TURN,
-    AnsweringNetwork,
-    answering_network,
-    patience,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     CRM,
     LRM,
     Member,
     SanlockSettings,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.network import Network
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.answering import (
+    TURN,
+    AnsweringNetwork,
+    answering_network,
+    patience,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
+    Network,
+)
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     CLUSTER,
     HOST,

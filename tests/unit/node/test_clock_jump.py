@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.clock_jump import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.clock_jump import (
     Clocks,
     ClockWatch,
     Jump,

@@ -43,7 +43,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command
     WELL,
     main,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.telemetry import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.telemetry import (
     telemetry_path,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (

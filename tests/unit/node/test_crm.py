@@ -62,25 +62,29 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
     LeaseHolder,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.crm import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.crm import (
     CONFIRM,
     LATE,
     OWN_LOOK,
     ROUND,
     ClusterDaemon,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.eligibility import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.eligibility import (
     RESIGN_AFTER,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.kept_report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.fence_orders import (
+    FenceEnd,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.kept_report import (
     KeptReport,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.observer import Observation
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.orders import FenceEnd
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.own_membership import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.observer import (
+    Observation,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (
     OwnMembership,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.published_trouble import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.published_trouble import (
     read_trouble,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import NODES, Clock, configuration

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import ending
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     SANLOCK,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import (
+    shutdown as ending,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.room import node_room
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.run import Outcome

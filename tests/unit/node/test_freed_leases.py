@@ -17,7 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.freed_leases import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.freed_leases import (
     FreedLeases,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbeat import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (
     TOLD,
     heartbeat,
     report_number,

@@ -16,15 +16,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.clock_jump import (
-    Clocks,
-    ClockWatch,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     EMBEDDED,
     SANLOCK,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.clock_jump import (
+    Clocks,
+    ClockWatch,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.membership import (
     JOIN_AGAIN,
     LOOK,
     HostLease,

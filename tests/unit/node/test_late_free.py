@@ -46,13 +46,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SANLOCK,
     SanlockSettings,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.crm import ClusterDaemon
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.host_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.crm import (
+    ClusterDaemon,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.fence_orders import (
+    FenceEnd,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.membership import (
     JOIN_AGAIN,
     LOOK,
     HostLease,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.orders import FenceEnd
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     LeaseArea,
 )

@@ -15,9 +15,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import leave
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.leave import leave_cluster
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.network import Network
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import leave
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.leave import (
+    leave_cluster,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
+    Network,
+)
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration, free_ports
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import StorageStandIn
 

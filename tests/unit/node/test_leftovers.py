@@ -11,8 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import leftovers
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.leftovers import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import leftovers
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.leftovers import (
     CALLER,
     end_leftover_agents,
 )

@@ -49,23 +49,23 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import lrm
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.clock_jump import (
-    Clocks,
-    ClockWatch,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     LRM,
     SANLOCK,
     SanlockSettings,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbeat import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import lrm
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.clock_jump import (
+    Clocks,
+    ClockWatch,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (
     FULL_SCORE,
     HINDERED,
     report_number,
     trouble_told,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.lrm import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.lrm import (
     OWN_LOOK,
     ROUND,
     START_WAIT,

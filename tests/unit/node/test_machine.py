@@ -26,15 +26,21 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.ending import why_ending
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
+    Network,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.notify import (
+    Notifier,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.shutdown import (
+    why_ending,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
     HANG,
     Machine,
     _hear,
     make_private,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.network import Network
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.notify import Notifier
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     configuration,
     create_storage,

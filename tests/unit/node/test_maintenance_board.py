@@ -14,11 +14,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.maintenance_board import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.maintenance_board import (
     EVEN_FOR,
     MaintenanceBoard,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.observer import Observation
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.observer import (
+    Observation,
+)
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import StorageStandIn
 

@@ -27,7 +27,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     to_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.own_membership import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (
     OwnMembership,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

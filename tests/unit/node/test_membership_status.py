@@ -24,11 +24,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     Member,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.foreign_hosts import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.foreign_hosts import (
     ForeignHosts,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbeat import heartbeat
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.own_membership import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (
+    heartbeat,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (
     places,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (

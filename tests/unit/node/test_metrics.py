@@ -20,6 +20,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehear
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     metrics_catalogue as catalogue,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.telemetry import (
+    Measured,
+    Span,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics import (
     LATE,
     Known,
@@ -28,10 +32,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics_format import (
     render_metrics,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.telemetry import (
-    Measured,
-    Span,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (

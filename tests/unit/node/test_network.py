@@ -12,7 +12,7 @@ import time
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import Member
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.network import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
     BEAT_COUNTS,
     Network,
 )

@@ -24,8 +24,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SANLOCK,
     SanlockSettings,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.heartbeat import heartbeat
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.observer import Observer
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (
+    heartbeat,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.observer import (
+    Observer,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
     Board,
     GlobalBlock,

@@ -20,7 +20,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conver
     FenceTools,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import ASSUMED
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.orders import Orders
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.fence_orders import (
+    Orders,
+)
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
     calls,
     listing,

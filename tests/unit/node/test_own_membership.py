@@ -18,7 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.own_membership import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (
     UNREADABLE,
     OwnMembership,
     fence_digest,

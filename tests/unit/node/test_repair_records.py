@@ -36,7 +36,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.record_guard import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.record_guard import (
     Records,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.repair_records import (

@@ -15,8 +15,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SANLOCK,
     SanlockSettings,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.notify import Notifier
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.supervision import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.notify import (
+    Notifier,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.supervision import (
     Supervision,
     _bond_of,
 )

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.telemetry import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.telemetry import (
     EVERY,
     Span,
     Telemetry,

@@ -13,12 +13,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import machine_lease
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import (
     joining,
-    machine_lease,
     unfencing,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.unfencing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.unfencing import (
     give_access_back,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device

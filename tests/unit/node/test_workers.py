@@ -20,7 +20,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Resource,
     Service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.workers import Workers
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.workers import (
+    Workers,
+)
 
 WAIT = 30.0
 

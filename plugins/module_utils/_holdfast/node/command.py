@@ -259,7 +259,7 @@ def _why(options: argparse.Namespace) -> int:
 
 
 def _probe(options: argparse.Namespace) -> int:
-    from .probe import probe_services
+    from .daemon.probe import probe_services
 
     sys.stdout.write(json.dumps(probe_services(load(Path(options.config))), indent=2) + "\n")
     return WELL
@@ -294,7 +294,7 @@ def _bytecode(options: argparse.Namespace) -> int:
 
 
 def _leave(options: argparse.Namespace) -> int:
-    from .leave import leave_cluster
+    from .daemon.leave import leave_cluster
 
     configuration = load(Path(options.config))
     leave_cluster(configuration)
@@ -346,7 +346,7 @@ def _machine_command(configuration: NodeConfiguration) -> list[str]:
 
 
 def _lrm(options: argparse.Namespace) -> int:
-    from .lrm import LocalDaemon
+    from .daemon.lrm import LocalDaemon
     from .power import die_with_parent
 
     die_with_parent()
@@ -355,7 +355,7 @@ def _lrm(options: argparse.Namespace) -> int:
 
 
 def _crm(options: argparse.Namespace) -> int:
-    from .crm import ClusterDaemon
+    from .daemon.crm import ClusterDaemon
     from .power import die_with_parent
 
     die_with_parent()

@@ -15,7 +15,7 @@ from ..names import absolute_path
 from ..result import Result
 from ..storage.whole_file import write_text
 from .configuration import NodeConfiguration, load
-from .probe import probe_services
+from .daemon.probe import probe_services
 from .status import problems, read_status, under_way
 from .status_text import render_failover, render_text
 

@@ -28,11 +28,11 @@ from ..cluster.model.report import POWEROFF, REBOOT
 from ..errors import HoldfastError, LeaseError, StorageError
 from . import power
 from .configuration import CRM, EMBEDDED, LRM, MACHINE, NodeConfiguration, make_private
-from .ending import leave_word
+from .daemon.network import Network, own_network
+from .daemon.shutdown import leave_word
+from .daemon.telemetry import LEASE_RENEWAL, Telemetry, telemetry_path
 from .log import Repeating, log
 from .machine_lease import take_machine_lease
-from .network import Network, own_network
-from .telemetry import LEASE_RENEWAL, Telemetry, telemetry_path
 
 TICK = 0.25
 RENEWAL = 1.0

@@ -20,9 +20,9 @@ from ..lease.sanlock_command import CommandDaemon
 from ..lease.sanlock_process import await_daemon, start_daemon
 from .cluster_storage import ClusterStorage
 from .configuration import SANLOCK, NodeConfiguration, make_private
-from .leave import leave_cluster
+from .daemon.leave import leave_cluster
+from .daemon.unfencing import give_access_back
 from .log import Repeating, log
-from .unfencing import give_access_back
 
 LOOK = 0.25
 """Seconds between two looks whether an earlier host lease is still being freed."""

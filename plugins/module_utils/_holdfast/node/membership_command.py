@@ -74,7 +74,7 @@ def read_membership(configuration: NodeConfiguration) -> dict[str, Any]:
     from ..cluster.model.membership import differences
     from ..errors import StorageError
     from .cluster_storage import ClusterStorage
-    from .own_membership import OwnMembership
+    from .daemon.own_membership import OwnMembership
 
     storage = ClusterStorage(configuration)
     try:
@@ -154,7 +154,7 @@ def _lines(shown: dict[str, Any]) -> list[str]:
 
 def _accept(options: argparse.Namespace) -> int:
     from ..cluster.model.membership import differences
-    from .own_membership import OwnMembership
+    from .daemon.own_membership import OwnMembership
     from .status_words import clean
 
     if not (options.reason or "").strip():
@@ -229,7 +229,7 @@ def _state(configuration: NodeConfiguration) -> tuple[ClusterState, str]:
 
 def _refuse_what_no_daemon_has(own: Membership, running: str) -> None:
     """Raise ``HoldfastError`` unless the daemons of this node run with its configuration."""
-    from .own_membership import UNREADABLE
+    from .daemon.own_membership import UNREADABLE
 
     if own.fence == UNREADABLE:
         raise HoldfastError("not accepted: the fence settings cannot be read; run this as root")

@@ -11,7 +11,7 @@ from ..cluster.model.membership import differences, make_membership
 from ..cluster.model.report import Sight
 from ..cluster.model.state import ClusterState, NodeState
 from .configuration import Member, NodeConfiguration
-from .own_membership import places
+from .daemon.own_membership import places
 
 _NOT_RUNNING = (NodeState.OFF, NodeState.OFFLINE, NodeState.GONE)
 

@@ -20,13 +20,13 @@ from ..errors import HoldfastError
 from ..lease.interface import HostState
 from ..version import VERSION
 from . import metrics_catalogue as catalogue
-from . import telemetry
 from .configuration import EMBEDDED, NodeConfiguration
+from .daemon import telemetry
+from .daemon.telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path
 from .failover_timeline import phases
 from .metrics_format import Metric, Sample, render_metrics
 from .status import UNHELD
 from .status_in_time import read_status_in_time
-from .telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path
 
 if TYPE_CHECKING:
     # The room of fencing takes longer to load than all the rest; it is only used for a report.

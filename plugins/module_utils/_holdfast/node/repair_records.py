@@ -23,7 +23,7 @@ from ..storage.whiteboard.file import Board
 from .await_manager import await_manager
 from .cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
-from .record_guard import read_records, report_older_than_told
+from .daemon.record_guard import read_records, report_older_than_told
 from .wanted_change import WAIT, acquire_configuration
 from .wanted_size import refuse_too_large
 

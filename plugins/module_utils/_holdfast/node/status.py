@@ -28,7 +28,9 @@ from ..lease.interface import HostLeaseView, HostState
 from ..storage.whiteboard.file import Board, HostBlock
 from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from .configuration import NodeConfiguration
-from .heartbeat import trouble_told
+from .daemon.heartbeat import trouble_told
+from .daemon.published_trouble import read_trouble
+from .daemon.record_guard import read_records, report_older_than_told
 from .history import event_document, last_choices
 from .membership_status import (
     membership_problems,
@@ -37,8 +39,6 @@ from .membership_status import (
     recorded_name,
     unknown_node,
 )
-from .published_trouble import read_trouble
-from .record_guard import read_records, report_older_than_told
 
 EVENTS_SHOWN = 50
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A simulated CRM: the round of ``node/crm.py`` around the real ``cluster/crm/step.py``."""
+"""A simulated CRM: the round of ``node/daemon/crm.py`` around the real ``cluster/crm/step.py``."""
 
 from __future__ import annotations
 

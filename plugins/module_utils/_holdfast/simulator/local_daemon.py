@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A simulated LRM: the round of ``node/lrm.py`` around the real ``cluster/lrm/step.py``.
+"""A simulated LRM: the round of ``node/daemon/lrm.py`` around the real ``cluster/lrm/step.py``.
 
 Looks at services that run well come at a steady pace and change nothing, so they are
 foretold: between two rounds that matter it is told by arithmetic when each was looked at.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a simulated CRM sees of the other nodes: the rules of ``node/observer.py``.
+"""What a simulated CRM sees of the other nodes: the rules of ``node/daemon/observer.py``.
 
 Ages count on the observer's own clock from the last change that it saw itself.  Looks that
 were not gone through are made up for: between two changes of the truth it is told by

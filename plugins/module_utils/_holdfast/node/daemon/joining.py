@@ -12,12 +12,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from ..errors import LeaseError
-from ..lease.sanlock_daemon import DaemonStatus
-from ..storage.lockspace.host_timing import LeaseTiming
+from ...errors import LeaseError
+from ...lease.sanlock_daemon import DaemonStatus
+from ...storage.lockspace.host_timing import LeaseTiming
+from ..cluster_storage import make_leases
+from ..configuration import NodeConfiguration, SanlockSettings
 from . import unfencing
-from .cluster_storage import make_leases
-from .configuration import NodeConfiguration, SanlockSettings
 
 SLACK = 60.0 + unfencing.WITHIN
 """Seconds over what joining takes at most before it counts as hung: to be given access back
@@ -77,7 +77,7 @@ def join_lockspace(configuration: NodeConfiguration) -> None:
 
     What cut the node off from the storage or the network lets it in again first.
     """
-    from ..lease.sanlock import installed_daemon
+    from ...lease.sanlock import installed_daemon
 
     unfencing.give_access_back(configuration)
     settings = configuration.sanlock

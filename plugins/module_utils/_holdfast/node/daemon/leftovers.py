@@ -16,11 +16,11 @@ import os
 import time
 from pathlib import Path
 
-from ..errors import StorageError
-from ..process.family import MARK as RUN
-from ..process.family import Family
-from ..process.table import carried, carries, process_table
-from .configuration import NodeConfiguration
+from ...errors import StorageError
+from ...process.family import MARK as RUN
+from ...process.family import Family
+from ...process.table import carried, carries, process_table
+from ..configuration import NodeConfiguration
 
 CALLER = "HOLDFAST_CALLER"
 """Environment variable that names the node folder for which an agent was called."""

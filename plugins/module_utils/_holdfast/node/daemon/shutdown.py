@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..cluster.model.report import POWEROFF, REBOOT, RESTART
-from ..errors import AgentError
-from ..process.run import run
-from .configuration import NodeConfiguration
+from ...cluster.model.report import POWEROFF, REBOOT, RESTART
+from ...errors import AgentError
+from ...process.run import run
+from ..configuration import NodeConfiguration
 
 MARKER = "ending"
 """The file in a machine's folder that says why it goes down; there is none while it does not."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..cluster.crm.repair_plan import Records, compare
-from ..cluster.model.report import Report, Sight
-from ..cluster.model.versions import Floor, floor_of_report
-from ..errors import FormatError
-from ..storage.whiteboard.file import HostBlock
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration
+from ...cluster.crm.repair_plan import Records, compare
+from ...cluster.model.report import Report, Sight
+from ...cluster.model.versions import Floor, floor_of_report
+from ...errors import FormatError
+from ...storage.whiteboard.file import HostBlock
+from ..cluster_storage import ClusterStorage
+from ..configuration import NodeConfiguration
 from .heartbeat import report_number
 from .kept_report import KeptReport
 

@@ -15,29 +15,29 @@ import signal
 import time
 from collections.abc import Callable
 
-from ..cluster.crm.global_maintenance import in_force
-from ..cluster.lrm import step as local
-from ..cluster.model.desired import Wanted
-from ..cluster.model.jobs import Job, JobEnd, JobKind, Sight
-from ..cluster.model.report import WRITTEN_AGAIN, LocalState, Report
-from ..cluster.model.state import ClusterState
-from ..cluster.model.versions import newer_report
-from ..errors import FormatError, HoldfastError, LeaseError, StorageError
+from ...cluster.crm.global_maintenance import in_force
+from ...cluster.lrm import step as local
+from ...cluster.model.desired import Wanted
+from ...cluster.model.jobs import Job, JobEnd, JobKind, Sight
+from ...cluster.model.report import WRITTEN_AGAIN, LocalState, Report
+from ...cluster.model.state import ClusterState
+from ...cluster.model.versions import newer_report
+from ...errors import FormatError, HoldfastError, LeaseError, StorageError
+from ..cluster_storage import ClusterStorage
+from ..configuration import CRM, LRM, NodeConfiguration, make_private
+from ..log import Repeating, log, name_daemon
+from ..room import node_room
 from .agent_work import AgentWork
 from .answering import answering_network
 from .clock_jump import Clocks, ClockWatch
-from .cluster_storage import ClusterStorage
-from .configuration import CRM, LRM, NodeConfiguration, make_private
-from .ending import why_ending
 from .heartbeat import MANAGERS_RECORD, OLDER_RECORD, OWN_RECORD, Hindered, heartbeat
-from .host_lease import HostLease
 from .kept_report import KeptReport
 from .leftovers import end_leftover_agents
-from .log import Repeating, log, name_daemon
+from .membership import HostLease
 from .network import Network
 from .notify import Notifier
 from .own_membership import OwnMembership
-from .room import node_room
+from .shutdown import why_ending
 from .supervision import Supervision
 from .telemetry import (
     HEARTBEAT_WRITE,

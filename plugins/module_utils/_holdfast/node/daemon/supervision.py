@@ -16,10 +16,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..errors import LeaseError
-from ..lease.watchdog_bond import WatchdogBond
-from .configuration import SHORTEST_BOND, NodeConfiguration
-from .log import Repeating
+from ...errors import LeaseError
+from ...lease.watchdog_bond import WatchdogBond
+from ..configuration import SHORTEST_BOND, NodeConfiguration
+from ..log import Repeating
 from .notify import Notifier, kept
 
 NAME = "watchdog"

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..cluster.crm.adoption import HostView
-from ..storage.whiteboard.file import Board
+from ...cluster.crm.adoption import HostView
+from ...storage.whiteboard.file import Board
 
 
 class ForeignHosts:

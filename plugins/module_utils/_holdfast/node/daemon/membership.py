@@ -13,15 +13,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..errors import LeaseError, NoAnswerError, StorageError
-from ..lease.interface import HostLeaseView, HostState
-from ..storage.lockspace.host_timing import LeaseTiming
+from ...errors import LeaseError, NoAnswerError, StorageError
+from ...lease.interface import HostLeaseView, HostState
+from ...storage.lockspace.host_timing import LeaseTiming
+from ..cluster_storage import ClusterStorage
+from ..configuration import SANLOCK, NodeConfiguration
+from ..log import Repeating, log
 from .clock_jump import ClockWatch, may_have_failed
-from .cluster_storage import ClusterStorage
-from .configuration import SANLOCK, NodeConfiguration
 from .free_under_way import is_under_way
 from .joining import Joining
-from .log import Repeating, log
 
 LOOK = 1.0
 """Seconds between two questions to who keeps the host lease; its record is read each round."""

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..cluster.crm.adoption import REMEDY, Hosts, HostView, why_not_manager, with_membership
-from ..cluster.model.state import FOREIGN_KEPT, ClusterState
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration
-from .log import log
+from ...cluster.crm.adoption import REMEDY, Hosts, HostView, why_not_manager, with_membership
+from ...cluster.model.state import FOREIGN_KEPT, ClusterState
+from ..cluster_storage import ClusterStorage
+from ..configuration import NodeConfiguration
+from ..log import log
 from .observer import Observation, Observer
 from .own_membership import OwnMembership
 

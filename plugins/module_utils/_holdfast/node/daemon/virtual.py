@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..errors import HoldfastError
-from ..process.run import Outcome, run
-from .configuration import NodeConfiguration
+from ...errors import HoldfastError
+from ...process.run import Outcome, run
+from ..configuration import NodeConfiguration
 
 DEADLINE = 5.0
 """Seconds; it takes milliseconds."""

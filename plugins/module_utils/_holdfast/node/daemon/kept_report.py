@@ -16,8 +16,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from ..cluster.model.report import Report, report_document, report_from_document
-from ..errors import MALFORMED, StorageError
+from ...cluster.model.report import Report, report_document, report_from_document
+from ...errors import MALFORMED, StorageError
 
 NAME = "report.json"
 

@@ -22,8 +22,8 @@ import threading
 import time
 from collections.abc import Iterable
 
-from ..errors import InputError
-from .configuration import Member, NodeConfiguration
+from ...errors import InputError
+from ..configuration import Member, NodeConfiguration
 
 ASK = "ask"
 ANSWER = "answer"

@@ -13,17 +13,17 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..cluster.crm import same_storage
-from ..cluster.crm.adoption import HostView
-from ..cluster.crm.lease_proof import why_no_proof
-from ..cluster.model.observed import Answer, LeaseSight, NodeSeen
-from ..cluster.model.report import Report
-from ..errors import StorageError
-from ..lease.interface import HostLeaseView, HostState
-from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT
-from ..storage.whiteboard.file import Board
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration
+from ...cluster.crm import same_storage
+from ...cluster.crm.adoption import HostView
+from ...cluster.crm.lease_proof import why_no_proof
+from ...cluster.model.observed import Answer, LeaseSight, NodeSeen
+from ...cluster.model.report import Report
+from ...errors import StorageError
+from ...lease.interface import HostLeaseView, HostState
+from ...storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT
+from ...storage.whiteboard.file import Board
+from ..cluster_storage import ClusterStorage
+from ..configuration import NodeConfiguration
 from .foreign_hosts import ForeignHosts
 from .heartbeat import report_number, trouble_told
 from .network import Network

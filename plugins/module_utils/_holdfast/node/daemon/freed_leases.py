@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from ..cluster.model.observed import FenceReport
-from ..errors import FormatError, LeaseError, StorageError
-from ..lease.interface import HostLeaseView, HostState, Leases
-from ..storage.lockspace.host_timing import LeaseTiming
-from .log import Repeating, log
+from ...cluster.model.observed import FenceReport
+from ...errors import FormatError, LeaseError, StorageError
+from ...lease.interface import HostLeaseView, HostState, Leases
+from ...storage.lockspace.host_timing import LeaseTiming
+from ..log import Repeating, log
 
 
 @dataclass

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..errors import HoldfastError, LeaseError
-from ..fence.conversation import TOOLS, Conversation, FenceTools
-from ..fence.device import FenceDevice
-from ..fence.evidence import FABRIC, NONE, kind_by_name
-from ..fence.prove import unfence
-from ..fence.topology import FenceConfiguration, load_fence_configuration
-from .configuration import NodeConfiguration
-from .log import log
+from ...errors import HoldfastError, LeaseError
+from ...fence.conversation import TOOLS, Conversation, FenceTools
+from ...fence.device import FenceDevice
+from ...fence.evidence import FABRIC, NONE, kind_by_name
+from ...fence.prove import unfence
+from ...fence.topology import FenceConfiguration, load_fence_configuration
+from ..configuration import NodeConfiguration
+from ..log import log
 
 WITHIN = 120.0
 """Seconds for all devices of the node together; a join that failed is tried again."""

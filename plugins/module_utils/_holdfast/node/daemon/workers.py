@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Optional
 
-from ..cluster.model.jobs import Job, JobEnd, JobKind, Sight
-from ..cluster.model.report import Outcome
+from ...cluster.model.jobs import Job, JobEnd, JobKind, Sight
+from ...cluster.model.report import Outcome
 
 _LATER = frozenset({JobKind.MONITOR, JobKind.PROBE})
 _NOW = 0

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import StorageError
-from .configuration import make_private
+from ...errors import StorageError
+from ..configuration import make_private
 
 NAME = "freeing-host-lease"
 

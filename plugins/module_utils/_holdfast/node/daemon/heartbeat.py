@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from ..storage.whiteboard.file import HostBlock
+from ...storage.whiteboard.file import HostBlock
 
 FULL_SCORE = 3400
 """The score of a host without faults (hosted engine, agent/states.py)."""

@@ -10,16 +10,16 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ..cluster.model.jobs import Job, JobEnd, JobKind, Sight
-from ..cluster.model.report import Outcome
-from ..cluster.model.service import Resource, Service
-from ..errors import HoldfastError
-from ..ocf.call import OcfResult, call
-from ..ocf.environment import SEARCH_PATH
-from ..ocf.locate import locate, parse_agent
-from .configuration import NodeConfiguration
+from ...cluster.model.jobs import Job, JobEnd, JobKind, Sight
+from ...cluster.model.report import Outcome
+from ...cluster.model.service import Resource, Service
+from ...errors import HoldfastError
+from ...ocf.call import OcfResult, call
+from ...ocf.environment import SEARCH_PATH
+from ...ocf.locate import locate, parse_agent
+from ..configuration import NodeConfiguration
+from ..power import MARK
 from .leftovers import CALLER
-from .power import MARK
 
 RETRY_WAIT = 1.0
 """Seconds between a failed start and the next try on the same node."""

@@ -17,8 +17,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from ..storage.lockspace.host_timing import LeaseTiming
-from .configuration import CRM, NodeConfiguration
+from ...storage.lockspace.host_timing import LeaseTiming
+from ..configuration import CRM, NodeConfiguration
 from .network import Network
 from .notify import Notifier
 

@@ -15,14 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..cluster.crm.pending_fences import FENCE_ARRIVES
-from ..cluster.model.observed import FenceReport, PowerReport
-from ..errors import HoldfastError
-from ..fence import prove
-from ..fence.conversation import TOOLS, FenceTools
-from ..fence.evidence import VERIFIED
-from ..fence.topology import FenceConfiguration, load_fence_configuration
-from .configuration import NodeConfiguration
+from ...cluster.crm.pending_fences import FENCE_ARRIVES
+from ...cluster.model.observed import FenceReport, PowerReport
+from ...errors import HoldfastError
+from ...fence import prove
+from ...fence.conversation import TOOLS, FenceTools
+from ...fence.evidence import VERIFIED
+from ...fence.topology import FenceConfiguration, load_fence_configuration
+from ..configuration import NodeConfiguration
 
 T = TypeVar("T")
 

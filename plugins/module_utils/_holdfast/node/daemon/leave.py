@@ -8,9 +8,9 @@ node's death, or fence it, before anything of it is taken for free.
 
 from __future__ import annotations
 
-from ..errors import InputError, LeaseError
-from .cluster_storage import ClusterStorage
-from .configuration import LRM, NodeConfiguration
+from ...errors import InputError, LeaseError
+from ..cluster_storage import ClusterStorage
+from ..configuration import LRM, NodeConfiguration
 from .free_under_way import is_under_way
 from .network import own_network
 

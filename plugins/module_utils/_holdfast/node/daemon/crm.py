@@ -18,29 +18,29 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from ..cluster.crm import election
-from ..cluster.crm import step as cluster
-from ..cluster.crm.repair import record_restored, repaired
-from ..cluster.crm.repair_plan import Records
-from ..cluster.model.intent import Intent
-from ..cluster.model.lease_freeing import Freeing, freeing
-from ..cluster.model.observed import FenceReport, PowerReport, Seen
-from ..cluster.model.state import ClusterState, NodeState
-from ..cluster.model.versions import not_heard_yet, older_than_reports, paused, reports_seen
-from ..errors import LeaseError, NoAnswerError, StorageError
-from ..storage.lockspace.host_timing import LeaseTiming
+from ...cluster.crm import election
+from ...cluster.crm import step as cluster
+from ...cluster.crm.repair import record_restored, repaired
+from ...cluster.crm.repair_plan import Records
+from ...cluster.model.intent import Intent
+from ...cluster.model.lease_freeing import Freeing, freeing
+from ...cluster.model.observed import FenceReport, PowerReport, Seen
+from ...cluster.model.state import ClusterState, NodeState
+from ...cluster.model.versions import not_heard_yet, older_than_reports, paused, reports_seen
+from ...errors import LeaseError, NoAnswerError, StorageError
+from ...storage.lockspace.host_timing import LeaseTiming
+from ..cluster_storage import MANAGER_LEASE, ClusterStorage
+from ..configuration import CRM, LRM, NodeConfiguration
+from ..log import Repeating, log, name_daemon
 from .answering import answering_network
-from .cluster_storage import MANAGER_LEASE, ClusterStorage
-from .configuration import CRM, LRM, NodeConfiguration
 from .eligibility import Eligibility, foreign_hosts
+from .fence_orders import FenceEnd, Orders
 from .free_under_way import end_of_predecessor, under_way
 from .freed_leases import FreedLeases
-from .log import Repeating, log, name_daemon
 from .maintenance_board import MaintenanceBoard
 from .network import Network
 from .notify import Notifier
 from .observer import ANSWER_WAIT, Observation, Observer
-from .orders import FenceEnd, Orders
 from .published_trouble import PublishedTrouble
 from .record_guard import known_floors, read_records
 from .telemetry import (

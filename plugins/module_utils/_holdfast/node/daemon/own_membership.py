@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..cluster.model.membership import Membership, Place, differences, make_membership
-from ..cluster.model.report import Report
-from ..cluster.model.state import ClusterState
-from ..secrets import is_secret_name
-from .configuration import NodeConfiguration
+from ...cluster.model.membership import Membership, Place, differences, make_membership
+from ...cluster.model.report import Report
+from ...cluster.model.state import ClusterState
+from ...secrets import is_secret_name
+from ..configuration import NodeConfiguration
 
 UNREADABLE = "unreadable"
 """The digest of fence settings that cannot be read: a node that has them fences nobody."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..cluster.crm import election
-from ..storage.whiteboard.file import GlobalBlock
-from .cluster_storage import ClusterStorage
-from .log import log
+from ...cluster.crm import election
+from ...storage.whiteboard.file import GlobalBlock
+from ..cluster_storage import ClusterStorage
+from ..log import log
 from .observer import Observation
 
 EVEN_FOR = 60.0

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from ..cluster.model.jobs import Job, JobKind, Sight
+from ...cluster.model.jobs import Job, JobKind, Sight
+from ..cluster_storage import ClusterStorage
+from ..configuration import NodeConfiguration
 from .agent_work import AgentWork
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration
 
 
 def probe_services(configuration: NodeConfiguration) -> dict[str, str]:
