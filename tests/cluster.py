@@ -40,7 +40,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanloc
     await_daemon,
     start_daemon,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     declare,
     declare_disarm,
     declare_fence,
@@ -48,7 +48,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
     declare_move,
     declare_policy,
     declare_service,
-    power,
     repair_records,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (  # noqa: E402
@@ -59,6 +58,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.probe import (  # noqa: E402
     probe_services,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+    power,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.package import (  # noqa: E402
     library_archive,

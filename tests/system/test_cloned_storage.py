@@ -17,8 +17,10 @@ from typing import Any
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import power
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+    power,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import read_status
 from cluster import NAME, NODES, PATIENCE, EmbeddedCluster, free_ports
 

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import power
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+    power,
+)
 from cluster import NODES, PATIENCE, EmbeddedCluster
 
 AGENT = """#!/bin/sh

@@ -27,9 +27,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
     foreseen_rebalance,
     in_time,
     look_command,
-    machine,
     metrics_command,
-    power,
     status_in_time,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
@@ -45,6 +43,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.telemetry import (
     telemetry_path,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+    machine,
+    power,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
     change_wanted,

@@ -19,10 +19,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     LeaseError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    machine as machine_module,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import power
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
@@ -35,7 +31,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.shutdown import (
     why_ending,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+    machine as machine_module,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+    power,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine.machine import (
     HANG,
     Machine,
     _hear,

@@ -12,7 +12,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     LeaseError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import machine_lease
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     make_leases,
 )
@@ -20,7 +19,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SANLOCK,
     SanlockSettings,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+    machine_lease,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine.machine_lease import (
     take_machine_lease,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

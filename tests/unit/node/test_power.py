@@ -18,7 +18,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     FenceError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import power
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+    power,
+)
 
 DEADLINE = 30.0
 

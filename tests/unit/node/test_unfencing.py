@@ -13,13 +13,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import machine_lease
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import (
     joining,
     unfencing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.unfencing import (
     give_access_back,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+    machine_lease,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

@@ -303,7 +303,7 @@ def _leave(options: argparse.Namespace) -> int:
 
 
 def _machine(options: argparse.Namespace) -> int:
-    from . import power
+    from .machine import power
 
     path = Path(options.config).resolve()
     configuration = load(path)
@@ -325,8 +325,8 @@ def _machine(options: argparse.Namespace) -> int:
 
 def _run_machine(configuration: NodeConfiguration) -> int:
     """Run the machine in this process, marked as such so that its power switch finds it."""
-    from . import power
-    from .machine import Machine
+    from .machine import power
+    from .machine.machine import Machine
 
     mark = str(configuration.folder.resolve())
     if os.environ.get(power.MARK) != mark:
@@ -347,7 +347,7 @@ def _machine_command(configuration: NodeConfiguration) -> list[str]:
 
 def _lrm(options: argparse.Namespace) -> int:
     from .daemon.lrm import LocalDaemon
-    from .power import die_with_parent
+    from .machine.power import die_with_parent
 
     die_with_parent()
     LocalDaemon(load(Path(options.config))).run()
@@ -356,7 +356,7 @@ def _lrm(options: argparse.Namespace) -> int:
 
 def _crm(options: argparse.Namespace) -> int:
     from .daemon.crm import ClusterDaemon
-    from .power import die_with_parent
+    from .machine.power import die_with_parent
 
     die_with_parent()
     ClusterDaemon(load(Path(options.config))).run()

@@ -18,7 +18,7 @@ from ...ocf.call import OcfResult, call
 from ...ocf.environment import SEARCH_PATH
 from ...ocf.locate import locate, parse_agent
 from ..configuration import NodeConfiguration
-from ..power import MARK
+from ..machine.power import MARK
 from .leftovers import CALLER
 
 RETRY_WAIT = 1.0

@@ -22,9 +22,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..errors import FenceError, InputError
-from ..process.table import carried
-from .configuration import run_directory
+from ...errors import FenceError, InputError
+from ...process.table import carried
+from ..configuration import run_directory
 
 MARK = "HOLDFAST_MACHINE"
 POLL = 0.02

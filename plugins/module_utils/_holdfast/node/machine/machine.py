@@ -24,14 +24,14 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..cluster.model.report import POWEROFF, REBOOT
-from ..errors import HoldfastError, LeaseError, StorageError
+from ...cluster.model.report import POWEROFF, REBOOT
+from ...errors import HoldfastError, LeaseError, StorageError
+from ..configuration import CRM, EMBEDDED, LRM, MACHINE, NodeConfiguration, make_private
+from ..daemon.network import Network, own_network
+from ..daemon.shutdown import leave_word
+from ..daemon.telemetry import LEASE_RENEWAL, Telemetry, telemetry_path
+from ..log import Repeating, log
 from . import power
-from .configuration import CRM, EMBEDDED, LRM, MACHINE, NodeConfiguration, make_private
-from .daemon.network import Network, own_network
-from .daemon.shutdown import leave_word
-from .daemon.telemetry import LEASE_RENEWAL, Telemetry, telemetry_path
-from .log import Repeating, log
 from .machine_lease import take_machine_lease
 
 TICK = 0.25

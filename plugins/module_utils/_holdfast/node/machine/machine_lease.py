@@ -14,15 +14,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from ..errors import HoldfastError, InputError, LeaseError
-from ..lease.embedded import EmbeddedLeases
-from ..lease.sanlock_command import CommandDaemon
-from ..lease.sanlock_process import await_daemon, start_daemon
-from .cluster_storage import ClusterStorage
-from .configuration import SANLOCK, NodeConfiguration, make_private
-from .daemon.leave import leave_cluster
-from .daemon.unfencing import give_access_back
-from .log import Repeating, log
+from ...errors import HoldfastError, InputError, LeaseError
+from ...lease.embedded import EmbeddedLeases
+from ...lease.sanlock_command import CommandDaemon
+from ...lease.sanlock_process import await_daemon, start_daemon
+from ..cluster_storage import ClusterStorage
+from ..configuration import SANLOCK, NodeConfiguration, make_private
+from ..daemon.leave import leave_cluster
+from ..daemon.unfencing import give_access_back
+from ..log import Repeating, log
 
 LOOK = 0.25
 """Seconds between two looks whether an earlier host lease is still being freed."""
