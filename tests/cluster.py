@@ -62,11 +62,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
     power,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.package import (  # noqa: E402
-    library_archive,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import (  # noqa: E402
     read_status,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.package import (  # noqa: E402
+    library_archive,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.table import (  # noqa: E402
     carries,

@@ -182,8 +182,8 @@ blocked:
       limits: [{limit: free disk, needed: 20481, available: 4096, short_by: 16385, node: node3}]
 """
 
-from ..module_utils._holdfast.node.balance_cluster import plan_balance
-from ..module_utils._holdfast.node.cluster_source import STATIC_NODE_MEMORY
+from ..module_utils._holdfast.operator.cli.htools.hbal_cluster import plan_balance
+from ..module_utils._holdfast.operator.cli.htools.source import STATIC_NODE_MEMORY
 from ..module_utils._module import Options, run
 
 OPTIONS = Options(

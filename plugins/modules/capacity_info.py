@@ -185,7 +185,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..module_utils._holdfast.node.cluster_source import (
+from ..module_utils._holdfast.operator.cli.htools.source import (
     STATIC_NODE_MEMORY,
     read_cluster,
     read_source,

@@ -187,7 +187,7 @@ would_switch:
   sample: [n3]
 """
 
-from ..module_utils._holdfast.node.rehearse_fence import rehearse_fence
+from ..module_utils._holdfast.operator.cli.rehearse_fence import rehearse_fence
 from ..module_utils._module import Options, run
 
 OPTIONS = Options(

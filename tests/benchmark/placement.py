@@ -54,7 +54,7 @@ PER_NODE = 10
 START = """\
 import sys
 sys.path.insert(0, {folder!r})
-from holdfast.node.iallocator_command import main_and_exit
+from holdfast.operator.cli.htools.hail import main_and_exit
 main_and_exit(sys.argv[1:])
 """
 

@@ -52,10 +52,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedded import (  # noqa: E402
     EmbeddedLeases,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.bytecode import (  # noqa: E402
-    compile_library,
-    compiled_path,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (  # noqa: E402
     CONFIGURATION_LEASE,
     MANAGER_LEASE,
@@ -66,7 +62,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     from_document,
     to_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.package import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.install import (  # noqa: E402
+    compile_library,
+    compiled_path,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.package import (  # noqa: E402
     library_archive,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (  # noqa: E402

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from cluster import NODES, EmbeddedCluster
 
 

@@ -12,7 +12,7 @@ def library_instead(loader: object) -> str:
     """Return the library that this compiled form of it is no longer made of; mostly nothing.
 
     The form is an archive beside the library, which *loader* knows, with a note of what it was
-    made of (``node/bytecode.py``).  A note or a library that cannot be read is another one.
+    made of (``operator/cli/install.py``).  A note or a library that cannot be read is another one.
     """
     archive: str = getattr(loader, "archive", "")
     if not archive.endswith("c"):
@@ -35,13 +35,13 @@ if __name__ == "__main__":
         os.execv(sys.executable, [sys.executable, "-m", "holdfast", *sys.argv[1:]])
     if sys.argv[1:2] == ["iallocator"]:
         # A process for each question: nothing is imported that an answer does not need.
-        from .node.iallocator_command import main_and_exit as answer_and_exit
+        from .operator.cli.htools.hail import main_and_exit as answer_and_exit
 
         answer_and_exit(sys.argv[2:])
     if sys.argv[1:2] == ["balance"]:
-        from .node.balance_command import main_and_exit as balance_and_exit
+        from .operator.cli.htools.hbal import main_and_exit as balance_and_exit
 
         balance_and_exit(sys.argv[2:])
-    from .node.command import main_and_exit
+    from .operator.cli.main import main_and_exit
 
     main_and_exit(sys.argv[1:])

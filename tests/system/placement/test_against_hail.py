@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    iallocator_command,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
+    hail as iallocator_command,
 )
 from ansible_collections.holdfast.ha.tests.system.placement.differences import Reply, explain
 from ansible_collections.holdfast.ha.tests.unit.placement import clusters

@@ -16,7 +16,9 @@ import shutil
 import subprocess
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import balance_command
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
+    hbal as balance_command,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
     read_request,
 )

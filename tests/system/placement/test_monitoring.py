@@ -15,10 +15,14 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    balance_command,
-    iallocator_command,
-    monitoring,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
+    hail as iallocator_command,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
+    hbal as balance_command,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
+    mond as monitoring,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
     instance,

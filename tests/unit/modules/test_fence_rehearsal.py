@@ -11,7 +11,9 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge import (
     ask as rehearsal_talk,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import rehearse_fence
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
+    rehearse_fence,
+)
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_module, run_ok
 

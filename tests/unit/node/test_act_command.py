@@ -22,14 +22,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import operate
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    declare_service,
-    rehearse_fence,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import declare_service
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
+    rehearse_fence,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.result import Result
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     Kind,

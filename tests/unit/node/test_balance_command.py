@@ -9,10 +9,12 @@ import json
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import ClusterDataError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    balance_cluster,
-    balance_command,
-    progress,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import progress
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
+    hbal as balance_command,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
+    hbal_cluster as balance_cluster,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
 

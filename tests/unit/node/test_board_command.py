@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
     DeltaLease,
     LeaseArea,
@@ -171,7 +171,7 @@ def test_python_alone_is_enough(damaged):
     done = subprocess.run(
         [sys.executable, "-I", "-c",
          f"import sys; sys.path.insert(0, {str(LIBRARY)!r}); "
-         "from _holdfast.node.command import main; "
+         "from _holdfast.operator.cli.main import main; "
          f"raise SystemExit(main(['board', 'lint', {damaged.path!r}]))"],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.bytecode import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.install import (
     compile_library,
     compiled_path,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.package import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.package import (
     library_archive,
 )
 
@@ -42,7 +42,9 @@ def archive_run(path: Path) -> str:
     """Run the command from an archive; return the archive from which it came in the end."""
     found = run(path, "-m", "holdfast", "--version")
     assert found.stdout.startswith("holdfast ")
-    lines = [one for one in found.stderr.splitlines() if "import 'holdfast.node.command'" in one]
+    lines = [
+        one for one in found.stderr.splitlines() if "import 'holdfast.operator.cli.main'" in one
+    ]
     return lines[-1].partition('"')[2].partition("/holdfast/node")[0]
 
 

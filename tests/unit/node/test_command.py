@@ -26,20 +26,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     foreseen_rebalance,
     in_time,
-    look_command,
-    metrics_command,
     status_in_time,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     MANAGER_LEASE,
     ClusterStorage,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import (
-    INTERRUPTED,
-    NO_ANSWER,
-    NOT_AS_WANTED,
-    WELL,
-    main,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.telemetry import (
     telemetry_path,
@@ -50,6 +41,19 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
     change_wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
+    look as look_command,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
+    metrics_command,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (
+    INTERRUPTED,
+    NO_ANSWER,
+    NOT_AS_WANTED,
+    WELL,
+    main,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import VERSION
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

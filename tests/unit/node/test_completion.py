@@ -15,14 +15,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.event_kinds import (
     EVENT_KINDS,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import (
-    _parser,
-    main,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.completion import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.completion import (
     SHELLS,
     places,
     script,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (
+    _parser,
+    main,
 )
 
 CASES = [

@@ -23,13 +23,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     to_document,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (
     OwnMembership,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     NODES,
     configuration,

@@ -35,7 +35,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     MANAGER_LEASE,
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.command import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.record_guard import (
     Records,
 )
@@ -49,6 +48,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
     change_wanted,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     COPY_HEADER,
     Kind,

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import command
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
+    main as command,
+)
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import Cluster
 
 LIBRARY = Path(command.__file__).resolve().parent.parent

@@ -36,7 +36,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     HoldfastError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import command, what_if
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import what_if
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     MANAGER_LEASE,
     ClusterStorage,
@@ -45,6 +45,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.what_if
     read_now,
     render_answer,
     simulate_failover,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
+    main as command,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.what_if import (
     Answer,

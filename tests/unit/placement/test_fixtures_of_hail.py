@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    iallocator_command,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
+    hail as iallocator_command,
 )
 
 SHARED = Path(__file__).resolve().parents[4] / "shared"

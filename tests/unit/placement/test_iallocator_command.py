@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    iallocator_command,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
+    hail as iallocator_command,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.dedicated import (
     _how_many,
@@ -460,7 +460,7 @@ def test_the_start_pulls_in_nothing_heavy(tmp_path):
     (tmp_path / "holdfast").symlink_to(LIBRARY)
     program = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from holdfast.node.iallocator_command import main\n"
+        "from holdfast.operator.cli.htools.hail import main\n"
         f"status = main([{str(path)!r}])\n"
         "heavy = {'argparse', 'json', 're', 'typing', 'dataclasses', 'pathlib'}\n"
         "heavy &= set(sys.modules)\n"

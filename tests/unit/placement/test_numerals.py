@@ -8,11 +8,11 @@ import math
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import ClusterDataError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.balance_options import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.hbal_options import (
     OPTIONS,
     Asked,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.htools_options import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.options import (
     CommandLine,
     read_command_line,
 )

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import HoldfastError, InputError, StorageError
-from .configuration import NodeConfiguration, load
-from .standard_streams import on_terminal, takes_colour
+from ...errors import HoldfastError, InputError, StorageError
+from ...node.configuration import NodeConfiguration, load
+from .streams import on_terminal, takes_colour
 
 if TYPE_CHECKING:
-    from .health import Health
+    from ...node.health import Health
 
 WELL = 0
 UNKNOWN = 3
@@ -119,8 +119,8 @@ def _go_on_looking(
     configuration: NodeConfiguration, options: argparse.Namespace, terminal: bool
 ) -> None:
     """Look, tell, and wait, until that was done often enough."""
-    from .status_in_time import read_status_in_time, write_page_in_time
-    from .status_words import clean
+    from ...node.status_in_time import read_status_in_time, write_page_in_time
+    from ...node.status_words import clean
     from .watch import changes
 
     before: dict[str, Any] | None = None
@@ -152,7 +152,7 @@ def _go_on_looking(
 
 def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
     """Draw the whole screen anew, over what is on it, so that it does not flicker."""
-    from .status_text import render_text
+    from ...node.status_text import render_text
     from .watch import screen
 
     size = shutil.get_terminal_size((100, 24))
@@ -167,8 +167,8 @@ def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
 
 
 def _history(options: argparse.Namespace) -> int:
-    from .in_time import in_time
-    from .look_back import History, Wish, chosen, lines, read_history, refuse_unknown, since
+    from ...node.in_time import in_time
+    from ...node.look_back import History, Wish, chosen, lines, read_history, refuse_unknown, since
 
     if options.last < 0:
         raise InputError("--last", options.last, "a number of events")
@@ -191,8 +191,8 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from .health import unknown
-    from .status_in_time import read_status_in_time
+    from ...node.health import unknown
+    from ...node.status_in_time import read_status_in_time
 
     try:
         status = read_status_in_time(load(Path(options.config)))
@@ -209,7 +209,7 @@ def refuse_check(arguments: Sequence[str]) -> int:
 
     It reads standard output alone, and takes the exit status of other commands for critical.
     """
-    from .health import unknown
+    from ...node.health import unknown
 
     said = shlex.join(arguments)
     health = unknown(f"The command line is not understood: {said}; see holdfast check --help.")
@@ -220,12 +220,12 @@ def refuse_check(arguments: Sequence[str]) -> int:
 
 def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
     """Return the health of the cluster; a report that is missing or cannot be read hides none."""
-    from .health import judge_health
-    from .metrics import DEFAULT_REPORT
+    from ...node.health import judge_health
+    from ...node.metrics import DEFAULT_REPORT
 
     if not options.rehearsal_age:
         return judge_health(status)
-    from ..fence.rehearsal.report import load_report
+    from ...fence.rehearsal.report import load_report
 
     path = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
     try:
@@ -239,14 +239,14 @@ def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from .as_inventory import MANAGER, ONLINE, inventory_groups
+    from ...node.as_inventory import MANAGER, ONLINE, inventory_groups
 
     configuration = load(Path(options.config))
     if options.what == "nodes":
         # Known without any storage.
         names = sorted(configuration.members)
     else:
-        from .status_in_time import read_status_in_time
+        from ...node.status_in_time import read_status_in_time
 
         status = read_status_in_time(configuration)
         groups = {"online": ONLINE, "manager": MANAGER}
@@ -260,8 +260,8 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
-    from .board_command import lint_board
-    from .in_time import in_time
+    from ...node.in_time import in_time
+    from .board import lint_board
 
     configuration = load(Path(options.config))
     records = in_time(configuration, lambda: _damaged_records(configuration))
@@ -270,8 +270,8 @@ def _lint(options: argparse.Namespace) -> int:
 
 def _damaged_records(configuration: NodeConfiguration) -> list[str]:
     """Return what is wrong with the records, or that none can be read."""
-    from .cluster_storage import ClusterStorage
-    from .status_words import clean
+    from ...node.cluster_storage import ClusterStorage
+    from ...node.status_words import clean
 
     storage = ClusterStorage(configuration)
     try:

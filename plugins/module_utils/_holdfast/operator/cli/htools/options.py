@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import sys
 
-from ..errors import ClusterDataError, HoldfastError
-from . import standard_streams
+from ....errors import ClusterDataError, HoldfastError
+from .. import streams as standard_streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

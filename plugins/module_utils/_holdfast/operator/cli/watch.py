@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..cluster.model.maintenance import utc
-from . import status_words as words
-from .status_words import clean
+from ...cluster.model.maintenance import utc
+from ...node import status_words as words
+from ...node.status_words import clean
 
 _NUMBER = re.compile(r"(?<!\w)(?<!\w[.:-])\d+(?:\.\d+)?(?!\w|[.:-]\w)")
 

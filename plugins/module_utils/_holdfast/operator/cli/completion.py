@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..cluster.model.event_kinds import EVENT_KINDS
+from ...cluster.model.event_kinds import EVENT_KINDS
 
 SHELLS = ("bash", "zsh", "fish")
 

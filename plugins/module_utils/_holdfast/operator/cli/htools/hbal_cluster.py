@@ -10,17 +10,17 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ..errors import ClusterDataError
-from ..placement.balance.moves import MoveLimits
-from ..placement.balance.plan import make_plan
-from ..placement.balance.planner import PlanLimits
-from ..placement.balance.report import describe_plan
-from ..placement.balance.run import StopRule, optimal_score, run_as_hbal
-from ..placement.balance.setup import choose_group, choose_instances, settled
-from ..placement.iallocator.text_format import write_text
-from ..result import Result
-from ..storage.whole_file import write_text as write_file
-from .cluster_source import read_cluster, read_source
+from ....errors import ClusterDataError
+from ....placement.balance.moves import MoveLimits
+from ....placement.balance.plan import make_plan
+from ....placement.balance.planner import PlanLimits
+from ....placement.balance.report import describe_plan
+from ....placement.balance.run import StopRule, optimal_score, run_as_hbal
+from ....placement.balance.setup import choose_group, choose_instances, settled
+from ....placement.iallocator.text_format import write_text
+from ....result import Result
+from ....storage.whole_file import write_text as write_file
+from .source import read_cluster, read_source
 
 
 def plan_balance(options: Mapping[str, Any], check: bool) -> Result:

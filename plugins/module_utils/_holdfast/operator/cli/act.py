@@ -16,11 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import HoldfastError, InputError
-from .configuration import NodeConfiguration, load
+from ...errors import HoldfastError, InputError
+from ...node.configuration import NodeConfiguration, load
 
 if TYPE_CHECKING:
-    from ..result import Result
+    from ...result import Result
 
 DONE = 0
 NODE_WAIT = 120.0
@@ -162,7 +162,7 @@ def waiting(options: argparse.Namespace) -> dict[str, Any]:
 
 def tell(options: argparse.Namespace, result: Result, subject: str, end: str) -> None:
     """Say what came of it: that *subject* is *end*, will be, or would be."""
-    from .status_words import clean
+    from ...node.status_words import clean
 
     for warning in result.warnings:
         sys.stderr.write(f"holdfast: {clean(warning)}\n")
@@ -197,7 +197,7 @@ def _return(options: argparse.Namespace) -> int:
 
 
 def _maintain(options: argparse.Namespace, state: str) -> Result:
-    from .declare_maintenance import declare_maintenance
+    from ...node.declare_maintenance import declare_maintenance
 
     asked = {"node": options.node, "state": state, **_why(options), **waiting(options)}
     return declare_maintenance(asked, options.dry_run)
@@ -208,8 +208,8 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
 
     A drain that is there already may be waited for, and told otherwise: it moves nothing more.
     """
-    from ..cluster.crm.global_maintenance import why_held
-    from .plan_moves import look, plan_evacuation
+    from ...cluster.crm.global_maintenance import why_held
+    from ...node.plan_moves import look, plan_evacuation
 
     state, seen = look(configuration)
     if node in seen.wanted.maintenance:
@@ -230,8 +230,8 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
 
 def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
     """Raise ``HoldfastError`` for a node that was fenced by hand: it may be switched on then."""
-    from ..cluster.model.maintenance import fenced_by_hand, told
-    from .kept_empty import kept_empty
+    from ...cluster.model.maintenance import fenced_by_hand, told
+    from ...node.kept_empty import kept_empty
 
     drained = kept_empty(configuration, node)
     if drained is not None and fenced_by_hand(drained):
@@ -242,7 +242,7 @@ def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
 
 
 def _hold(options: argparse.Namespace, state: str) -> int:
-    from .declare_disarm import declare_cluster_maintenance
+    from ...node.declare_disarm import declare_cluster_maintenance
 
     asked = {"state": state, "mode": options.mode, **_why(options), **waiting(options)}
     result = declare_cluster_maintenance(asked, options.dry_run)
@@ -253,7 +253,7 @@ def _hold(options: argparse.Namespace, state: str) -> int:
 
 def _why(options: argparse.Namespace) -> dict[str, Any]:
     """Return what is told of a maintenance; its owner is who runs the command."""
-    from .look_back import span_seconds
+    from ...node.look_back import span_seconds
 
     seconds = None
     if options.span is not None:
@@ -264,7 +264,7 @@ def _why(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _declare(options: argparse.Namespace, **wish: Any) -> int:
-    from .declare_service import declare_service
+    from ...node.declare_service import declare_service
 
     _refuse_unknown(options)
     asked = {"name": options.service, "resources": None, **wish, **waiting(options)}
@@ -272,7 +272,7 @@ def _declare(options: argparse.Namespace, **wish: Any) -> int:
     tell(options, result, options.service, wish["state"])
     status = result.values.get("status")
     if status:
-        from .status_words import clean
+        from ...node.status_words import clean
 
         where = f" on {status['node']}" if status["node"] else ""
         sys.stdout.write(f"  {status['state']}{where}: {clean(status['reason'])}\n")
@@ -281,8 +281,8 @@ def _declare(options: argparse.Namespace, **wish: Any) -> int:
 
 def _clear(options: argparse.Namespace) -> int:
     """Take a service out of its error; one that is in none is not started by that."""
-    from ..cluster.model.state import ServiceState
-    from .plan_moves import look
+    from ...cluster.model.state import ServiceState
+    from ...node.plan_moves import look
 
     state, _seen = look(load(Path(options.config)))
     status = state.services.get(options.service)
@@ -295,7 +295,7 @@ def _clear(options: argparse.Namespace) -> int:
 
 def _refuse_unknown(options: argparse.Namespace) -> None:
     """Raise ``InputError`` for a service that nobody declared: a name alone declares none."""
-    from .cluster_storage import ClusterStorage
+    from ...node.cluster_storage import ClusterStorage
 
     storage = ClusterStorage(load(Path(options.config)))
     try:
@@ -312,7 +312,7 @@ def _stop(options: argparse.Namespace) -> int:
 
 
 def _move(options: argparse.Namespace) -> int:
-    from .declare_move import declare_move
+    from ...node.declare_move import declare_move
 
     asked = {"name": options.service, "node": options.node, "live": True, **waiting(options)}
     result = declare_move(asked, options.dry_run)

@@ -6,22 +6,22 @@ from __future__ import annotations
 
 import sys
 
-from ..errors import ClusterDataError
+from ....errors import ClusterDataError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..placement.balance.steps import Made, Plan
-    from ..placement.balance.text import Names
-    from ..placement.model.cluster import Cluster, Node
-    from .balance_options import Asked
+    from ....placement.balance.steps import Made, Plan
+    from ....placement.balance.text import Names
+    from ....placement.model.cluster import Cluster, Node
+    from .hbal_options import Asked
 
 
 def say_tags(cluster: Cluster, asked: Asked) -> None:
     """Print the cluster's tags and policy."""
     if asked.verbose > 1:
-        from ..placement.iallocator.show import show_policy
+        from ....placement.iallocator.show import show_policy
 
         sys.stdout.write(f"Loaded cluster tags: {','.join(cluster.tags)}\n")
         sys.stdout.write(f"Loaded cluster ipolicy: {show_policy(cluster.policy)}\n")
@@ -78,7 +78,7 @@ def say_group(cluster: Cluster, scope: Sequence[int], group: int, asked: Asked) 
 
 def _beyond_policy(node: Node) -> bool:
     """Return whether *node* has more cores or spindles in use than its policy allows."""
-    from ..placement.model.admission import divide
+    from ....placement.model.admission import divide
 
     busy = divide(node.used_cpus, node.total_cpus)
     return node.policy.vcpu_ratio < busy or node.used_spindles > node.high_spindles
@@ -86,9 +86,9 @@ def _beyond_policy(node: Node) -> bool:
 
 def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) -> None:
     """Print the score, and with much to say its terms."""
-    from ..placement.allocate.solution import fixed, show_metric
-    from ..placement.balance.run import score_of
-    from ..placement.model.score import TERMS, Score
+    from ....placement.allocate.solution import fixed, show_metric
+    from ....placement.balance.run import score_of
+    from ....placement.model.score import TERMS, Score
 
     overall = show_metric(score_of(cluster, scope))
     if verbose <= 2:
@@ -110,7 +110,7 @@ def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) 
 
 def say_balanced(score: float, least: float, asked: Asked) -> None:
     """Print that there is nothing to do."""
-    from ..placement.balance.text import show_short
+    from ....placement.balance.text import show_short
 
     sys.stdout.write(
         f"Cluster is already well balanced (initial score {show_short(score)},\n"
@@ -121,7 +121,7 @@ def say_balanced(score: float, least: float, asked: Asked) -> None:
 
 def say_step(names: Names, number: int, made: Made) -> None:
     """Print the *number*-th move."""
-    from ..placement.balance.text import step_line
+    from ....placement.balance.text import step_line
 
     sys.stdout.write(step_line(names, number, made))
     sys.stdout.flush()
@@ -129,7 +129,7 @@ def say_step(names: Names, number: int, made: Made) -> None:
 
 def say_end(plan: Plan, scope: Sequence[int], asked: Asked) -> None:
     """Print what *plan* comes to."""
-    from ..placement.allocate.solution import show_metric
+    from ....placement.allocate.solution import show_metric
 
     if not plan.steps:
         sys.stdout.write("No solution found\n")
@@ -146,7 +146,7 @@ def say_end(plan: Plan, scope: Sequence[int], asked: Asked) -> None:
 
 def say_sets(plan: Plan) -> None:
     """Print how much *plan* copies, and how far its moves can run side by side."""
-    from ..placement.balance.text import job_sets
+    from ....placement.balance.text import job_sets
 
     sets = len(job_sets(plan.steps))
     sys.stdout.write(f"Copied: {plan.copied / 1024:.1f} GiB, in {sets} sets of moves\n")
@@ -169,11 +169,11 @@ def say_sums(before: Cluster, after: Cluster, scope: Sequence[int]) -> None:
 def show_cluster(cluster: Cluster, scope: Sequence[int], which: str, asked: Asked) -> None:
     """Print the instances and nodes, as far as the options ask for it."""
     if asked.has("print-instances"):
-        from ..placement.balance.text import instance_table
+        from ....placement.balance.text import instance_table
 
         sys.stderr.write(f"\n{which} instance map:\n{instance_table(cluster, scope)}")
     if asked.has("print-nodes"):
-        from ..placement.iallocator.node_table import chosen_fields, node_table
+        from ....placement.iallocator.node_table import chosen_fields, node_table
 
         names = chosen_fields(asked.last("print-nodes") or "")
         part = cluster.copy()
@@ -184,7 +184,7 @@ def show_cluster(cluster: Cluster, scope: Sequence[int], which: str, asked: Aske
 
 def write_commands(names: Names, moves: Sequence[Made], asked: Asked) -> None:
     """Print or write Ganeti's commands, if they are asked for."""
-    from ..placement.balance.text import PROLOGUE, commands, shown_commands
+    from ....placement.balance.text import PROLOGUE, commands, shown_commands
 
     if not asked.has("print-commands"):
         return
@@ -202,7 +202,7 @@ def save(cluster: Cluster, ending: str, when: str, asked: Asked) -> None:
     name = asked.last("save")
     if name is None:
         return
-    from ..placement.iallocator.text_format import write_text
+    from ....placement.iallocator.text_format import write_text
 
     path = f"{name}.{ending}"
     _write_file(path, write_text(cluster))

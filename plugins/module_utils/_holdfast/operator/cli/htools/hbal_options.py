@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from math import isfinite
 
-from ..errors import ClusterDataError
-from ..placement.iallocator.numerals import read_decimal, read_whole
-from .cluster_source import STATIC_NODE_MEMORY
-from .htools_options import MAYBE, NEEDED, NONE, CommandLine, read_value
+from ....errors import ClusterDataError
+from ....placement.iallocator.numerals import read_decimal, read_whole
+from .options import MAYBE, NEEDED, NONE, CommandLine, read_value
+from .source import STATIC_NODE_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .htools_options import Settings
+    from .options import Settings
 
 OPTIONS = (
     ("p", "print-nodes", MAYBE, "FIELDS", "print the nodes before and after"),

@@ -9,8 +9,8 @@ address, report, file and words were measured there.
 
 from __future__ import annotations
 
-from ..errors import ClusterDataError
-from ..placement.iallocator.fields import (
+from ....errors import ClusterDataError
+from ....placement.iallocator.fields import (
     items,
     no_others,
     number,
@@ -20,8 +20,8 @@ from ..placement.iallocator.fields import (
     required,
     whole,
 )
-from ..placement.iallocator.fields import text as word
-from ..placement.iallocator.json_text import encode, parse
+from ....placement.iallocator.fields import text as word
+from ....placement.iallocator.json_text import encode, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

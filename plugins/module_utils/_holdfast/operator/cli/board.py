@@ -18,11 +18,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
+from ...errors import InputError
 
 if TYPE_CHECKING:
-    from ..storage.whiteboard.file import Whiteboard
-    from ..storage.whiteboard.lint import Finding, Repair
+    from ...storage.whiteboard.file import Whiteboard
+    from ...storage.whiteboard.lint import Finding, Repair
 
 WELL, WRONG = 0, 1
 
@@ -107,9 +107,9 @@ def _register_lockspace(lockspace: argparse.ArgumentParser) -> None:
 
 def _dump_board(options: argparse.Namespace) -> int:
     """Show all blocks of a whiteboard."""
-    from ..storage.whiteboard.file import Whiteboard
-    from ..storage.whiteboard.view import view, vm_status, vm_status_text
-    from ..storage.whiteboard.watch import watch
+    from ...storage.whiteboard.file import Whiteboard
+    from ...storage.whiteboard.view import view, vm_status, vm_status_text
+    from ...storage.whiteboard.watch import watch
 
     seconds = _watch_seconds(options, 0.0)
     with Whiteboard(options.path, options.block_size) as board:
@@ -135,7 +135,7 @@ def lint_board(
 
     *records* is what is wrong with the records beside it, None if nobody looked at them.
     """
-    from ..storage.whiteboard.lint import finding_rows, lint, read_for_lint
+    from ...storage.whiteboard.lint import finding_rows, lint, read_for_lint
 
     data, block_size, problem = read_for_lint(path, block_size)
     findings = lint(data, block_size)
@@ -161,9 +161,9 @@ def lint_board(
 
 def _repair_board(options: argparse.Namespace) -> int:
     """Say what would be done about a whiteboard, or do it."""
-    from ..storage.lockspace.host_life import host_guard, look_twice
-    from ..storage.whiteboard.file import Whiteboard
-    from ..storage.whiteboard.lint import (
+    from ...storage.lockspace.host_life import host_guard, look_twice
+    from ...storage.whiteboard.file import Whiteboard
+    from ...storage.whiteboard.lint import (
         LEAVE,
         apply_repair,
         complete_file,
@@ -205,7 +205,7 @@ def _report(
     written: int,
 ) -> None:
     """Print what a repair did or would do; *findings* are those that remain."""
-    from ..storage.whiteboard.lint import finding_rows
+    from ...storage.whiteboard.lint import finding_rows
 
     rows = [
         {
@@ -246,7 +246,7 @@ def _report(
 
 def _dump_lockspace(options: argparse.Namespace) -> int:
     """Show all leases of a lockspace."""
-    from ..storage.lockspace.file import dump, dump_text
+    from ...storage.lockspace.file import dump, dump_text
 
     rows = dump(options.path)
     if options.json:
@@ -261,8 +261,8 @@ def _dump_lockspace(options: argparse.Namespace) -> int:
 
 def _init_lockspace(options: argparse.Namespace) -> int:
     """Make a lockspace."""
-    from ..storage.lockspace.file import initialise
-    from ..storage.lockspace.leader_record import Layout
+    from ...storage.lockspace.file import initialise
+    from ...storage.lockspace.leader_record import Layout
 
     name = options.name or Path(options.path).name.removesuffix(".lockspace")
     layout = Layout(options.sector_size, SIZES[options.area_size])
@@ -323,7 +323,7 @@ def _watch_seconds(options: argparse.Namespace, default: float) -> float:
 
 def _warn_if_not_direct(board: Whiteboard) -> None:
     """Say so when what is read may be what this machine remembers."""
-    from ..storage.whiteboard.file import no_direct
+    from ...storage.whiteboard.file import no_direct
 
     if not board.direct:
         sys.stderr.write(f"holdfast: warning: {no_direct(board.path)}\n")

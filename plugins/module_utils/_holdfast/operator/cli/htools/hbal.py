@@ -12,20 +12,21 @@ from __future__ import annotations
 import gc
 import sys
 
-from ..errors import ClusterDataError, HoldfastError
-from . import htools_options, standard_streams
-from .balance_options import OPTIONS, Asked
-from .cluster_source import ask_loads, read_source
-from .htools_options import CommandLine
-from .progress import Progress
+from ....errors import ClusterDataError, HoldfastError
+from .. import streams as standard_streams
+from ..progress import Progress
+from . import options as htools_options
+from .hbal_options import OPTIONS, Asked
+from .options import CommandLine
+from .source import ask_loads, read_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..placement.balance.moves import MoveLimits
-    from ..placement.balance.steps import Made, Plan
-    from ..placement.model.cluster import Cluster
+    from ....placement.balance.moves import MoveLimits
+    from ....placement.balance.steps import Made, Plan
+    from ....placement.model.cluster import Cluster
 
 ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
 
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(usage())
         return ANSWERED
     if settings.has("version"):
-        from ..version import VERSION
+        from ....version import VERSION
 
         sys.stdout.write(f"holdfast balance {VERSION}, as hbal of htools 3.0.2\n")
         return ANSWERED
@@ -83,9 +84,9 @@ def usage() -> str:
 
 def _run(asked: Asked, progress: Progress) -> None:
     """Read, balance, print."""
-    from ..placement.balance.moves import MoveLimits
-    from ..placement.balance.setup import choose_group
-    from . import balance_output as output
+    from ....placement.balance.moves import MoveLimits
+    from ....placement.balance.setup import choose_group
+    from . import hbal_output as output
 
     cluster, only = _prepared(asked)
     output.save(cluster, "original", "before", asked)
@@ -105,8 +106,8 @@ def _run(asked: Asked, progress: Progress) -> None:
     )
     progress.what = "balancing"
     if asked.json:
-        from ..placement.balance.report import describe_plan
-        from ..placement.iallocator.json_text import encode
+        from ....placement.balance.report import describe_plan
+        from ....placement.iallocator.json_text import encode
 
         plan = _plan(cluster, scope, limits, asked, only, progress, None)
         sys.stdout.write(encode(describe_plan(cluster, scope, plan, limits, only)) + "\n")
@@ -117,8 +118,8 @@ def _run(asked: Asked, progress: Progress) -> None:
 
 def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
     """Return the cluster as the options want it looked at, and which instances may move."""
-    from ..placement.balance import setup
-    from .balance_output import say_tags
+    from ....placement.balance import setup
+    from .hbal_output import say_tags
 
     cluster, warnings = _read(asked)
     name = asked.last("dynu-file")
@@ -153,11 +154,11 @@ def _read(asked: Asked) -> tuple[Cluster, list[str]]:
     prefixes = tuple([f"{tag}:" for tag in tags.split(",") if tag])
     try:
         if text_file is not None:
-            from ..placement.iallocator.text_format import read_text
+            from ....placement.iallocator.text_format import read_text
 
             return read_text(read_source(text_file), prefixes)
         if request_file is not None:
-            from ..placement.iallocator.request import read_described_cluster
+            from ....placement.iallocator.request import read_described_cluster
 
             if prefixes:
                 raise ClusterDataError("--exclusion-tags needs the cluster in the text format")
@@ -176,10 +177,10 @@ def _balance(
     only: Callable[[str], bool],
     progress: Progress,
 ) -> None:
-    from ..placement.balance.run import optimal_score, score_of
-    from ..placement.balance.setup import settled
-    from ..placement.balance.text import Names
-    from . import balance_output as output
+    from ....placement.balance.run import optimal_score, score_of
+    from ....placement.balance.setup import settled
+    from ....placement.balance.text import Names
+    from . import hbal_output as output
 
     output.show_cluster(cluster, scope, "Initial", asked)
     before, least = score_of(cluster, scope), optimal_score(cluster, scope)
@@ -220,13 +221,13 @@ def _plan(
     say: Callable[[Made], None] | None,
 ) -> Plan:
     """Return hbal's moves, each said as it is found, or our own plan."""
-    from ..placement.balance.run import StopRule, optimal_score, run_as_hbal
+    from ....placement.balance.run import StopRule, optimal_score, run_as_hbal
 
     if asked.like_hbal:
         stop = StopRule(asked.least_gain, asked.gain_limit, asked.least_score, asked.most_moves)
         return run_as_hbal(cluster, scope, limits, stop, only, say)
-    from ..placement.balance.plan import make_plan
-    from ..placement.balance.planner import PlanLimits
+    from ....placement.balance.plan import make_plan
+    from ....placement.balance.planner import PlanLimits
 
     aims = PlanLimits(
         asked.most_moves,

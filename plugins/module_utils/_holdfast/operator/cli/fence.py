@@ -15,14 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import HoldfastError, InputError
-from .act_command import add_reason, add_waiting, how, waiting
-from .configuration import NodeConfiguration, load
+from ...errors import HoldfastError, InputError
+from ...node.configuration import NodeConfiguration, load
+from .act import add_reason, add_waiting, how, waiting
 
 if TYPE_CHECKING:
     # The room of fencing takes longer to load than most commands take.
-    from ..fence.topology import FenceConfiguration
-    from ..result import Result
+    from ...fence.topology import FenceConfiguration
+    from ...result import Result
 
 DONE, FAILED = 0, 1
 RECOVERY_WAIT = 180.0
@@ -69,7 +69,7 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 
 def _fence(options: argparse.Namespace) -> int:
-    from ..cluster.model.maintenance import FENCE_REASON
+    from ...cluster.model.maintenance import FENCE_REASON
 
     configuration = load(Path(options.config))
     node = _other_member(configuration, options.node)
@@ -107,7 +107,7 @@ def _fence(options: argparse.Namespace) -> int:
 
 def _write_down_that_it_failed(options: argparse.Namespace, node: str) -> None:
     """Have the reason of the drain say that the node may be on: others read that it was fenced."""
-    from ..cluster.model.maintenance import FENCE_REASON, NOT_PROVED
+    from ...cluster.model.maintenance import FENCE_REASON, NOT_PROVED
 
     with suppress(HoldfastError):
         _declare(options, node, "drained", f"{FENCE_REASON}{options.reason}{NOT_PROVED}")
@@ -125,9 +125,9 @@ def _unfence(options: argparse.Namespace) -> int:
 
 
 def _rehearse(options: argparse.Namespace) -> int:
-    from .metrics import DEFAULT_REPORT
+    from ...node.metrics import DEFAULT_REPORT
+    from ...node.status_words import clean
     from .rehearse_fence import rehearse_fence
-    from .status_words import clean
 
     configuration = load(Path(options.config))
     if options.report and not Path(options.report).parent.is_dir():
@@ -165,7 +165,7 @@ def _other_member(configuration: NodeConfiguration, node: str) -> str:
 
 def _held(configuration: NodeConfiguration) -> str:
     """Return why the manager would recover nothing now, or nothing."""
-    from .status import read_status
+    from ...node.status import read_status
 
     status = read_status(configuration)
     if status["global_maintenance"]:
@@ -179,8 +179,8 @@ def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> No
 
     Somebody may have their hands in it: its power is not for whoever only ends a fence.
     """
-    from ..cluster.model.maintenance import fenced_by_hand, told
-    from .kept_empty import kept_empty
+    from ...cluster.model.maintenance import fenced_by_hand, told
+    from ...node.kept_empty import kept_empty
 
     drained = kept_empty(configuration, node)
     if drained is not None and not fenced_by_hand(drained):
@@ -213,7 +213,7 @@ def _use(options: argparse.Namespace, node: str, state: str, reason: str | None)
 
 
 def _declare(options: argparse.Namespace, node: str, state: str, reason: str | None) -> Result:
-    from .declare_maintenance import declare_maintenance
+    from ...node.declare_maintenance import declare_maintenance
 
     asked: dict[str, Any] = {"node": node, "state": state, "reason": reason, "owner": None}
     asked.update(waiting(options), until=None, duration=0.0)
@@ -223,7 +223,7 @@ def _declare(options: argparse.Namespace, node: str, state: str, reason: str | N
 
 def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:
     """Return the fence devices; raises ``HoldfastError`` if *node* cannot be switched by them."""
-    from ..fence.topology import load_fence_configuration
+    from ...fence.topology import load_fence_configuration
 
     devices = load_fence_configuration(str(configuration.fence_configuration))
     devices.levels_of(node)
@@ -232,8 +232,8 @@ def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:
 
 def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -> bool:
     """Switch a node off or on by its fence devices, tell what they said; return if it is proved."""
-    from ..fence.operate import operate
-    from .status_words import clean
+    from ...fence.operate import operate
+    from ...node.status_words import clean
 
     result = operate(devices, [node], power, dry_run)
     end = result.values["nodes"][node]
@@ -247,7 +247,7 @@ def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -
 
 
 def _wait_until_recovered(options: argparse.Namespace) -> None:
-    from .inform import inform
+    from ...node.inform import inform
 
     asked: dict[str, Any] = {
         "until": "recovered",

@@ -13,19 +13,20 @@ from __future__ import annotations
 import gc
 import sys
 
-from ..errors import ClusterDataError, HoldfastError
-from . import htools_options, standard_streams
-from .cluster_source import STATIC_NODE_MEMORY, ask_loads, read_source
-from .htools_options import MAYBE, NEEDED, NONE, CommandLine, Settings
-from .progress import Progress
+from ....errors import ClusterDataError, HoldfastError
+from .. import streams as standard_streams
+from ..progress import Progress
+from . import options as htools_options
+from .options import MAYBE, NEEDED, NONE, CommandLine, Settings
+from .source import STATIC_NODE_MEMORY, ask_loads, read_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..placement.iallocator.answer import Answer
-    from ..placement.iallocator.query import Request
-    from ..placement.model.cluster import Cluster
+    from ....placement.iallocator.answer import Answer
+    from ....placement.iallocator.query import Request
+    from ....placement.model.cluster import Cluster
 
 ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
 
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(usage())
         return ANSWERED
     if settings.has("version"):
-        from ..version import VERSION
+        from ....version import VERSION
 
         sys.stdout.write(f"holdfast iallocator {VERSION}, as hail of htools 3.0.2\n")
         return ANSWERED
@@ -112,9 +113,9 @@ def usage() -> str:
 
 
 def _run(settings: Settings, progress: Progress) -> int:
-    from ..placement.allocate.options import Options
-    from ..placement.iallocator.answer import answer, dedicated
-    from ..placement.iallocator.request import read_request
+    from ....placement.allocate.options import Options
+    from ....placement.iallocator.answer import answer, dedicated
+    from ....placement.iallocator.request import read_request
 
     memory, monitored = _read_values(settings)
     restrict = settings.last("restrict-allocation-to")
@@ -145,7 +146,7 @@ def _run(settings: Settings, progress: Progress) -> int:
     sys.stdout.flush()
     _write_reasons(settings, cluster, request, options, result)
     if settings.has("print-nodes") or settings.has("save"):
-        from ..placement.iallocator.hail_view import as_left
+        from ....placement.iallocator.hail_view import as_left
 
         after = as_left(result, request, cluster, options)
         _show(settings, after, cluster, "Final", "post-ialloc", "after")
@@ -160,7 +161,7 @@ def _read_values(settings: Settings) -> tuple[int, bool]:
     memory, monitored = STATIC_NODE_MEMORY, False
     for name, value in settings.given:
         if name == "static-kvm-node-memory":
-            from ..placement.iallocator.numerals import read_whole
+            from ....placement.iallocator.numerals import read_whole
 
             memory = htools_options.read_value(read_whole, "static node memory", value)
         elif name == "mond":
@@ -187,11 +188,11 @@ def _other_cluster(settings: Settings, cluster: Cluster, request: Request) -> Cl
         return cluster
     try:
         if simulated:
-            from ..placement.iallocator.simulation import simulate
+            from ....placement.iallocator.simulation import simulate
 
             found, warnings = simulate(simulated)
         else:
-            from ..placement.iallocator.text_format import read_text
+            from ....placement.iallocator.text_format import read_text
 
             found, warnings = read_text(read_source(name or ""))
     except ClusterDataError as error:
@@ -220,14 +221,14 @@ def _show(
     Its names are shown as short as those in what was *loaded*: without its new instances.
     """
     if settings.has("print-nodes"):
-        from ..placement.iallocator.node_table import chosen_fields, node_table
+        from ....placement.iallocator.node_table import chosen_fields, node_table
 
         names = chosen_fields(settings.last("print-nodes") or "")
         table = node_table(cluster, names, loaded.domain())
         sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
     name = settings.last("save")
     if name is not None:
-        from ..placement.iallocator.text_format import write_text
+        from ....placement.iallocator.text_format import write_text
 
         path = f"{name}.{ending}"
         _write_file(path, write_text(cluster))
@@ -253,9 +254,9 @@ def _write_reasons(
     name = settings.last("reasons")
     if name is None:
         return
-    from ..placement.allocate.options import Options
-    from ..placement.explain.reasons import reasons
-    from ..placement.iallocator.json_text import encode
+    from ....placement.allocate.options import Options
+    from ....placement.explain.reasons import reasons
+    from ....placement.iallocator.json_text import encode
 
     if isinstance(options, Options):
         text = encode(reasons(cluster, request, options, result)) + "\n"

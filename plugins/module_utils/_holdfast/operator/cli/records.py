@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import HoldfastError
-from .configuration import load
+from ...errors import HoldfastError
+from ...node.configuration import load
 
 DONE = 0
 WAIT = 60.0
@@ -56,11 +56,11 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 
 def _repair(options: argparse.Namespace) -> int:
-    from ..cluster.crm.repair_plan import Keep
-    from ..cluster.model.maintenance import Maintenance
-    from .declare_maintenance import user_name
-    from .repair_records import describe, repair_records
-    from .status_words import clean
+    from ...cluster.crm.repair_plan import Keep
+    from ...cluster.model.maintenance import Maintenance
+    from ...node.declare_maintenance import user_name
+    from ...node.repair_records import describe, repair_records
+    from ...node.status_words import clean
 
     configuration = load(Path(options.config))
     keep = Keep(options.keep)

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..cluster.model.state import NodeState
-from ..errors import FenceError, InputError
-from ..fence.conversation import TOOLS, FenceTools
-from ..fence.device import MAX_SECONDS
-from ..fence.rehearsal.ask import WORD_ALONE, ask, questions, switch
-from ..fence.rehearsal.judge import FAILS, NodeVerdict, check_consent, described, judge
-from ..fence.rehearsal.report import (
+from ...cluster.model.state import NodeState
+from ...errors import FenceError, InputError
+from ...fence.conversation import TOOLS, FenceTools
+from ...fence.device import MAX_SECONDS
+from ...fence.rehearsal.ask import WORD_ALONE, ask, questions, switch
+from ...fence.rehearsal.judge import FAILS, NodeVerdict, check_consent, described, judge
+from ...fence.rehearsal.report import (
     NodeReport,
     load_report,
     node_summary,
@@ -31,11 +31,11 @@ from ..fence.rehearsal.report import (
     updated,
     with_switched,
 )
-from ..fence.topology import FenceConfiguration, load_fence_configuration
-from ..names import MAX_PORT, absolute_path
-from ..result import Result
-from .configuration import load
-from .status import read_status
+from ...fence.topology import FenceConfiguration, load_fence_configuration
+from ...names import MAX_PORT, absolute_path
+from ...node.configuration import load
+from ...node.status import read_status
+from ...result import Result
 
 CONNECT = 2.0
 """Seconds for a connection to a node: in a local network it takes milliseconds."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import sys
 
-from ..errors import ClusterDataError
+from ....errors import ClusterDataError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..placement.model.cluster import Cluster
+    from ....placement.model.cluster import Cluster
 
 STATIC_NODE_MEMORY = 4096
 """MiB that a node needs for itself under KVM unless said otherwise (htools, CLI)."""
@@ -46,7 +46,7 @@ def ask_loads(cluster: Cluster, of_instances: bool = False, source: str | None =
     their own, in which instances share.  With *source* their answers are in a file.  What
     is wrong is said on standard error; `ClusterDataError` if the file is no such one.
     """
-    from .monitoring import instance_loads, processor_loads, read_kept
+    from .mond import instance_loads, processor_loads, read_kept
 
     def say(text: str) -> None:
         sys.stderr.write(f"{text}\n")
@@ -58,7 +58,7 @@ def ask_loads(cluster: Cluster, of_instances: bool = False, source: str | None =
         if loads is not None:
             set_instance_loads(cluster, loads)
     else:
-        from ..placement.balance.setup import set_processor_loads
+        from ....placement.balance.setup import set_processor_loads
 
         loads = processor_loads(names, say, kept)
         if loads is not None:
@@ -84,9 +84,9 @@ def read_cluster(text: str, static_node_memory: int) -> tuple[Cluster, list[str]
     asks is not looked at.
     """
     if text.lstrip()[:1] in ("{", "["):
-        from ..placement.iallocator.request import read_described_cluster
+        from ....placement.iallocator.request import read_described_cluster
 
         return read_described_cluster(text, static_node_memory)
-    from ..placement.iallocator.text_format import read_text
+    from ....placement.iallocator.text_format import read_text
 
     return read_text(text)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..errors import HoldfastError, InputError
+from ...errors import HoldfastError, InputError
 
 SUFFIX = ".prom"
 """The node exporter's textfile collector reads files that end so, and no others."""
@@ -40,9 +40,9 @@ def register(commands: Any, add_config: Any) -> None:
 
 
 def _metrics(options: argparse.Namespace) -> int:
-    from ..storage.whole_file import write_text
-    from .configuration import load
-    from .metrics import DEFAULT_REPORT, node_metrics
+    from ...node.configuration import load
+    from ...node.metrics import DEFAULT_REPORT, node_metrics
+    from ...storage.whole_file import write_text
 
     configuration = load(Path(options.config))
     report = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
@@ -57,7 +57,7 @@ def _metrics(options: argparse.Namespace) -> int:
         except HoldfastError as error:
             if not options.every:
                 raise
-            from .status_words import clean
+            from ...node.status_words import clean
 
             sys.stderr.write(f"holdfast: {clean(error)}\n")
         if not options.every:

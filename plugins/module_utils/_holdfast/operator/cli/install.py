@@ -19,8 +19,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from ..errors import HoldfastError
-from ..storage.whole_file import write_bytes
+from ...errors import HoldfastError
+from ...storage.whole_file import write_bytes
 from .package import FIXED_DATE, PACKAGE
 
 MADE_OF = f"{PACKAGE}/made_of.json"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from ..errors import HoldfastError
+from ...errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

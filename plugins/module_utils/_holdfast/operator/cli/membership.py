@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import HoldfastError, InputError
-from .configuration import load
+from ...errors import HoldfastError, InputError
+from ...node.configuration import load
 
 if TYPE_CHECKING:
-    from ..cluster.model.membership import Acceptance, Membership
-    from ..cluster.model.state import ClusterState
-    from .configuration import NodeConfiguration
+    from ...cluster.model.membership import Acceptance, Membership
+    from ...cluster.model.state import ClusterState
+    from ...node.configuration import NodeConfiguration
 
 AGREED, DIFFERS = 0, 1
 
@@ -53,8 +53,8 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 
 def _show(options: argparse.Namespace) -> int:
-    from .in_time import in_time
-    from .status_words import clean
+    from ...node.in_time import in_time
+    from ...node.status_words import clean
 
     configuration = load(Path(options.config))
     shown = in_time(configuration, lambda: read_membership(configuration))
@@ -71,10 +71,10 @@ def read_membership(configuration: NodeConfiguration) -> dict[str, Any]:
 
     *this_node* is how the configuration of this node differs from the record, in words.
     """
-    from ..cluster.model.membership import differences
-    from ..errors import StorageError
-    from .cluster_storage import ClusterStorage
-    from .daemon.own_membership import OwnMembership
+    from ...cluster.model.membership import differences
+    from ...errors import StorageError
+    from ...node.cluster_storage import ClusterStorage
+    from ...node.daemon.own_membership import OwnMembership
 
     storage = ClusterStorage(configuration)
     try:
@@ -153,9 +153,9 @@ def _lines(shown: dict[str, Any]) -> list[str]:
 
 
 def _accept(options: argparse.Namespace) -> int:
-    from ..cluster.model.membership import differences
-    from .daemon.own_membership import OwnMembership
-    from .status_words import clean
+    from ...cluster.model.membership import differences
+    from ...node.daemon.own_membership import OwnMembership
+    from ...node.status_words import clean
 
     if not (options.reason or "").strip():
         raise InputError("--reason", options.reason or "", "a few words that say why")
@@ -189,9 +189,9 @@ def _accept(options: argparse.Namespace) -> int:
 def _acceptance(own: Membership, version: int, reason: str) -> Acceptance:
     import time
 
-    from ..cluster.model.maintenance import Maintenance
-    from ..cluster.model.membership import Acceptance
-    from .declare_maintenance import user_name
+    from ...cluster.model.maintenance import Maintenance
+    from ...cluster.model.membership import Acceptance
+    from ...node.declare_maintenance import user_name
 
     return Acceptance(own.digest, version, Maintenance(reason, user_name(), time.time()))
 
@@ -200,8 +200,8 @@ def _write(configuration: NodeConfiguration, acceptance: Acceptance, dry_run: bo
     """Write the acceptance into the wanted configuration; return whether that changes it."""
     from dataclasses import replace
 
-    from ..cluster.model.desired import Wanted
-    from .wanted_change import change_wanted
+    from ...cluster.model.desired import Wanted
+    from ...node.wanted_change import change_wanted
 
     def plan(wanted: Wanted) -> Wanted:
         now = wanted.membership
@@ -214,8 +214,8 @@ def _write(configuration: NodeConfiguration, acceptance: Acceptance, dry_run: bo
 
 def _state(configuration: NodeConfiguration) -> tuple[ClusterState, str]:
     """Return the manager's record, and the digest that the LRM of this node reports."""
-    from ..cluster.model.state import ClusterState
-    from .cluster_storage import ClusterStorage
+    from ...cluster.model.state import ClusterState
+    from ...node.cluster_storage import ClusterStorage
 
     storage = ClusterStorage(configuration)
     try:
@@ -229,7 +229,7 @@ def _state(configuration: NodeConfiguration) -> tuple[ClusterState, str]:
 
 def _refuse_what_no_daemon_has(own: Membership, running: str) -> None:
     """Raise ``HoldfastError`` unless the daemons of this node run with its configuration."""
-    from .daemon.own_membership import UNREADABLE
+    from ...node.daemon.own_membership import UNREADABLE
 
     if own.fence == UNREADABLE:
         raise HoldfastError("not accepted: the fence settings cannot be read; run this as root")
@@ -242,7 +242,7 @@ def _refuse_what_no_daemon_has(own: Membership, running: str) -> None:
 
 def _refuse_lost_services(state: ClusterState, own: Membership) -> None:
     """Raise ``HoldfastError`` while a node that would be removed has services."""
-    from ..cluster.crm.adoption import services_of
+    from ...cluster.crm.adoption import services_of
 
     recorded = state.membership
     for name in sorted({*state.nodes, *(recorded.members if recorded is not None else ())}):

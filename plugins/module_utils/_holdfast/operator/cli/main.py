@@ -17,21 +17,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ..errors import HoldfastError
-from ..version import VERSION
-from . import (
-    act_command,
-    board_command,
-    completion,
-    fence_command,
-    look_command,
-    membership_command,
-    metrics_command,
-    records_command,
-)
-from .board_command import Commands
-from .configuration import DEFAULT_PATH, NodeConfiguration, load
-from .standard_streams import (
+from ...errors import HoldfastError
+from ...node.configuration import DEFAULT_PATH, NodeConfiguration, load
+from ...version import VERSION
+from . import act as act_command
+from . import board as board_command
+from . import completion, metrics_command
+from . import fence as fence_command
+from . import look as look_command
+from . import membership as membership_command
+from . import records as records_command
+from .board import Commands
+from .streams import (
     CLOSED,
     Output,
     UnwrittenError,
@@ -57,11 +54,11 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command with *arguments* and return its exit status."""
     if arguments[:1] == ["iallocator"]:
         # It reads its options itself: a question must not wait for a parser's start.
-        from .iallocator_command import main as answer
+        from .htools.hail import main as answer
 
         return answer(arguments[1:])
     if arguments[:1] == ["balance"]:
-        from .balance_command import main as balance
+        from .htools.hbal import main as balance
 
         return balance(arguments[1:])
     name = arguments[0] if arguments else ""
@@ -77,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _act(arguments)
     except HoldfastError as error:
-        from .status_words import clean
+        from ...node.status_words import clean
 
         # It may hold what an agent printed.
         complain(f"holdfast: {clean(error)}\n")
@@ -228,17 +225,17 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 def _status(options: argparse.Namespace) -> int:
     configuration = load(Path(options.config))
     if options.html:
-        from .status_in_time import write_page_in_time
+        from ...node.status_in_time import write_page_in_time
 
         status = write_page_in_time(Path(options.html), configuration)
     else:
-        from .status_in_time import read_status_in_time
+        from ...node.status_in_time import read_status_in_time
 
         status = read_status_in_time(configuration)
     if options.json:
         sys.stdout.write(json.dumps(status, indent=2) + "\n")
     else:
-        from .status_text import render_text
+        from ...node.status_text import render_text
 
         width = shutil.get_terminal_size((100, 24)).columns
         sys.stdout.write(render_text(status, colour=takes_colour(), width=width))
@@ -247,8 +244,8 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _why(options: argparse.Namespace) -> int:
-    from .in_time import in_time
-    from .why import read_why, render_why
+    from ...node.in_time import in_time
+    from ...node.why import read_why, render_why
 
     configuration = load(Path(options.config))
     why = in_time(configuration, lambda: read_why(configuration, options.subject))
@@ -259,15 +256,15 @@ def _why(options: argparse.Namespace) -> int:
 
 
 def _probe(options: argparse.Namespace) -> int:
-    from .daemon.probe import probe_services
+    from ...node.daemon.probe import probe_services
 
     sys.stdout.write(json.dumps(probe_services(load(Path(options.config))), indent=2) + "\n")
     return WELL
 
 
 def _what_if(options: argparse.Namespace) -> int:
-    from .in_time import in_time
-    from .what_if import QUESTIONS, answer_document, ask, read_now, render_answer
+    from ...node.in_time import in_time
+    from ...node.what_if import QUESTIONS, answer_document, ask, read_now, render_answer
 
     if not any(getattr(options, one) for one in QUESTIONS):
         asked = ", ".join(f"--{one.replace('_', '-')}" for one in QUESTIONS)
@@ -285,7 +282,7 @@ def _what_if(options: argparse.Namespace) -> int:
 
 
 def _bytecode(options: argparse.Namespace) -> int:
-    from .bytecode import compile_library, compiled_path
+    from .install import compile_library, compiled_path
 
     library = Path(options.library)
     made = compile_library(library)
@@ -294,7 +291,7 @@ def _bytecode(options: argparse.Namespace) -> int:
 
 
 def _leave(options: argparse.Namespace) -> int:
-    from .daemon.leave import leave_cluster
+    from ...node.daemon.leave import leave_cluster
 
     configuration = load(Path(options.config))
     leave_cluster(configuration)
@@ -303,7 +300,7 @@ def _leave(options: argparse.Namespace) -> int:
 
 
 def _machine(options: argparse.Namespace) -> int:
-    from .machine import power
+    from ...node.machine import power
 
     path = Path(options.config).resolve()
     configuration = load(path)
@@ -325,8 +322,8 @@ def _machine(options: argparse.Namespace) -> int:
 
 def _run_machine(configuration: NodeConfiguration) -> int:
     """Run the machine in this process, marked as such so that its power switch finds it."""
-    from .machine import power
-    from .machine.machine import Machine
+    from ...node.machine import power
+    from ...node.machine.machine import Machine
 
     mark = str(configuration.folder.resolve())
     if os.environ.get(power.MARK) != mark:
@@ -346,8 +343,8 @@ def _machine_command(configuration: NodeConfiguration) -> list[str]:
 
 
 def _lrm(options: argparse.Namespace) -> int:
-    from .daemon.lrm import LocalDaemon
-    from .machine.power import die_with_parent
+    from ...node.daemon.lrm import LocalDaemon
+    from ...node.machine.power import die_with_parent
 
     die_with_parent()
     LocalDaemon(load(Path(options.config))).run()
@@ -355,8 +352,8 @@ def _lrm(options: argparse.Namespace) -> int:
 
 
 def _crm(options: argparse.Namespace) -> int:
-    from .daemon.crm import ClusterDaemon
-    from .machine.power import die_with_parent
+    from ...node.daemon.crm import ClusterDaemon
+    from ...node.machine.power import die_with_parent
 
     die_with_parent()
     ClusterDaemon(load(Path(options.config))).run()
