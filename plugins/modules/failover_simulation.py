@@ -179,7 +179,7 @@ text:
   sample: []
 """
 
-from ..module_utils._holdfast.node.what_if import simulate_failover
+from ..module_utils._holdfast.operator.forecast.what_if import simulate_failover
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(

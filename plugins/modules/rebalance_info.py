@@ -98,7 +98,7 @@ reason:
   sample: ""
 """
 
-from ..module_utils._holdfast.node.plan_rebalance import rebalance_info
+from ..module_utils._holdfast.operator.forecast.rebalance import rebalance_info
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(

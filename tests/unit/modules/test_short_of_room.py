@@ -27,7 +27,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import evacuate, outages
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import evacuate
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
+    outage_events as outages,
+)
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_ok
 
 NODES = ("n1", "n2", "n3")

@@ -51,7 +51,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
     status as status_room,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.foreseen_rebalance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (
     foreseen,
 )
 

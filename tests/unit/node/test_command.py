@@ -24,7 +24,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    foreseen_rebalance,
     in_time,
     status_in_time,
 )
@@ -54,6 +53,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
     NOT_AS_WANTED,
     WELL,
     main,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
+    foreseen_rebalance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import VERSION
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

@@ -45,11 +45,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare
     declare_policy,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.evacuate import evacuate
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.plan_rebalance import (
-    rebalance_info,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
     change_wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (
+    rebalance_info,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

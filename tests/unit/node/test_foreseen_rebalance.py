@@ -22,13 +22,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
     foreseen_rebalance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.foreseen_rebalance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (
     foreseen,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.plan_rebalance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (
     plan_rebalance,
 )
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample

@@ -38,7 +38,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.plan_moves import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.moves import (
     placed,
     plan_evacuation,
     short_of_room,

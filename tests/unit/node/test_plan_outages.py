@@ -38,14 +38,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.plan_moves import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.moves import (
     Carried,
     plan_evacuation,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.plan_outages import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.outages import (
     plan_outages,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.plan_rebalance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (
     plan_rebalance,
 )
 

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import reboot
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.reboot import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import reboot
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.reboot import (
     Answer,
     asked,
     by_kernel,

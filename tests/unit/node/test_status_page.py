@@ -24,9 +24,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import 
     status_page_plan,
     status_page_style,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.foreseen_rebalance import (
-    Rebalance,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page import (
     FAILOVERS_OPEN,
     render_page,
@@ -39,6 +36,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page_plan import (
     NODES_OPEN,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (
+    Rebalance,
 )
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample
 from hypothesis import given, settings

@@ -36,18 +36,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     HoldfastError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import what_if
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     MANAGER_LEASE,
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.what_if import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
+    main as command,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import what_if
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.what_if import (
     read_now,
     render_answer,
     simulate_failover,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
-    main as command,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.what_if import (
     Answer,

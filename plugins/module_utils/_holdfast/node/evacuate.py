@@ -21,11 +21,7 @@ from ..cluster.model.requests import MOVE, Request
 from ..cluster.model.service import needs_from_options
 from ..cluster.model.state import ClusterState, Event
 from ..errors import HoldfastError
-from ..result import Result
-from .await_manager import await_manager
-from .configuration import NodeConfiguration, load
-from .declare_move import ENDS
-from .plan_moves import (
+from ..operator.forecast.moves import (
     Evacuation,
     checked_nodes,
     look,
@@ -33,6 +29,10 @@ from .plan_moves import (
     plan_evacuation,
     short_of_room,
 )
+from ..result import Result
+from .await_manager import await_manager
+from .configuration import NodeConfiguration, load
+from .declare_move import ENDS
 from .wanted_change import change_wanted
 
 

@@ -41,7 +41,7 @@ def inform(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def _write_page(path: Path, configuration: NodeConfiguration, status: dict[str, Any]) -> None:
-    from .foreseen_rebalance import foresee
+    from ..operator.forecast.foreseen_rebalance import foresee
     from .status_page import render_page
 
     write_text(path, render_page(status, plan=foresee(configuration)))

@@ -31,7 +31,7 @@ def write_page_in_time(
     """
 
     def read() -> dict[str, Any]:
-        from .foreseen_rebalance import foresee
+        from ..operator.forecast.foreseen_rebalance import foresee
         from .status_page import render_page
 
         status = read_status(configuration)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..operator.forecast.foreseen_rebalance import Rebalance
 from . import status_page_kept as kept
 from . import status_words as words
-from .foreseen_rebalance import Rebalance
 from .status_page_map import anchor, cluster_map
 from .status_page_parts import (
     Column,

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..operator.forecast.foreseen_rebalance import ReasonedStep, Rebalance, counted, share
+from ..operator.forecast.moves import Carried
+from ..operator.forecast.rebalance import why_no_step
 from . import status_words as words
-from .foreseen_rebalance import ReasonedStep, Rebalance, counted, share
-from .plan_moves import Carried
-from .plan_rebalance import why_no_step
 from .status_page_parts import Column, Html, escaped, table
 
 NODES_OPEN = 12

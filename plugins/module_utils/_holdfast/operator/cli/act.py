@@ -209,7 +209,7 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
     A drain that is there already may be waited for, and told otherwise: it moves nothing more.
     """
     from ...cluster.crm.global_maintenance import why_held
-    from ...node.plan_moves import look, plan_evacuation
+    from ..forecast.moves import look, plan_evacuation
 
     state, seen = look(configuration)
     if node in seen.wanted.maintenance:
@@ -282,7 +282,7 @@ def _declare(options: argparse.Namespace, **wish: Any) -> int:
 def _clear(options: argparse.Namespace) -> int:
     """Take a service out of its error; one that is in none is not started by that."""
     from ...cluster.model.state import ServiceState
-    from ...node.plan_moves import look
+    from ..forecast.moves import look
 
     state, _seen = look(load(Path(options.config)))
     status = state.services.get(options.service)

@@ -264,7 +264,7 @@ def _probe(options: argparse.Namespace) -> int:
 
 def _what_if(options: argparse.Namespace) -> int:
     from ...node.in_time import in_time
-    from ...node.what_if import QUESTIONS, answer_document, ask, read_now, render_answer
+    from ..forecast.what_if import QUESTIONS, answer_document, ask, read_now, render_answer
 
     if not any(getattr(options, one) for one in QUESTIONS):
         asked = ", ".join(f"--{one.replace('_', '-')}" for one in QUESTIONS)

@@ -15,15 +15,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..cluster.crm.rebalance import next_move
-from ..cluster.crm.round import Round
-from ..cluster.model.observed import Seen, Timing
-from ..cluster.model.policy import Policy
-from ..cluster.model.state import ClusterState
-from ..errors import InputError
-from ..result import Result
-from .configuration import load
-from .plan_moves import checked_nodes, look
+from ...cluster.crm.rebalance import next_move
+from ...cluster.crm.round import Round
+from ...cluster.model.observed import Seen, Timing
+from ...cluster.model.policy import Policy
+from ...cluster.model.state import ClusterState
+from ...errors import InputError
+from ...node.configuration import load
+from ...result import Result
+from .moves import checked_nodes, look
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def rebalance_info(options: Mapping[str, Any], check: bool) -> Result:
 
     Raises ``InputError`` for a node that is none, or a threshold below 0.
     """
-    from ..cluster.crm.global_maintenance import why_held
+    from ...cluster.crm.global_maintenance import why_held
 
     configuration = load(Path(options["config"]))
     nodes = checked_nodes(options["nodes"] or sorted(configuration.members), configuration)

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..cluster.crm.load import Load
-from ..cluster.crm.selection import choose, unusable
-from ..cluster.model.observed import Seen
-from ..cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState
-from .plan_moves import Carried, Move, emptied
+from ...cluster.crm.load import Load
+from ...cluster.crm.selection import choose, unusable
+from ...cluster.model.observed import Seen
+from ...cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState
+from .moves import Carried, Move, emptied
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..cluster.crm.load import declared_figures
-from ..cluster.model.observed import Seen
-from ..cluster.model.policy import COUNT, Policy
-from ..cluster.model.state import ClusterState
-from ..errors import HoldfastError
-from .configuration import NodeConfiguration
-from .plan_moves import Carried, carried, look
-from .plan_rebalance import Step, imbalance_now, steps
+from ...cluster.crm.load import declared_figures
+from ...cluster.model.observed import Seen
+from ...cluster.model.policy import COUNT, Policy
+from ...cluster.model.state import ClusterState
+from ...errors import HoldfastError
+from ...node.configuration import NodeConfiguration
+from .moves import Carried, carried, look
+from .rebalance import Step, imbalance_now, steps
 
 MOST_NODES = 200
 MOST_SERVICES = 2000

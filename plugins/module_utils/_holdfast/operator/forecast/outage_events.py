@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from ..result import Result
-from .configuration import load
-from .plan_moves import checked_nodes, look, short_of_room
-from .plan_outages import Outages, plan_outages
+from ...errors import InputError
+from ...node.configuration import load
+from ...result import Result
+from .moves import checked_nodes, look, short_of_room
+from .outages import Outages, plan_outages
 
 
 def outage_info(options: Mapping[str, Any], check: bool) -> Result:

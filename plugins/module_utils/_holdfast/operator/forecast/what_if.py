@@ -13,25 +13,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..cluster.crm.global_maintenance import why_held
-from ..cluster.model.desired import Wanted
-from ..cluster.model.report import CommandResult, Report
-from ..cluster.model.rules import (
+from ...cluster.crm.global_maintenance import why_held
+from ...cluster.model.desired import Wanted
+from ...cluster.model.report import CommandResult, Report
+from ...cluster.model.rules import (
     NodeRule,
     ServiceRule,
     node_rule_from_options,
     service_rule_from_options,
 )
-from ..cluster.model.state import ClusterState
-from ..errors import HoldfastError, InputError, StorageError
-from ..result import Result
-from ..simulator.scenario import Action
-from ..simulator.settings import Settings
-from ..simulator.what_if import Answer, Now, usual_seconds, what_if
-from ..storage.lockspace.host_timing import LeaseTiming
-from .cluster_storage import ClusterStorage
-from .configuration import EMBEDDED, NodeConfiguration, load
-from .status_words import clean
+from ...cluster.model.state import ClusterState
+from ...errors import HoldfastError, InputError, StorageError
+from ...node.cluster_storage import ClusterStorage
+from ...node.configuration import EMBEDDED, NodeConfiguration, load
+from ...node.status_words import clean
+from ...result import Result
+from ...simulator.scenario import Action
+from ...simulator.settings import Settings
+from ...simulator.what_if import Answer, Now, usual_seconds, what_if
+from ...storage.lockspace.host_timing import LeaseTiming
 
 QUESTIONS = ("dies", "loses_storage", "loses_network", "drained")
 """The options that name nodes to which something happens."""

@@ -13,20 +13,20 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .. import names
-from ..cluster.crm.global_maintenance import in_force
-from ..cluster.crm.load import NOTHING, Load, declared_figures
-from ..cluster.crm.selection import Choice, better_place, choose, unusable
-from ..cluster.model.desired import Wanted
-from ..cluster.model.maintenance import EMPTIED
-from ..cluster.model.observed import Figures, NodeSeen, Seen
-from ..cluster.model.policy import MOST_CPUS_PER_CORE, SCORE, Policy
-from ..cluster.model.report import Report
-from ..cluster.model.service import Service
-from ..cluster.model.state import ClusterState, ServiceState, ServiceStatus
-from ..errors import InputError, StorageError
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration
+from ... import names
+from ...cluster.crm.global_maintenance import in_force
+from ...cluster.crm.load import NOTHING, Load, declared_figures
+from ...cluster.crm.selection import Choice, better_place, choose, unusable
+from ...cluster.model.desired import Wanted
+from ...cluster.model.maintenance import EMPTIED
+from ...cluster.model.observed import Figures, NodeSeen, Seen
+from ...cluster.model.policy import MOST_CPUS_PER_CORE, SCORE, Policy
+from ...cluster.model.report import Report
+from ...cluster.model.service import Service
+from ...cluster.model.state import ClusterState, ServiceState, ServiceStatus
+from ...errors import InputError, StorageError
+from ...node.cluster_storage import ClusterStorage
+from ...node.configuration import NodeConfiguration
 
 
 @dataclass(frozen=True)

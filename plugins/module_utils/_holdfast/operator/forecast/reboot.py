@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import AgentError
-from ..process.run import run
-from ..result import Result
+from ...errors import AgentError
+from ...process.run import run
+from ...result import Result
 
 MARK = Path("run/reboot-required")
 """Where packages of Debian say so, if what writes it is installed.  None says nothing at all."""
