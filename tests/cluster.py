@@ -40,16 +40,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanloc
     await_daemon,
     start_daemon,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    declare,
-    declare_disarm,
-    declare_fence,
-    declare_maintenance,
-    declare_move,
-    declare_policy,
-    declare_service,
-    repair_records,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (  # noqa: E402
     make_leases,
 )
@@ -67,6 +57,30 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status 
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.package import (  # noqa: E402
     library_archive,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    disarm as declare_disarm,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    fence_config as declare_fence,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    maintenance as declare_maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    move as declare_move,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    policy as declare_policy,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    repair_records,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    rule_and_node as declare,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    service as declare_service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.table import (  # noqa: E402
     carries,

@@ -115,7 +115,7 @@ version:
   sample: 14
 """
 
-from ..module_utils._holdfast.node.declare_disarm import declare_cluster_maintenance
+from ..module_utils._holdfast.operator.operations.disarm import declare_cluster_maintenance
 from ..module_utils._module import MAINTENANCE, NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(

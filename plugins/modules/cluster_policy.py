@@ -132,7 +132,7 @@ version:
 """
 
 from ..module_utils._declarations import POLICY
-from ..module_utils._holdfast.node.declare_policy import declare_policy
+from ..module_utils._holdfast.operator.operations.policy import declare_policy
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(

@@ -92,7 +92,7 @@ differences:
 """
 
 from ..module_utils._declarations import CONFIGURATION, check_declarations
-from ..module_utils._holdfast.node.declare_configuration import declare_configuration
+from ..module_utils._holdfast.operator.operations.configuration import declare_configuration
 from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(CONFIGURATION)

@@ -258,7 +258,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.errors import InputError
-from ..module_utils._holdfast.node.declare_in_files import check_options, with_maintenance
+from ..module_utils._holdfast.operator.operations.declare_in_files import (
+    check_options,
+    with_maintenance,
+)
 from ..module_utils._holdfast.storage.paths import cluster_paths
 from ..module_utils._holdfast.storage.provision.plan.metadata import (
     MetadataWanted,

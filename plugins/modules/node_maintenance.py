@@ -95,7 +95,7 @@ version:
   sample: 14
 """
 
-from ..module_utils._holdfast.node.declare_maintenance import declare_maintenance
+from ..module_utils._holdfast.operator.operations.maintenance import declare_maintenance
 from ..module_utils._module import MAINTENANCE, NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(

@@ -270,7 +270,7 @@ status:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._declarations import SERVICE
-from ..module_utils._holdfast.node.declare_service import declare_service
+from ..module_utils._holdfast.operator.operations.service import declare_service
 from ..module_utils._module import NODE_OPTIONS, Options, hide_agent_secrets, run
 
 OPTIONS = NODE_OPTIONS.merge(

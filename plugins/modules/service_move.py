@@ -95,7 +95,7 @@ version:
   sample: 14
 """
 
-from ..module_utils._holdfast.node.declare_move import declare_move
+from ..module_utils._holdfast.operator.operations.move import declare_move
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    backup_configuration,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    backup as backup_configuration,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     PAGE,

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_maintenance import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.maintenance import (  # noqa: E501
     declare_global_maintenance,
 )
 from cluster import PATIENCE, EmbeddedCluster

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import declare_fence
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
     power,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    fence_config as declare_fence,
+)
 from ansible_collections.holdfast.ha.tests.system.leases.lease_backends import needs_sanlock
 from cluster import NODES, PATIENCE, EmbeddedCluster, free_ports
 

@@ -32,11 +32,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceRule,
     rule_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_service import (
-    SERVICE_KEYS,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_configuration import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.export import (  # noqa: E501
     exported,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.service import (
+    SERVICE_KEYS,
 )
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,9 @@ from __future__ import annotations
 import time
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import declare_fence
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    fence_config as declare_fence,
+)
 from ansible_collections.holdfast.ha.tests.system.fencing import ipmi_boards
 from cluster import NODES, PATIENCE, EmbeddedCluster
 

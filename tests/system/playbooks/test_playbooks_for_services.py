@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_configuration import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.export import (  # noqa: E501
     read_configuration,
 )
 from cluster import PATIENCE, EmbeddedCluster

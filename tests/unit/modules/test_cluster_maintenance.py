@@ -23,7 +23,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import load
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (
     change_wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (

@@ -27,9 +27,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import evacuate
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
     outage_events as outages,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    evacuate,
 )
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_ok
 

@@ -11,15 +11,17 @@ from unittest.mock import patch
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    declare,
-    declare_service,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     MANAGER_LEASE,
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_maintenance import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    rule_and_node as declare,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    service as declare_service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.maintenance import (  # noqa: E501
     declare_maintenance,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

@@ -22,7 +22,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import operate
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import declare_service
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
@@ -30,6 +29,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
     rehearse_fence,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    service as declare_service,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.result import Result
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     Kind,

@@ -38,9 +38,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine
     machine,
     power,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
-    change_wanted,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
     look as look_command,
 )
@@ -56,6 +53,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
     foreseen_rebalance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (
+    change_wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import VERSION
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

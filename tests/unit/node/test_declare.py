@@ -32,14 +32,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    await_manager,
-    declare,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_fence import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    await_manager,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    rule_and_node as declare,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.fence_config import (
     declare_fence,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import write_device

@@ -12,8 +12,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     AgentError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import declare_service
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_configuration import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    service as declare_service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.configuration import (  # noqa: E501
     declare_configuration,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster

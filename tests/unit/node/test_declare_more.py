@@ -23,33 +23,35 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     HoldfastError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    await_manager,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    declare_move as declare_move_room,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_disarm import (
-    declare_cluster_maintenance,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_maintenance import (  # noqa: E501
-    declare_maintenance,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_move import (
-    declare_move,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_policy import (
-    declare_policy,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.evacuate import evacuate
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
-    change_wanted,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (
     rebalance_info,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    await_manager,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+    move as declare_move_room,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (
+    change_wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.disarm import (
+    declare_cluster_maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.evacuate import (
+    evacuate,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.maintenance import (  # noqa: E501
+    declare_maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.move import (
+    declare_move,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.policy import (
+    declare_policy,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

@@ -28,19 +28,19 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.backup_configuration import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.backup import (  # noqa: E501
     back_up,
     backup_document,
     read_backup,
     restore,
     restored,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.declare_policy import (
-    declare_policy,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.export_configuration import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.export import (  # noqa: E501
     differences,
     exported,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.policy import (
+    declare_policy,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.secrets import HIDDEN
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster

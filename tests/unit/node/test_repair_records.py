@@ -38,17 +38,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.record_guard import (
     Records,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.repair_records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import read_status
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (
+    change_wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.repair_records import (
     Keep,
     describe,
     plan_repair,
     repair_records,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import read_status
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
-    change_wanted,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     COPY_HEADER,
     Kind,

@@ -52,10 +52,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     ClusterStorage,
     payload,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_change import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (
     change_wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.wanted_size import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.size_limit import (
     REASON,
     UID,
     WALL,

@@ -156,7 +156,7 @@ class Fleet:
     def want(self, wanted: Wanted) -> bool:
         """Write a configuration, as its next version; return whether that was possible.
 
-        It is refused where ``node/wanted_change.py`` refuses it: on a configuration that may not
+        It is refused where ``operator/operations/change.py`` refuses it: on a configuration that may not
         be the newest.
         """
         storage = self.world.storage

@@ -197,7 +197,7 @@ def _return(options: argparse.Namespace) -> int:
 
 
 def _maintain(options: argparse.Namespace, state: str) -> Result:
-    from ...node.declare_maintenance import declare_maintenance
+    from ..operations.maintenance import declare_maintenance
 
     asked = {"node": options.node, "state": state, **_why(options), **waiting(options)}
     return declare_maintenance(asked, options.dry_run)
@@ -231,7 +231,7 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
 def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
     """Raise ``HoldfastError`` for a node that was fenced by hand: it may be switched on then."""
     from ...cluster.model.maintenance import fenced_by_hand, told
-    from ...node.kept_empty import kept_empty
+    from ..operations.kept_empty import kept_empty
 
     drained = kept_empty(configuration, node)
     if drained is not None and fenced_by_hand(drained):
@@ -242,7 +242,7 @@ def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
 
 
 def _hold(options: argparse.Namespace, state: str) -> int:
-    from ...node.declare_disarm import declare_cluster_maintenance
+    from ..operations.disarm import declare_cluster_maintenance
 
     asked = {"state": state, "mode": options.mode, **_why(options), **waiting(options)}
     result = declare_cluster_maintenance(asked, options.dry_run)
@@ -264,7 +264,7 @@ def _why(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _declare(options: argparse.Namespace, **wish: Any) -> int:
-    from ...node.declare_service import declare_service
+    from ..operations.service import declare_service
 
     _refuse_unknown(options)
     asked = {"name": options.service, "resources": None, **wish, **waiting(options)}
@@ -312,7 +312,7 @@ def _stop(options: argparse.Namespace) -> int:
 
 
 def _move(options: argparse.Namespace) -> int:
-    from ...node.declare_move import declare_move
+    from ..operations.move import declare_move
 
     asked = {"name": options.service, "node": options.node, "live": True, **waiting(options)}
     result = declare_move(asked, options.dry_run)

@@ -180,7 +180,7 @@ def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> No
     Somebody may have their hands in it: its power is not for whoever only ends a fence.
     """
     from ...cluster.model.maintenance import fenced_by_hand, told
-    from ...node.kept_empty import kept_empty
+    from ..operations.kept_empty import kept_empty
 
     drained = kept_empty(configuration, node)
     if drained is not None and not fenced_by_hand(drained):
@@ -213,7 +213,7 @@ def _use(options: argparse.Namespace, node: str, state: str, reason: str | None)
 
 
 def _declare(options: argparse.Namespace, node: str, state: str, reason: str | None) -> Result:
-    from ...node.declare_maintenance import declare_maintenance
+    from ..operations.maintenance import declare_maintenance
 
     asked: dict[str, Any] = {"node": node, "state": state, "reason": reason, "owner": None}
     asked.update(waiting(options), until=None, duration=0.0)

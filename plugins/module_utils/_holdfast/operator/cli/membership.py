@@ -191,7 +191,7 @@ def _acceptance(own: Membership, version: int, reason: str) -> Acceptance:
 
     from ...cluster.model.maintenance import Maintenance
     from ...cluster.model.membership import Acceptance
-    from ...node.declare_maintenance import user_name
+    from ..operations.maintenance import user_name
 
     return Acceptance(own.digest, version, Maintenance(reason, user_name(), time.time()))
 
@@ -201,7 +201,7 @@ def _write(configuration: NodeConfiguration, acceptance: Acceptance, dry_run: bo
     from dataclasses import replace
 
     from ...cluster.model.desired import Wanted
-    from ...node.wanted_change import change_wanted
+    from ..operations.change import change_wanted
 
     def plan(wanted: Wanted) -> Wanted:
         now = wanted.membership

@@ -9,19 +9,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import names
-from ..cluster.crm import selection as choice
-from ..cluster.crm.global_maintenance import why_held
-from ..cluster.model.desired import Wanted
-from ..cluster.model.observed import NodeSeen, Seen
-from ..cluster.model.requests import MOVE, Request
-from ..cluster.model.state import ClusterState, ServiceState, ServiceStatus
-from ..errors import HoldfastError, InputError, StorageError
-from ..result import Result
+from ... import names
+from ...cluster.crm import selection as choice
+from ...cluster.crm.global_maintenance import why_held
+from ...cluster.model.desired import Wanted
+from ...cluster.model.observed import NodeSeen, Seen
+from ...cluster.model.requests import MOVE, Request
+from ...cluster.model.state import ClusterState, ServiceState, ServiceStatus
+from ...errors import HoldfastError, InputError, StorageError
+from ...node.cluster_storage import ClusterStorage
+from ...node.configuration import NodeConfiguration, load
+from ...result import Result
 from .await_manager import POLL, await_manager
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration, load
-from .wanted_change import change_wanted
+from .change import change_wanted
 
 MOVABLE = (ServiceState.STARTED, ServiceState.STOPPED, ServiceState.REQUEST_START)
 """States in which a request to move is heard, at once or once the service runs."""

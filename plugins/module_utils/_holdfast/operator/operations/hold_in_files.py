@@ -7,17 +7,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..cluster.crm.global_maintenance import in_force
-from ..cluster.model.desired import Wanted, wanted_from_document
-from ..cluster.model.maintenance import maintenance_document
-from ..cluster.model.state import ClusterState
-from ..cluster.model.state_codec import state_from_document
-from ..errors import FormatError, HoldfastError
-from ..storage.paths import ClusterPaths
-from ..storage.provision.plan import exists
-from ..storage.records import Kind, Record, RecordFile
-from ..storage.whiteboard.board import Board
-from .status import global_maintenance
+from ...cluster.crm.global_maintenance import in_force
+from ...cluster.model.desired import Wanted, wanted_from_document
+from ...cluster.model.maintenance import maintenance_document
+from ...cluster.model.state import ClusterState
+from ...cluster.model.state_codec import state_from_document
+from ...errors import FormatError, HoldfastError
+from ...node.status import global_maintenance
+from ...storage.paths import ClusterPaths
+from ...storage.provision.plan import exists
+from ...storage.records import Kind, Record, RecordFile
+from ...storage.whiteboard.board import Board
 
 
 def read_hold(paths: ClusterPaths, board: Board) -> dict[str, Any] | None:

@@ -13,19 +13,19 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from ..cluster.crm.repair_plan import Keep, Repair, plan_repair
-from ..cluster.model.desired import Wanted
-from ..cluster.model.maintenance import Maintenance
-from ..cluster.model.report import Report
-from ..cluster.model.state import ClusterState
-from ..errors import FormatError, LeaseError, StorageError
-from ..storage.whiteboard.file import Board
+from ...cluster.crm.repair_plan import Keep, Repair, plan_repair
+from ...cluster.model.desired import Wanted
+from ...cluster.model.maintenance import Maintenance
+from ...cluster.model.report import Report
+from ...cluster.model.state import ClusterState
+from ...errors import FormatError, LeaseError, StorageError
+from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
+from ...node.configuration import NodeConfiguration
+from ...node.daemon.record_guard import read_records, report_older_than_told
+from ...storage.whiteboard.file import Board
 from .await_manager import await_manager
-from .cluster_storage import CONFIGURATION_LEASE, ClusterStorage
-from .configuration import NodeConfiguration
-from .daemon.record_guard import read_records, report_older_than_told
-from .wanted_change import WAIT, acquire_configuration
-from .wanted_size import refuse_too_large
+from .change import WAIT, acquire_configuration
+from .size_limit import refuse_too_large
 
 REPORT_WAIT = 30.0
 """Seconds for an LRM to write its report again: it looks every 5 s, and its node may be starting.

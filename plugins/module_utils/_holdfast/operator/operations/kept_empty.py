@@ -7,10 +7,10 @@ Somebody may have their hands in it.  Who ends some other drain does not know of
 
 from __future__ import annotations
 
-from ..cluster.crm.global_maintenance import in_force
-from ..cluster.model.maintenance import Maintenance
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration
+from ...cluster.crm.global_maintenance import in_force
+from ...cluster.model.maintenance import Maintenance
+from ...node.cluster_storage import ClusterStorage
+from ...node.configuration import NodeConfiguration
 
 
 def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | None:

@@ -16,15 +16,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ..cluster.model.desired import Wanted, wanted_document, wanted_from_document
-from ..cluster.model.policy import Policy
-from ..errors import HoldfastError, InputError, StorageError
-from ..names import absolute_path
-from ..result import Result
-from ..storage.whole_file import write_text
-from .configuration import NodeConfiguration, load
-from .export_configuration import ALONE, differences, exported, read_configuration
-from .wanted_change import change_wanted
+from ...cluster.model.desired import Wanted, wanted_document, wanted_from_document
+from ...cluster.model.policy import Policy
+from ...errors import HoldfastError, InputError, StorageError
+from ...names import absolute_path
+from ...node.configuration import NodeConfiguration, load
+from ...result import Result
+from ...storage.whole_file import write_text
+from .change import change_wanted
+from .export import ALONE, differences, exported, read_configuration
 
 FORMAT = "holdfast wanted configuration"
 VERSION = 1

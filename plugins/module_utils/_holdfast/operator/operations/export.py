@@ -13,16 +13,16 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from ..cluster.crm.global_maintenance import in_force
-from ..cluster.model.desired import Wanted
-from ..cluster.model.policy import Policy, policy_document
-from ..cluster.model.rules import rule_document
-from ..cluster.model.service import Service, service_document
-from ..cluster.model.state import ClusterState
-from ..errors import FormatError
-from ..secrets import HIDDEN, without_secrets
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration
+from ...cluster.crm.global_maintenance import in_force
+from ...cluster.model.desired import Wanted
+from ...cluster.model.policy import Policy, policy_document
+from ...cluster.model.rules import rule_document
+from ...cluster.model.service import Service, service_document
+from ...cluster.model.state import ClusterState
+from ...errors import FormatError
+from ...node.cluster_storage import ClusterStorage
+from ...node.configuration import NodeConfiguration
+from ...secrets import HIDDEN, without_secrets
 
 ABSENT = "absent"
 

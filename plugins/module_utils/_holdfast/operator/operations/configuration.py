@@ -15,18 +15,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from .. import names
-from ..cluster.model.desired import Wanted
-from ..cluster.model.service import service_from_options
-from ..errors import InputError
-from ..ocf.metadata import AgentMetadata
-from ..result import Result
-from .configuration import NodeConfiguration, load
-from .declare import rule_from_options
-from .declare_policy import merged_policy
-from .declare_service import check_agents, merged_service
-from .export_configuration import ABSENT, POLICY, differences, exported, read_configuration
-from .wanted_change import change_wanted
+from ... import names
+from ...cluster.model.desired import Wanted
+from ...cluster.model.service import service_from_options
+from ...errors import InputError
+from ...node.configuration import NodeConfiguration, load
+from ...ocf.metadata import AgentMetadata
+from ...result import Result
+from .change import change_wanted
+from .export import ABSENT, POLICY, differences, exported, read_configuration
+from .policy import merged_policy
+from .rule_and_node import rule_from_options
+from .service import check_agents, merged_service
 
 Rows = Mapping[str, Mapping[str, Any]]
 """Options of the module ``service`` or ``rule``, by the name of the service or rule."""

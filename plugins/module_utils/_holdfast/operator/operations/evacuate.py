@@ -14,14 +14,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from .. import names
-from ..cluster.crm.global_maintenance import why_held
-from ..cluster.model.desired import Wanted
-from ..cluster.model.requests import MOVE, Request
-from ..cluster.model.service import needs_from_options
-from ..cluster.model.state import ClusterState, Event
-from ..errors import HoldfastError
-from ..operator.forecast.moves import (
+from ... import names
+from ...cluster.crm.global_maintenance import why_held
+from ...cluster.model.desired import Wanted
+from ...cluster.model.requests import MOVE, Request
+from ...cluster.model.service import needs_from_options
+from ...cluster.model.state import ClusterState, Event
+from ...errors import HoldfastError
+from ...node.configuration import NodeConfiguration, load
+from ...result import Result
+from ..forecast.moves import (
     Evacuation,
     checked_nodes,
     look,
@@ -29,11 +31,9 @@ from ..operator.forecast.moves import (
     plan_evacuation,
     short_of_room,
 )
-from ..result import Result
 from .await_manager import await_manager
-from .configuration import NodeConfiguration, load
-from .declare_move import ENDS
-from .wanted_change import change_wanted
+from .change import change_wanted
+from .move import ENDS
 
 
 def evacuate(options: Mapping[str, Any], check: bool) -> Result:

@@ -7,10 +7,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..cluster.model.state import ClusterState
-from ..errors import HoldfastError, StorageError
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration
+from ...cluster.model.state import ClusterState
+from ...errors import HoldfastError, StorageError
+from ...node.cluster_storage import ClusterStorage
+from ...node.configuration import NodeConfiguration
 
 POLL = 0.2
 

@@ -9,12 +9,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from ..cluster.model.desired import Wanted
-from ..cluster.model.policy import Policy, policy_document, policy_from_document
-from ..result import Result
+from ...cluster.model.desired import Wanted
+from ...cluster.model.policy import Policy, policy_document, policy_from_document
+from ...node.configuration import load
+from ...result import Result
 from .await_manager import await_manager
-from .configuration import load
-from .wanted_change import change_wanted
+from .change import change_wanted
 
 
 def declare_policy(options: Mapping[str, Any], check: bool) -> Result:

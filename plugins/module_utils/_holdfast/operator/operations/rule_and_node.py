@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import names
-from ..cluster.crm.adoption import services_of
-from ..cluster.model.desired import Wanted
-from ..cluster.model.rules import (
+from ... import names
+from ...cluster.crm.adoption import services_of
+from ...cluster.model.desired import Wanted
+from ...cluster.model.rules import (
     APART,
     NodeRule,
     ServiceRule,
@@ -24,14 +24,20 @@ from ..cluster.model.rules import (
     rule_document,
     service_rule_from_options,
 )
-from ..cluster.model.service import Service
-from ..cluster.model.state import ClusterState
-from ..errors import InputError, StorageError
-from ..result import Result
-from ..storage.whole_file import write_text
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration, check_declared, from_document, load, to_document
-from .wanted_change import change_wanted
+from ...cluster.model.service import Service
+from ...cluster.model.state import ClusterState
+from ...errors import InputError, StorageError
+from ...node.cluster_storage import ClusterStorage
+from ...node.configuration import (
+    NodeConfiguration,
+    check_declared,
+    from_document,
+    load,
+    to_document,
+)
+from ...result import Result
+from ...storage.whole_file import write_text
+from .change import change_wanted
 
 
 def declare_rule(options: Mapping[str, Any], check: bool) -> Result:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from ..result import Result
-from .configuration import load
-from .declare_maintenance import declare_global_maintenance, declare_maintenance
+from ...errors import InputError
+from ...node.configuration import load
+from ...result import Result
+from .maintenance import declare_global_maintenance, declare_maintenance
 
 NEEDS_CONFIG = ("node", "reason", "owner", "until", "duration")
 """What the whiteboard has no place for."""

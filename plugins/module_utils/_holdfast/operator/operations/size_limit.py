@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..cluster.crm.recovery import GIVEN_UP
-from ..cluster.model.desired import Wanted, wanted_document
-from ..cluster.model.membership import Membership, Place
-from ..cluster.model.state import (
+from ...cluster.crm.recovery import GIVEN_UP
+from ...cluster.model.desired import Wanted, wanted_document
+from ...cluster.model.membership import Membership, Place
+from ...cluster.model.state import (
     EVENTS_KEPT,
     FAILOVER_SERVICES_KEPT,
     FAILOVERS_KEPT,
@@ -28,10 +28,10 @@ from ..cluster.model.state import (
     ServiceState,
     ServiceStatus,
 )
-from ..cluster.model.state_codec import state_document
-from ..errors import StorageError
-from ..storage.records import Kind
-from .cluster_storage import ClusterStorage, payload
+from ...cluster.model.state_codec import state_document
+from ...errors import StorageError
+from ...node.cluster_storage import ClusterStorage, payload
+from ...storage.records import Kind
 
 REASON = "x" * 160
 """What a reason is allowed for on average, over all services and nodes."""

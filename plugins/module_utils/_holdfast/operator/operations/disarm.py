@@ -14,16 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..cluster.crm.freeze import DISARMED
-from ..cluster.model.desired import Wanted
-from ..cluster.model.maintenance import maintenance_document, with_times_told
-from ..cluster.model.state import ClusterState
-from ..errors import InputError
-from ..result import Result
+from ...cluster.crm.freeze import DISARMED
+from ...cluster.model.desired import Wanted
+from ...cluster.model.maintenance import maintenance_document, with_times_told
+from ...cluster.model.state import ClusterState
+from ...errors import InputError
+from ...node.configuration import NodeConfiguration, load
+from ...result import Result
 from .await_manager import await_manager
-from .configuration import NodeConfiguration, load
-from .declare_maintenance import asked_maintenance, declare_global_maintenance
-from .wanted_change import change_wanted
+from .change import change_wanted
+from .maintenance import asked_maintenance, declare_global_maintenance
 
 HOLD = "hold"
 

@@ -10,28 +10,28 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from .. import names
-from ..cluster.crm.global_maintenance import why_held
-from ..cluster.model.desired import Wanted
-from ..cluster.model.requests import CLEAR, STOP, Request
-from ..cluster.model.service import (
+from ... import names
+from ...cluster.crm.global_maintenance import why_held
+from ...cluster.model.desired import Wanted
+from ...cluster.model.requests import CLEAR, STOP, Request
+from ...cluster.model.service import (
     STARTED,
     STOPPED,
     Service,
     service_document,
     service_from_options,
 )
-from ..cluster.model.state import ClusterState, ServiceState, ServiceStatus
-from ..errors import InputError
-from ..ocf.locate import locate, parse_agent
-from ..ocf.metadata import AgentMetadata, load_metadata
-from ..ocf.parameters import check_parameters
-from ..result import Result
-from ..secrets import HIDDEN, is_secret_name, without_secrets
+from ...cluster.model.state import ClusterState, ServiceState, ServiceStatus
+from ...errors import InputError
+from ...node.cluster_storage import ClusterStorage
+from ...node.configuration import NodeConfiguration, load
+from ...ocf.locate import locate, parse_agent
+from ...ocf.metadata import AgentMetadata, load_metadata
+from ...ocf.parameters import check_parameters
+from ...result import Result
+from ...secrets import HIDDEN, is_secret_name, without_secrets
 from .await_manager import await_manager
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration, load
-from .wanted_change import change_wanted
+from .change import change_wanted
 
 MIGRATION = ("migrate_to", "migrate_from")
 """The actions that an agent needs for a live migration (OCF 1.1, Actions)."""

@@ -13,18 +13,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ..cluster.model.desired import Wanted
-from ..cluster.model.policy import Policy, policy_document, policy_from_document
-from ..cluster.model.rules import NodeRule, ServiceRule
-from ..cluster.model.service import service_from_options
-from ..result import Result
-from ..secrets import without_secrets
-from .configuration import NodeConfiguration, load
-from .declare import rule_from_options
-from .declare_configuration import Rows, by_name, told_of
-from .declare_policy import given_options
-from .declare_service import merged_service
-from .export_configuration import (
+from ...cluster.model.desired import Wanted
+from ...cluster.model.policy import Policy, policy_document, policy_from_document
+from ...cluster.model.rules import NodeRule, ServiceRule
+from ...cluster.model.service import service_from_options
+from ...node.configuration import NodeConfiguration, load
+from ...result import Result
+from ...secrets import without_secrets
+from .configuration import Rows, by_name, told_of
+from .export import (
     ABSENT,
     ALONE,
     KINDS,
@@ -36,6 +33,9 @@ from .export_configuration import (
     policy_differences,
     read_configuration,
 )
+from .policy import given_options
+from .rule_and_node import rule_from_options
+from .service import merged_service
 
 Asked = Mapping[str, Rows]
 """What is asked for of ``services`` and ``rules``; a kind that nobody asks for is not there."""

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..cluster.crm.global_maintenance import has_maintenance, in_force
-from ..cluster.model.desired import Wanted
-from ..cluster.model.state import ClusterState
-from ..cluster.model.versions import WAY_OUT
-from ..errors import LeaseError
-from .cluster_storage import CONFIGURATION_LEASE, ClusterStorage
-from .configuration import NodeConfiguration
-from .wanted_size import refuse_too_large
+from ...cluster.crm.global_maintenance import has_maintenance, in_force
+from ...cluster.model.desired import Wanted
+from ...cluster.model.state import ClusterState
+from ...cluster.model.versions import WAY_OUT
+from ...errors import LeaseError
+from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
+from ...node.configuration import NodeConfiguration
+from .size_limit import refuse_too_large
 
 WAIT = 10.0
 """Seconds to wait for the configuration lease while another change is being written."""

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import StorageError
-from ..fence.check import check_fence_agents, nodes_without_proof
-from ..fence.topology import parse_fence_configuration
-from ..names import absolute_path
-from ..result import Result
-from ..secrets import without_secrets
-from ..storage.whole_file import write_text
+from ...errors import StorageError
+from ...fence.check import check_fence_agents, nodes_without_proof
+from ...fence.topology import parse_fence_configuration
+from ...names import absolute_path
+from ...result import Result
+from ...secrets import without_secrets
+from ...storage.whole_file import write_text
 
 
 def declare_fence(options: Mapping[str, Any], check: bool) -> Result:

@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import names
-from ..cluster.model.desired import Wanted
-from ..cluster.model.maintenance import (
+from ... import names
+from ...cluster.model.desired import Wanted
+from ...cluster.model.maintenance import (
     FENCE_REASON,
     Maintenance,
     fenced_by_hand,
@@ -27,15 +27,15 @@ from ..cluster.model.maintenance import (
     told,
     with_times_told,
 )
-from ..cluster.model.report import Mode
-from ..cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState
-from ..errors import FormatError, InputError
-from ..result import Result
-from ..storage.whiteboard.file import GlobalBlock
+from ...cluster.model.report import Mode
+from ...cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState
+from ...errors import FormatError, InputError
+from ...node.cluster_storage import ClusterStorage
+from ...node.configuration import NodeConfiguration, load
+from ...result import Result
+from ...storage.whiteboard.file import GlobalBlock
 from .await_manager import await_manager
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration, load
-from .wanted_change import change_wanted
+from .change import change_wanted
 
 ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
 """A global maintenance of which block 0 is all there is."""
