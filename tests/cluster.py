@@ -52,9 +52,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
     power,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import (  # noqa: E402
-    read_status,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.package import (  # noqa: E402
     library_archive,
 )
@@ -81,6 +78,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
     service as declare_service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.status import (  # noqa: E402
+    read_status,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.table import (  # noqa: E402
     carries,

@@ -21,7 +21,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
     power,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import read_status
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.status import (
+    read_status,
+)
 from cluster import NAME, NODES, PATIENCE, EmbeddedCluster, free_ports
 
 SERVICES = ("s1", "s2", "s3")

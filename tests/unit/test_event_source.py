@@ -20,17 +20,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehear
     NodeReport,
     Rehearsal,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    metrics_catalogue as catalogue,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.telemetry import (
     Measured,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics import (
+    catalogue as catalogue,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.collect import (
     Known,
     samples,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics_format import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (
     render_metrics,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (

@@ -26,11 +26,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page import (
-    render_page,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (
     Rebalance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.page import (
+    render_page,
 )
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample
 from browser import Browser

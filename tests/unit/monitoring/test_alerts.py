@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    metrics_catalogue as catalogue,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics import (
+    catalogue as catalogue,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics_format import Kind
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (
+    Kind,
+)
 
 MONITORING = Path(__file__).resolve().parents[3] / "extensions" / "monitoring"
 ALERTS = MONITORING / "alerts.yml"

@@ -48,11 +48,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     HostLeaseView,
     HostState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    status as status_room,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (
     foreseen,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+    status as status_room,
 )
 
 AT = 1_790_000_000.0

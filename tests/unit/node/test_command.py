@@ -23,10 +23,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    in_time,
-    status_in_time,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     MANAGER_LEASE,
     ClusterStorage,
@@ -56,6 +52,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.for
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (
     change_wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+    bounded_read as in_time,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+    status_in_time,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import VERSION
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

@@ -12,7 +12,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehear
     NodeReport,
     Rehearsal,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.health import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.health import (
     Level,
     judge_health,
     unknown,

@@ -19,8 +19,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import inform as module
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.inform import inform
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+    cluster_info as module,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.cluster_info import (
+    inform,
+)
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 
 OFF = NodeStatus(NodeState.OFF, reason="its status says off")

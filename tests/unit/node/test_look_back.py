@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.look_back import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.history import (
     Wish,
     chosen,
     lines,

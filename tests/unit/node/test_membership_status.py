@@ -20,7 +20,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeState,
     NodeStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import membership_status
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     Member,
 )
@@ -32,6 +31,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (
     places,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+    membership as membership_status,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
     Board,

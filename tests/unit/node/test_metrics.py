@@ -17,20 +17,20 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehear
     NodeReport,
     Rehearsal,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    metrics_catalogue as catalogue,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.telemetry import (
     Measured,
     Span,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics import (
+    catalogue as catalogue,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.collect import (
     LATE,
     Known,
     node_metrics,
     samples,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics_format import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (
     render_metrics,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.metrics_format import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (
     Kind,
     Metric,
     Sample,

@@ -38,7 +38,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.record_guard import (
     Records,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import read_status
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (
     change_wanted,
@@ -48,6 +47,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
     describe,
     plan_repair,
     repair_records,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.status import (
+    read_status,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     COPY_HEADER,

@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (
     Freeing,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.status import (
     UNHELD,
     leases_being_freed,
 )

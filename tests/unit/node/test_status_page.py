@@ -20,25 +20,27 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     Failover,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
-    status_page_plan,
-    status_page_style,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (
+    Rebalance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page import (
+    plan as status_page_plan,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page import (
+    style as status_page_style,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.html import (
+    STARTS_DRAWN,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.map import (
+    MARKS_SHOWN,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.page import (
     FAILOVERS_OPEN,
     render_page,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page_map import (
-    MARKS_SHOWN,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page_parts import (
-    STARTS_DRAWN,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_page_plan import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.plan import (
     NODES_OPEN,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (
-    Rebalance,
 )
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample
 from hypothesis import given, settings

@@ -16,8 +16,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeState,
     ServiceState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import status_words
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.status_text import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+    wording as status_words,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.text import (
     render_failover,
     render_text,
 )

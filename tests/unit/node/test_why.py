@@ -24,12 +24,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeStatus,
     ServiceState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.why import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.why import (
     render_why,
     why_node,
     why_service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
     service,
     started,

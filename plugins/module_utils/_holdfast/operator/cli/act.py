@@ -162,7 +162,7 @@ def waiting(options: argparse.Namespace) -> dict[str, Any]:
 
 def tell(options: argparse.Namespace, result: Result, subject: str, end: str) -> None:
     """Say what came of it: that *subject* is *end*, will be, or would be."""
-    from ...node.status_words import clean
+    from ..report.wording import clean
 
     for warning in result.warnings:
         sys.stderr.write(f"holdfast: {clean(warning)}\n")
@@ -253,7 +253,7 @@ def _hold(options: argparse.Namespace, state: str) -> int:
 
 def _why(options: argparse.Namespace) -> dict[str, Any]:
     """Return what is told of a maintenance; its owner is who runs the command."""
-    from ...node.look_back import span_seconds
+    from ..report.history import span_seconds
 
     seconds = None
     if options.span is not None:
@@ -272,7 +272,7 @@ def _declare(options: argparse.Namespace, **wish: Any) -> int:
     tell(options, result, options.service, wish["state"])
     status = result.values.get("status")
     if status:
-        from ...node.status_words import clean
+        from ..report.wording import clean
 
         where = f" on {status['node']}" if status["node"] else ""
         sys.stdout.write(f"  {status['state']}{where}: {clean(status['reason'])}\n")

@@ -125,8 +125,8 @@ def _unfence(options: argparse.Namespace) -> int:
 
 
 def _rehearse(options: argparse.Namespace) -> int:
-    from ...node.metrics import DEFAULT_REPORT
-    from ...node.status_words import clean
+    from ..report.metrics.collect import DEFAULT_REPORT
+    from ..report.wording import clean
     from .rehearse_fence import rehearse_fence
 
     configuration = load(Path(options.config))
@@ -165,7 +165,7 @@ def _other_member(configuration: NodeConfiguration, node: str) -> str:
 
 def _held(configuration: NodeConfiguration) -> str:
     """Return why the manager would recover nothing now, or nothing."""
-    from ...node.status import read_status
+    from ..report.status import read_status
 
     status = read_status(configuration)
     if status["global_maintenance"]:
@@ -233,7 +233,7 @@ def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:
 def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -> bool:
     """Switch a node off or on by its fence devices, tell what they said; return if it is proved."""
     from ...fence.operate import operate
-    from ...node.status_words import clean
+    from ..report.wording import clean
 
     result = operate(devices, [node], power, dry_run)
     end = result.values["nodes"][node]
@@ -247,7 +247,7 @@ def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -
 
 
 def _wait_until_recovered(options: argparse.Namespace) -> None:
-    from ...node.inform import inform
+    from ..report.cluster_info import inform
 
     asked: dict[str, Any] = {
         "until": "recovered",

@@ -23,7 +23,7 @@ from ...node.configuration import NodeConfiguration, load
 from .streams import on_terminal, takes_colour
 
 if TYPE_CHECKING:
-    from ...node.health import Health
+    from ..report.health import Health
 
 WELL = 0
 UNKNOWN = 3
@@ -119,8 +119,8 @@ def _go_on_looking(
     configuration: NodeConfiguration, options: argparse.Namespace, terminal: bool
 ) -> None:
     """Look, tell, and wait, until that was done often enough."""
-    from ...node.status_in_time import read_status_in_time, write_page_in_time
-    from ...node.status_words import clean
+    from ..report.status_in_time import read_status_in_time, write_page_in_time
+    from ..report.wording import clean
     from .watch import changes
 
     before: dict[str, Any] | None = None
@@ -152,7 +152,7 @@ def _go_on_looking(
 
 def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
     """Draw the whole screen anew, over what is on it, so that it does not flicker."""
-    from ...node.status_text import render_text
+    from ..report.text import render_text
     from .watch import screen
 
     size = shutil.get_terminal_size((100, 24))
@@ -167,8 +167,8 @@ def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
 
 
 def _history(options: argparse.Namespace) -> int:
-    from ...node.in_time import in_time
-    from ...node.look_back import History, Wish, chosen, lines, read_history, refuse_unknown, since
+    from ..report.bounded_read import in_time
+    from ..report.history import History, Wish, chosen, lines, read_history, refuse_unknown, since
 
     if options.last < 0:
         raise InputError("--last", options.last, "a number of events")
@@ -191,8 +191,8 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from ...node.health import unknown
-    from ...node.status_in_time import read_status_in_time
+    from ..report.health import unknown
+    from ..report.status_in_time import read_status_in_time
 
     try:
         status = read_status_in_time(load(Path(options.config)))
@@ -209,7 +209,7 @@ def refuse_check(arguments: Sequence[str]) -> int:
 
     It reads standard output alone, and takes the exit status of other commands for critical.
     """
-    from ...node.health import unknown
+    from ..report.health import unknown
 
     said = shlex.join(arguments)
     health = unknown(f"The command line is not understood: {said}; see holdfast check --help.")
@@ -220,8 +220,8 @@ def refuse_check(arguments: Sequence[str]) -> int:
 
 def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
     """Return the health of the cluster; a report that is missing or cannot be read hides none."""
-    from ...node.health import judge_health
-    from ...node.metrics import DEFAULT_REPORT
+    from ..report.health import judge_health
+    from ..report.metrics.collect import DEFAULT_REPORT
 
     if not options.rehearsal_age:
         return judge_health(status)
@@ -239,14 +239,14 @@ def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from ...node.as_inventory import MANAGER, ONLINE, inventory_groups
+    from ..report.inventory import MANAGER, ONLINE, inventory_groups
 
     configuration = load(Path(options.config))
     if options.what == "nodes":
         # Known without any storage.
         names = sorted(configuration.members)
     else:
-        from ...node.status_in_time import read_status_in_time
+        from ..report.status_in_time import read_status_in_time
 
         status = read_status_in_time(configuration)
         groups = {"online": ONLINE, "manager": MANAGER}
@@ -260,7 +260,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
-    from ...node.in_time import in_time
+    from ..report.bounded_read import in_time
     from .board import lint_board
 
     configuration = load(Path(options.config))
@@ -271,7 +271,7 @@ def _lint(options: argparse.Namespace) -> int:
 def _damaged_records(configuration: NodeConfiguration) -> list[str]:
     """Return what is wrong with the records, or that none can be read."""
     from ...node.cluster_storage import ClusterStorage
-    from ...node.status_words import clean
+    from ..report.wording import clean
 
     storage = ClusterStorage(configuration)
     try:

@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _act(arguments)
     except HoldfastError as error:
-        from ...node.status_words import clean
+        from ..report.wording import clean
 
         # It may hold what an agent printed.
         complain(f"holdfast: {clean(error)}\n")
@@ -225,17 +225,17 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 def _status(options: argparse.Namespace) -> int:
     configuration = load(Path(options.config))
     if options.html:
-        from ...node.status_in_time import write_page_in_time
+        from ..report.status_in_time import write_page_in_time
 
         status = write_page_in_time(Path(options.html), configuration)
     else:
-        from ...node.status_in_time import read_status_in_time
+        from ..report.status_in_time import read_status_in_time
 
         status = read_status_in_time(configuration)
     if options.json:
         sys.stdout.write(json.dumps(status, indent=2) + "\n")
     else:
-        from ...node.status_text import render_text
+        from ..report.text import render_text
 
         width = shutil.get_terminal_size((100, 24)).columns
         sys.stdout.write(render_text(status, colour=takes_colour(), width=width))
@@ -244,8 +244,8 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _why(options: argparse.Namespace) -> int:
-    from ...node.in_time import in_time
-    from ...node.why import read_why, render_why
+    from ..report.bounded_read import in_time
+    from ..report.why import read_why, render_why
 
     configuration = load(Path(options.config))
     why = in_time(configuration, lambda: read_why(configuration, options.subject))
@@ -263,8 +263,8 @@ def _probe(options: argparse.Namespace) -> int:
 
 
 def _what_if(options: argparse.Namespace) -> int:
-    from ...node.in_time import in_time
     from ..forecast.what_if import QUESTIONS, answer_document, ask, read_now, render_answer
+    from ..report.bounded_read import in_time
 
     if not any(getattr(options, one) for one in QUESTIONS):
         asked = ", ".join(f"--{one.replace('_', '-')}" for one in QUESTIONS)

@@ -41,8 +41,8 @@ def register(commands: Any, add_config: Any) -> None:
 
 def _metrics(options: argparse.Namespace) -> int:
     from ...node.configuration import load
-    from ...node.metrics import DEFAULT_REPORT, node_metrics
     from ...storage.whole_file import write_text
+    from ..report.metrics.collect import DEFAULT_REPORT, node_metrics
 
     configuration = load(Path(options.config))
     report = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
@@ -57,7 +57,7 @@ def _metrics(options: argparse.Namespace) -> int:
         except HoldfastError as error:
             if not options.every:
                 raise
-            from ...node.status_words import clean
+            from ..report.wording import clean
 
             sys.stderr.write(f"holdfast: {clean(error)}\n")
         if not options.every:

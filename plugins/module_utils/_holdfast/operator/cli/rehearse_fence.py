@@ -34,8 +34,8 @@ from ...fence.rehearsal.report import (
 from ...fence.topology import FenceConfiguration, load_fence_configuration
 from ...names import MAX_PORT, absolute_path
 from ...node.configuration import load
-from ...node.status import read_status
 from ...result import Result
+from ..report.status import read_status
 
 CONNECT = 2.0
 """Seconds for a connection to a node: in a local network it takes milliseconds."""

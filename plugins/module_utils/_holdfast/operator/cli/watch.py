@@ -8,8 +8,8 @@ import re
 from typing import Any
 
 from ...cluster.model.maintenance import utc
-from ...node import status_words as words
-from ...node.status_words import clean
+from ..report import wording as words
+from ..report.wording import clean
 
 _NUMBER = re.compile(r"(?<!\w)(?<!\w[.:-])\d+(?:\.\d+)?(?!\w|[.:-]\w)")
 

@@ -26,12 +26,12 @@ from ...cluster.model.state import ClusterState
 from ...errors import HoldfastError, InputError, StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import EMBEDDED, NodeConfiguration, load
-from ...node.status_words import clean
 from ...result import Result
 from ...simulator.scenario import Action
 from ...simulator.settings import Settings
 from ...simulator.what_if import Answer, Now, usual_seconds, what_if
 from ...storage.lockspace.host_timing import LeaseTiming
+from ..report.wording import clean
 
 QUESTIONS = ("dies", "loses_storage", "loses_network", "drained")
 """The options that name nodes to which something happens."""

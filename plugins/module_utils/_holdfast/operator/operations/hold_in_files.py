@@ -13,11 +13,11 @@ from ...cluster.model.maintenance import maintenance_document
 from ...cluster.model.state import ClusterState
 from ...cluster.model.state_codec import state_from_document
 from ...errors import FormatError, HoldfastError
-from ...node.status import global_maintenance
 from ...storage.paths import ClusterPaths
 from ...storage.provision.plan import exists
 from ...storage.records import Kind, Record, RecordFile
 from ...storage.whiteboard.board import Board
+from ..report.status import global_maintenance
 
 
 def read_hold(paths: ClusterPaths, board: Board) -> dict[str, Any] | None:

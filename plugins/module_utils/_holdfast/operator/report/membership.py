@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..cluster.crm.adoption import REMEDY
-from ..cluster.model.membership import differences, make_membership
-from ..cluster.model.report import Sight
-from ..cluster.model.state import ClusterState, NodeState
-from .configuration import Member, NodeConfiguration
-from .daemon.own_membership import places
+from ...cluster.crm.adoption import REMEDY
+from ...cluster.model.membership import differences, make_membership
+from ...cluster.model.report import Sight
+from ...cluster.model.state import ClusterState, NodeState
+from ...node.configuration import Member, NodeConfiguration
+from ...node.daemon.own_membership import places
 
 _NOT_RUNNING = (NodeState.OFF, NodeState.OFFLINE, NodeState.GONE)
 

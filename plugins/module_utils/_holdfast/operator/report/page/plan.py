@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..operator.forecast.foreseen_rebalance import ReasonedStep, Rebalance, counted, share
-from ..operator.forecast.moves import Carried
-from ..operator.forecast.rebalance import why_no_step
-from . import status_words as words
-from .status_page_parts import Column, Html, escaped, table
+from ...forecast.foreseen_rebalance import ReasonedStep, Rebalance, counted, share
+from ...forecast.moves import Carried
+from ...forecast.rebalance import why_no_step
+from .. import wording as words
+from .html import Column, Html, escaped, table
 
 NODES_OPEN = 12
 """Of more nodes than this only so many are open, those that change most; the others on a click."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..operator.forecast.foreseen_rebalance import Rebalance
-from . import status_page_kept as kept
-from . import status_words as words
-from .status_page_map import anchor, cluster_map
-from .status_page_parts import (
+from ...forecast.foreseen_rebalance import Rebalance
+from .. import wording as words
+from ..wording import Tone, clean
+from . import kept as kept
+from .html import (
     Column,
     Html,
     escaped,
@@ -25,10 +25,10 @@ from .status_page_parts import (
     state,
     table,
 )
-from .status_page_plan import rebalance_plan
-from .status_page_style import style_sheet
-from .status_page_timeline import failovers_overview
-from .status_words import Tone, clean
+from .map import anchor, cluster_map
+from .plan import rebalance_plan
+from .style import style_sheet
+from .timeline import failovers_overview
 
 CARDS_OPEN = 12
 """Of more nodes than this the cards open on a click: the map shows them all."""

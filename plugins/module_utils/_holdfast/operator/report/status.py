@@ -13,32 +13,32 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ..cluster.crm.global_maintenance import in_force
-from ..cluster.model.desired import Wanted
-from ..cluster.model.lease_freeing import Freeing
-from ..cluster.model.maintenance import NOT_PROVED, Maintenance, maintenance_document
-from ..cluster.model.policy import policy_document
-from ..cluster.model.report import LocalState, Mode, Sight
-from ..cluster.model.rules import rule_document
-from ..cluster.model.service import STARTED, STOPPED
-from ..cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
-from ..cluster.model.versions import paused
-from ..errors import StorageError
-from ..lease.interface import HostLeaseView, HostState
-from ..storage.whiteboard.file import Board, HostBlock
-from .cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
-from .configuration import NodeConfiguration
-from .daemon.heartbeat import trouble_told
-from .daemon.published_trouble import read_trouble
-from .daemon.record_guard import read_records, report_older_than_told
-from .history import event_document, last_choices
-from .membership_status import (
+from ...cluster.crm.global_maintenance import in_force
+from ...cluster.model.desired import Wanted
+from ...cluster.model.lease_freeing import Freeing
+from ...cluster.model.maintenance import NOT_PROVED, Maintenance, maintenance_document
+from ...cluster.model.policy import policy_document
+from ...cluster.model.report import LocalState, Mode, Sight
+from ...cluster.model.rules import rule_document
+from ...cluster.model.service import STARTED, STOPPED
+from ...cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
+from ...cluster.model.versions import paused
+from ...errors import StorageError
+from ...lease.interface import HostLeaseView, HostState
+from ...node.cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
+from ...node.configuration import NodeConfiguration
+from ...node.daemon.heartbeat import trouble_told
+from ...node.daemon.published_trouble import read_trouble
+from ...node.daemon.record_guard import read_records, report_older_than_told
+from ...storage.whiteboard.file import Board, HostBlock
+from .membership import (
     membership_problems,
     membership_status,
     node_problem,
     recorded_name,
     unknown_node,
 )
+from .status_history import event_document, last_choices
 
 EVENTS_SHOWN = 50
 

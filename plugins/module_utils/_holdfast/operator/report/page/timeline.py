@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..cluster.model.maintenance import utc
-from .failover_timeline import PhaseKind, phases, total
-from .status_page_parts import Html, escaped
-from .status_words import age_since, clean
+from ....cluster.model.maintenance import utc
+from ..timeline import PhaseKind, phases, total
+from ..wording import age_since, clean
+from .html import Html, escaped
 
 LEAST_FAILOVERS = 2
 """One failover alone has nothing to be compared with, and a figure of its own."""

@@ -10,7 +10,7 @@ told it.
 
 from __future__ import annotations
 
-from .metrics_format import Kind, Metric
+from .exposition import Kind, Metric
 
 PREFIX = "holdfast_"
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from .status_page_parts import Html, escaped
+from .html import Html, escaped
 
 LATE = 5.0
 """A page is too old after three times its refresh and so many seconds more."""

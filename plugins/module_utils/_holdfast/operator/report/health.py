@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..cluster.model.state import NodeState
-from . import status_words as words
-from .status_words import Tone, clean
+from ...cluster.model.state import NodeState
+from . import wording as words
+from .wording import Tone, clean
 
 if TYPE_CHECKING:
     # The room of fencing takes longer to load than the answer; most questions need none of it.
-    from ..fence.rehearsal.report import NodeReport
+    from ...fence.rehearsal.report import NodeReport
 
 _DAY = 86400.0
 
@@ -66,8 +66,8 @@ def judge_health(
     critical = [clean(one) for one in status["problems"]]
     doubts = [*_warnings(status), *map(clean, warnings)]
     if max_age:
-        from ..fence.rehearsal.judge import FAILS
-        from ..fence.rehearsal.report import NodeReport
+        from ...fence.rehearsal.judge import FAILS
+        from ...fence.rehearsal.report import NodeReport
 
         known = rehearsals or {}
         for node in status["nodes"]:

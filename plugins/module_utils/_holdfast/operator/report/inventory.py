@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..cluster.model.maintenance import fenced_by_hand, maintenance_from_document
-from ..cluster.model.state import NodeState, ServiceState
-from ..lease.interface import HostState
+from ...cluster.model.maintenance import fenced_by_hand, maintenance_from_document
+from ...cluster.model.state import NodeState, ServiceState
+from ...lease.interface import HostState
 from .status import UNHELD
 
 MANAGER = "manager"

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..cluster.model.maintenance import utc
-from . import status_words as words
-from .failover_timeline import steps, total
-from .status_words import Tone, clean
+from ...cluster.model.maintenance import utc
+from . import wording as words
+from .timeline import steps, total
+from .wording import Tone, clean
 
 EVENTS_SHOWN = 10
 FAILOVERS_SHOWN = 3

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NewType
 
-from ..cluster.model.maintenance import utc
-from .failover_timeline import Phase, phases, steps, total
-from .status_words import Tone, age_since, clean
+from ....cluster.model.maintenance import utc
+from ..timeline import Phase, phases, steps, total
+from ..wording import Tone, age_since, clean
 
 Html = NewType("Html", str)
 

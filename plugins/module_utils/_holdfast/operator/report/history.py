@@ -13,15 +13,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..cluster.model.event_kinds import EVENT_KINDS
-from ..cluster.model.maintenance import time_from_text, utc
-from ..cluster.model.state import ClusterState
-from ..errors import InputError, StorageError
-from . import status_words as words
-from .cluster_storage import ClusterStorage
-from .configuration import NodeConfiguration
-from .history import event_document
-from .status_words import clean
+from ...cluster.model.event_kinds import EVENT_KINDS
+from ...cluster.model.maintenance import time_from_text, utc
+from ...cluster.model.state import ClusterState
+from ...errors import InputError, StorageError
+from ...node.cluster_storage import ClusterStorage
+from ...node.configuration import NodeConfiguration
+from . import wording as words
+from .status_history import event_document
+from .wording import clean
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

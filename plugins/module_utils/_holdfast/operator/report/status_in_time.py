@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..storage.whole_file import write_text
-from .configuration import NodeConfiguration
-from .in_time import in_time
+from ...node.configuration import NodeConfiguration
+from ...storage.whole_file import write_text
+from .bounded_read import in_time
 from .status import read_status
 
 
@@ -31,8 +31,8 @@ def write_page_in_time(
     """
 
     def read() -> dict[str, Any]:
-        from ..operator.forecast.foreseen_rebalance import foresee
-        from .status_page import render_page
+        from ..forecast.foreseen_rebalance import foresee
+        from .page.page import render_page
 
         status = read_status(configuration)
         page = render_page(status, refresh=refresh, plan=foresee(configuration))

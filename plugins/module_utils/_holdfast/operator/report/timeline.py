@@ -12,8 +12,8 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-from ..cluster.model.maintenance import utc
-from .status_words import clean
+from ...cluster.model.maintenance import utc
+from .wording import clean
 
 _STEP_WORDS = {
     "suspected": "suspected",

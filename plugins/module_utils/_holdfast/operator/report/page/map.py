@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import status_words as words
-from .status_page_parts import Html, escaped, state
-from .status_words import Tone
+from .. import wording as words
+from ..wording import Tone
+from .html import Html, escaped, state
 
 MARKS_SHOWN = 60
 """Of more services than this on one node the tile shows as many, the worst first, and a count."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import StorageError
-from ..process.apart import TimeUpError, run_apart
-from .configuration import NodeConfiguration
+from ...errors import StorageError
+from ...node.configuration import NodeConfiguration
+from ...process.apart import TimeUpError, run_apart
 
 LONGEST = 6.0
 """Seconds for a look at the storage, which takes a fraction of one even at hundreds of nodes.

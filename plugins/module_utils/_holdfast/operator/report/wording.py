@@ -11,9 +11,9 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from ..cluster.model.maintenance import utc
-from ..cluster.model.state import NodeState, ServiceState
-from ..lease.interface import HostState
+from ...cluster.model.maintenance import utc
+from ...cluster.model.state import NodeState, ServiceState
+from ...lease.interface import HostState
 from .status import UNHELD
 
 UNTOLD = "-"

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..cluster.model.state import NodeState
-from ..errors import HoldfastError, InputError, StorageError
-from ..names import absolute_path
-from ..result import Result
-from ..storage.whole_file import write_text
-from .configuration import NodeConfiguration, load
-from .daemon.probe import probe_services
+from ...cluster.model.state import NodeState
+from ...errors import HoldfastError, InputError, StorageError
+from ...names import absolute_path
+from ...node.configuration import NodeConfiguration, load
+from ...node.daemon.probe import probe_services
+from ...result import Result
+from ...storage.whole_file import write_text
 from .status import problems, read_status, under_way
-from .status_text import render_failover, render_text
+from .text import render_failover, render_text
 
 POLL = 0.25
 
@@ -41,8 +41,8 @@ def inform(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def _write_page(path: Path, configuration: NodeConfiguration, status: dict[str, Any]) -> None:
-    from ..operator.forecast.foreseen_rebalance import foresee
-    from .status_page import render_page
+    from ..forecast.foreseen_rebalance import foresee
+    from .page.page import render_page
 
     write_text(path, render_page(status, plan=foresee(configuration)))
 

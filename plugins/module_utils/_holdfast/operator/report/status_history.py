@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from ..cluster.model.state import Event
+from ...cluster.model.state import Event
 
 CHOICES = ("start", "move")
 """The kinds of events that say which node was chosen for a service, and which were not."""

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import AgentError, HoldfastError, InputError
-from ..process.run import Outcome, run
+from ...errors import AgentError, HoldfastError, InputError
+from ...process.run import Outcome, run
 
 PLACE = "{node}"
 """Stands in a command for the node that is asked."""
