@@ -30,7 +30,7 @@ sys.path.insert(0, str(CHECKOUT / "tests" / "unit" / "agents"))
 sys.path.insert(0, str(CHECKOUT / "tests"))
 
 import witness  # noqa: E402
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E402, E501
     Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (  # noqa: E402
@@ -49,34 +49,34 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.probe import (  # noqa: E402
     probe_services,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (  # noqa: E402
     power,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.package import (  # noqa: E402
     library_archive,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
     disarm as declare_disarm,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
     fence_config as declare_fence,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
     maintenance as declare_maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
     move as declare_move,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
     policy as declare_policy,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
     repair_records,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
     rule_and_node as declare,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
     service as declare_service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.status import (  # noqa: E402
@@ -89,10 +89,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (  # noqa: E402
     cluster_paths,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan import (  # noqa: E402
     lockspace as provision_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan import (  # noqa: E402
     metadata as provision_metadata,
 )
 from installed_agents import install_command, install_fence_agent  # noqa: E402

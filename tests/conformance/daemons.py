@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     step as cluster,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.global_maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.global_maintenance import (  # noqa: E501
     in_force,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local

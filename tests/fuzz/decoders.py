@@ -34,15 +34,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     FormatError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace import (  # noqa: E402
     delta_lease as host_lease,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace import (  # noqa: E402
     leader_record,
     resource_lease,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (  # noqa: E402
     block as board_blocks,
 )
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.report import (  # noqa: E501
     NodeReport,
     Rehearsal,
 )
@@ -26,11 +26,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics import (
     catalogue as catalogue,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.collect import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.collect import (  # noqa: E501
     Known,
     samples,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (  # noqa: E501
     render_metrics,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (

@@ -19,7 +19,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._declarations import (
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     FENCE_REASON,
     NOT_PROVED,
 )
@@ -35,7 +35,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.export import (  # noqa: E501
     exported,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.service import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.service import (  # noqa: E501
     SERVICE_KEYS,
 )
 

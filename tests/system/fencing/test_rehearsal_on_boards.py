@@ -9,7 +9,7 @@ import re
 import time
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.rehearse_fence import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.rehearse_fence import (  # noqa: E501
     rehearse_fence,
 )
 from ansible_collections.holdfast.ha.tests.system.fencing import ipmi_boards

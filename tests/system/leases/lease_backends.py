@@ -31,13 +31,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast import error
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.table import (
     process_entry,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (  # noqa: E501
     DEFAULT_LAYOUT,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.resource_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.resource_lease import (  # noqa: E501
     initial_leases,
 )
 from ansible_collections.holdfast.ha.tests.system.leases import debian_13

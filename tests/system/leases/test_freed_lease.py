@@ -17,7 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_stand_in import (
     free_host_by_joining,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (  # noqa: E501
     LeaseTiming,
 )
 from ansible_collections.holdfast.ha.tests.system.leases.lease_backends import (

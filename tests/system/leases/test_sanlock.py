@@ -24,10 +24,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanloc
     Progress,
     Resource,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     LeaseArea,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (  # noqa: E501
     LeaseTiming,
 )
 from ansible_collections.holdfast.ha.tests.system.leases.lease_backends import (

@@ -26,10 +26,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (  # noqa: E501
     Rebalance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.page import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.page import (  # noqa: E501
     render_page,
 )
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample

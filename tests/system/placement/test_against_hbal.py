@@ -19,13 +19,13 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
     hbal as balance_command,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501
     read_request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (  # noqa: E501
     write_text,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.cluster import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.cluster import (  # noqa: E501
     INSTANCE_STATES,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (

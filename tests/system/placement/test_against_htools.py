@@ -13,23 +13,23 @@ import shutil
 import subprocess
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.options import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.options import (  # noqa: E501
     Options,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.capacity import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.capacity import (  # noqa: E501
     Size,
     fill,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.reboot_groups import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.reboot_groups import (  # noqa: E501
     reboot_rounds,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.tiered import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.tiered import (  # noqa: E501
     fill_tiered,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501
     read_request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (  # noqa: E501
     read_text,
     write_text,
 )

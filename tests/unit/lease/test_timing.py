@@ -17,10 +17,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.timing
     PROFILES,
     checked_timing,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     DeltaLease,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (  # noqa: E501
     LeaseTiming,
 )
 from hypothesis import given

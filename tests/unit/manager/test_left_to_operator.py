@@ -13,7 +13,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.intent import (
     Intent,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (

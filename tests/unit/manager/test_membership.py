@@ -18,10 +18,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     wanted_document,
     wanted_from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (  # noqa: E501
     Acceptance,
     Place,
     acceptance_document,
@@ -42,7 +42,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (  # noqa: E501
     state_document,
     state_from_document,
 )

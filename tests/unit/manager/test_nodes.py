@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pending_fences import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pending_fences import (  # noqa: E501
     FENCE_ARRIVES,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.recovery import (

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.same_storage import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.same_storage import (  # noqa: E501
     COUNTS,
     ENOUGH,
     RENEWED_ELSEWHERE,

@@ -13,10 +13,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedd
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.kernel_lock import (
     KernelLock,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.resource_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.resource_lease import (  # noqa: E501
     initial_leases,
 )
 from ansible_collections.holdfast.ha.tests.unit.module_runner import (

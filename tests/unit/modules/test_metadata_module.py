@@ -15,7 +15,7 @@ from ansible.module_utils import basic
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedded import (
     EmbeddedLeases,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     DeltaLease,
     LeaseArea,
 )
@@ -23,7 +23,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.reco
     Kind,
     RecordFile,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
     GlobalBlock,
     HostBlock,
     Whiteboard,

@@ -15,7 +15,7 @@ import yaml
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics import (
     catalogue as catalogue,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (  # noqa: E501
     Kind,
 )
 

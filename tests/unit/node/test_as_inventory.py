@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.inventory import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.inventory import (  # noqa: E501
     inventory_groups,
     inventory_variables,
 )

@@ -50,7 +50,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
     foreseen_rebalance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     change_wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import state
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.event_kinds import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.event_kinds import (  # noqa: E501
     EVENT_KINDS,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.completion import (

@@ -21,13 +21,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     FREEZE,
     Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (  # noqa: E501
     Freeing,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (  # noqa: E501
     Acceptance,
     Place,
     make_membership,
@@ -72,7 +72,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.eligibility import (
     RESIGN_AFTER,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.fence_orders import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.fence_orders import (  # noqa: E501
     FenceEnd,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.kept_report import (
@@ -81,10 +81,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.observer import (
     Observation,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (  # noqa: E501
     OwnMembership,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.published_trouble import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.published_trouble import (  # noqa: E501
     read_trouble,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import NODES, Clock, configuration

@@ -41,7 +41,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
     rule_and_node as declare,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.fence_config import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.fence_config import (  # noqa: E501
     declare_fence,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import write_device

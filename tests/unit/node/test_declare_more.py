@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
@@ -26,7 +26,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
     rebalance_info,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
@@ -35,22 +35,22 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
     move as declare_move_room,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     change_wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.disarm import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.disarm import (  # noqa: E501
     declare_cluster_maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.evacuate import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.evacuate import (  # noqa: E501
     evacuate,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.maintenance import (  # noqa: E501
     declare_maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.move import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.move import (  # noqa: E501
     declare_move,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.policy import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.policy import (  # noqa: E501
     declare_policy,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
@@ -39,7 +39,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
     differences,
     exported,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.policy import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.policy import (  # noqa: E501
     declare_policy,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.secrets import HIDDEN

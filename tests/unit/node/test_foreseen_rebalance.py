@@ -25,10 +25,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
     foreseen_rebalance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (  # noqa: E501
     foreseen,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
     plan_rebalance,
 )
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample

@@ -17,10 +17,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     StorageError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.freed_leases import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.freed_leases import (  # noqa: E501
     FreedLeases,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (  # noqa: E501
     LeaseTiming,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import LeasesStandIn, lease_view

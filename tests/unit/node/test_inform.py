@@ -22,7 +22,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
     cluster_info as module,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.cluster_info import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.cluster_info import (  # noqa: E501
     inform,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster

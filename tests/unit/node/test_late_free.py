@@ -49,7 +49,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.crm import (
     ClusterDaemon,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.fence_orders import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.fence_orders import (  # noqa: E501
     FenceEnd,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.membership import (
@@ -57,7 +57,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     LOOK,
     HostLease,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     LeaseArea,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

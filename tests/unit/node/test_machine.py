@@ -37,7 +37,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
     power,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine.machine import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine.machine import (  # noqa: E501
     HANG,
     Machine,
     _hear,

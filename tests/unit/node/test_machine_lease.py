@@ -22,7 +22,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
     machine_lease,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine.machine_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine.machine_lease import (  # noqa: E501
     take_machine_lease,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (  # noqa: E501
     Place,
     make_membership,
     with_version,
@@ -23,19 +23,19 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     Member,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.foreign_hosts import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.foreign_hosts import (  # noqa: E501
     ForeignHosts,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (
     heartbeat,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (  # noqa: E501
     places,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
     membership as membership_status,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
     Board,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration

@@ -10,10 +10,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.report import (  # noqa: E501
     NodeReport,
     Rehearsal,
 )
@@ -24,13 +24,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics import (
     catalogue as catalogue,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.collect import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.collect import (  # noqa: E501
     LATE,
     Known,
     node_metrics,
     samples,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (  # noqa: E501
     render_metrics,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration

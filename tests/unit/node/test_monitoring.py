@@ -8,7 +8,7 @@ import json
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import ClusterDataError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.mond import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.mond import (  # noqa: E501
     instance_loads,
     processor_loads,
     read_kept,

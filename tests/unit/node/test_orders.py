@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pending_fences import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pending_fences import (  # noqa: E501
     FENCE_ARRIVES,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
@@ -20,7 +20,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conver
     FenceTools,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import ASSUMED
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.fence_orders import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.fence_orders import (  # noqa: E501
     Orders,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
@@ -42,10 +42,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.for
     Carried,
     plan_evacuation,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.outages import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.outages import (  # noqa: E501
     plan_outages,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
     plan_rebalance,
 )
 

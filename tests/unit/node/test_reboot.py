@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import reboot
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.reboot import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.reboot import (  # noqa: E501
     Answer,
     asked,
     by_kernel,

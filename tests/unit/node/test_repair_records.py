@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
@@ -35,14 +35,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     MANAGER_LEASE,
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.record_guard import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.record_guard import (  # noqa: E501
     Records,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     change_wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.repair_records import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.repair_records import (  # noqa: E501
     Keep,
     describe,
     plan_repair,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
@@ -20,7 +20,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     Failover,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (  # noqa: E501
     Rebalance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page import (
@@ -29,17 +29,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.rep
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page import (
     style as status_page_style,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.html import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.html import (  # noqa: E501
     STARTS_DRAWN,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.map import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.map import (  # noqa: E501
     MARKS_SHOWN,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.page import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.page import (  # noqa: E501
     FAILOVERS_OPEN,
     render_page,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.plan import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.plan import (  # noqa: E501
     NODES_OPEN,
 )
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample

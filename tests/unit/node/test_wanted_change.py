@@ -24,7 +24,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     CONFIGURATION_LEASE,
     ClusterStorage,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     change_wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (

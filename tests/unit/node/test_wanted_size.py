@@ -15,7 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     wanted_document,
     wanted_from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
@@ -40,7 +40,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (  # noqa: E501
     state_document,
     state_from_document,
 )
@@ -52,10 +52,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     ClusterStorage,
     payload,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     change_wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.size_limit import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.size_limit import (  # noqa: E501
     REASON,
     UID,
     WALL,

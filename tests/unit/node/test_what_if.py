@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
@@ -44,7 +44,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
     main as command,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import what_if
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.what_if import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.what_if import (  # noqa: E501
     read_now,
     render_answer,
     simulate_failover,

@@ -7,19 +7,19 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate import (  # noqa: E501
     pairs,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.allocate import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.allocate import (  # noqa: E501
     Search,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.options import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.options import (  # noqa: E501
     Options,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501
     read_request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.redundancy import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.redundancy import (  # noqa: E501
     can_evacuate,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (

@@ -15,13 +15,13 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
     hail as iallocator_command,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.dedicated import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.dedicated import (  # noqa: E501
     _how_many,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501
     read_request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (  # noqa: E501
     read_text,
     write_text,
 )

@@ -8,20 +8,20 @@ import math
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import ClusterDataError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.hbal_options import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.hbal_options import (  # noqa: E501
     OPTIONS,
     Asked,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.options import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.options import (  # noqa: E501
     CommandLine,
     read_command_line,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.numerals import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.numerals import (  # noqa: E501
     read_decimal,
     read_truth,
     read_whole,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (  # noqa: E501
     read_text,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster

@@ -7,19 +7,19 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.options import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.options import (  # noqa: E501
     Options,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.explain.reasons import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.explain.reasons import (  # noqa: E501
     reasons,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.answer import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.answer import (  # noqa: E501
     answer,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.json_text import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.json_text import (  # noqa: E501
     encode,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501
     read_request,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (

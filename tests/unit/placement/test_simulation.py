@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import ClusterDataError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.simulation import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.simulation import (  # noqa: E501
     MOST_NODES,
     simulate,
 )

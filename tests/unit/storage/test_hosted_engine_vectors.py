@@ -14,15 +14,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     FormatError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     decode_area,
     decode_delta,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (  # noqa: E501
     Layout,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
     BLOCK_BYTES,
     MACHINE_BYTES,
     GlobalBlock,
@@ -34,14 +34,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     encode_global,
     encode_host,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.lint import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.lint import (  # noqa: E501
     lint,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.view import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.view import (  # noqa: E501
     vm_status,
     vm_status_text,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.watch import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.watch import (  # noqa: E501
     Watched,
 )
 from ansible_collections.holdfast.ha.tests.unit.storage.hosted_engine_departures import (

@@ -158,7 +158,7 @@ class Fleet:
 
         It is refused where ``operator/operations/change.py`` refuses it: on a configuration that may not
         be the newest.
-        """
+        """  # noqa: E501
         storage = self.world.storage
         state, unreadable = storage.newest_manager()
         newest = storage.wanted

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a simulated CRM, or an operator, reads before it acts: see ``node/daemon/record_guard.py``."""
+"""What a simulated CRM, or an operator, reads before it acts: see ``node/daemon/record_guard.py``."""  # noqa: E501
 
 from __future__ import annotations
 

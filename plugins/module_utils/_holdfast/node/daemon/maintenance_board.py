@@ -4,7 +4,7 @@
 
 What is decided about it stands in ``cluster/crm/global_maintenance.py``.  Block 0 carries no epoch, so it
 is written only by the manager, right after it made sure that the lease is still its own.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 

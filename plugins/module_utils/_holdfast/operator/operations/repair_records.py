@@ -6,7 +6,7 @@ The repair is a configuration of a new generation, written under the configurati
 this node's slot.  The manager takes it up by looking for every service on every node
 (``cluster/crm/repair.py``).  What is right, if storage and nodes differ, is for the operator to say:
 what runs, or what is in the file.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
