@@ -22,7 +22,8 @@ class Records:
 
     *state* is None if no manager ever wrote one; *regressions* is empty if both are current.
     *generation* is the highest that is known from anywhere but the configuration;
-    *configuration_older* says that a newer configuration existed, or may have.
+    *configuration_older* says that a newer configuration existed, or may have; *floors* are those
+    that both were compared with.
     """
 
     state: ClusterState | None
@@ -31,6 +32,7 @@ class Records:
     regressions: tuple[str, ...]
     generation: int
     configuration_older: bool = False
+    floors: tuple[Floor, ...] = ()
 
     @property
     def repaired(self) -> bool:
@@ -62,7 +64,9 @@ def compare(
         minimum.append((state.generation, state.config_version))
     if not all(wanted.at_least(*versions) for versions in minimum):
         configuration_older = True
-    return Records(state, wanted, slot, (*damaged, *older), generation, configuration_older)
+    return Records(
+        state, wanted, slot, (*damaged, *older), generation, configuration_older, tuple(known)
+    )
 
 
 class Keep(str, enum.Enum):

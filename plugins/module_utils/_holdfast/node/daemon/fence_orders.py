@@ -12,9 +12,9 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
+from ...cluster.crm.effects import FenceEnd
 from ...cluster.crm.pending_fences import FENCE_ARRIVES
 from ...cluster.model.observed import FenceReport, PowerReport
 from ...errors import HoldfastError
@@ -25,15 +25,6 @@ from ...fence.topology import FenceConfiguration, load_fence_configuration
 from ..configuration import NodeConfiguration
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class FenceEnd:
-    """A fence that ended, with the monotonic seconds at which it was sent and ended."""
-
-    report: FenceReport
-    sent: float
-    ended: float
 
 
 class Orders:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ...cluster.crm import same_storage
 from ...cluster.crm.adoption import HostView
+from ...cluster.crm.effects import Observation
+from ...cluster.crm.fence_ends import ANSWER_WAIT
 from ...cluster.crm.lease_proof import why_no_proof
 from ...cluster.model.observed import Answer, LeaseSight, NodeSeen
 from ...cluster.model.report import Report
@@ -31,27 +33,6 @@ from .record_guard import report_older_than_told
 
 SLOW_STORAGE = 1.0
 """A look at the storage that takes longer makes this node's own verdicts worthless."""
-
-ANSWER_WAIT = 1.0
-"""A node that did not answer for so long while it was asked does not answer."""
-
-
-@dataclass(frozen=True)
-class Observation:
-    """One look: every node, why the whiteboard holds everything, and what is wrong here.
-
-    *board_readable* is False while the whiteboard's global block is damaged.  *foreign* are the
-    blocks of host ids that no configured member has.  *elsewhere* says which nodes write to
-    another storage, as far as they answer; it is part of *trouble*, too.
-    """
-
-    nodes: dict[str, NodeSeen]
-    held: str
-    trouble: str
-    took: float
-    board_readable: bool = True
-    foreign: Mapping[int, HostView] = field(default_factory=dict)
-    elsewhere: str = ""
 
 
 class Observer:
@@ -89,10 +70,6 @@ class Observer:
         """Return whether the node answered so lately that it counts as answering."""
         answered = self._answered.get(node)
         return answered is not None and self._clock() - answered <= ANSWER_WAIT
-
-    def changed_at(self, node: str) -> float:
-        """Return when, in monotonic seconds, the node's heartbeat was last seen to change."""
-        return self._changed[node]
 
     def look(self) -> Observation:
         """Look at the storage once, and ask the nodes that are silent.
@@ -141,7 +118,17 @@ class Observer:
         own = self._configuration.node
         elsewhere = same_storage.storage_trouble(own, self._elsewhere, now)
         trouble = self._own_trouble(took) or elsewhere
-        return Observation(nodes, held, trouble, took, readable, foreign, elsewhere)
+        return Observation(
+            nodes,
+            held,
+            trouble,
+            took,
+            dict(self._changed),
+            dict(self._answered),
+            readable,
+            foreign,
+            elsewhere,
+        )
 
     def with_lease(self, host_id: int, view: HostView | None) -> HostView:
         """Return the *view* of a foreign host id, silent if None, with its host lease."""

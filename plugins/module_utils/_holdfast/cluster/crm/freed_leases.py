@@ -1,0 +1,140 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Freeing the host lease of a node that a fence device has verified to be off.
+
+A service that holds a sanlock lease of the dead node can then start at once.  Usually the host
+lease has not changed since the fence was sent, and it is freed with the proof.  A node that renewed
+it once more before its power went off is watched for longer than it leaves between two
+renewals.  If the node is silent for that long after the proof, it is dead.
+
+No host lease is freed before the storage records that this node is about to free it, see
+``model/lease_freeing.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ...errors import FormatError, LeaseError, StorageError
+from ..model.effects import Cycle, Log, perform
+from ..model.observed import FenceReport
+from .effects import FreeHostLease, HostLease, ReadHostLease
+
+
+@dataclass(frozen=True)
+class _Proved:
+    """A node that is proved off: its host lease as last read, unchanged since *since*.
+
+    *since* are monotonic seconds; *logged* says that the wait for it was logged.
+    """
+
+    lease: HostLease
+    since: float
+    logged: bool = False
+
+
+@dataclass
+class FreedLeases:
+    """The host leases that the fences of one CRM are to free.
+
+    *silence* are the seconds without a renewal after which a node that is proved off is dead.
+    """
+
+    silence: float
+    recorded: Mapping[str, int] = field(default_factory=dict)
+    """What the storage records as about to be freed: each node with a generation."""
+    _fenced: dict[str, HostLease] = field(default_factory=dict)
+    _proved: dict[str, _Proved] = field(default_factory=dict)
+
+    def copy(self) -> FreedLeases:
+        """Return a copy that changes apart from this one."""
+        return replace(self, _fenced=dict(self._fenced), _proved=dict(self._proved))
+
+    def fence_begins(self, node: str, host_id: int) -> Cycle[None]:
+        """Remember which host lease a fence of *node*, not sent yet, is to prove dead.
+
+        A damaged host lease cannot be freed, but that is no reason not to fence the node.
+        """
+        self._proved.pop(node, None)
+        self._fenced.pop(node, None)
+        try:
+            self._fenced[node] = yield from perform(ReadHostLease(host_id))
+        except FormatError as error:
+            yield from perform(Log(f"the host lease of {node} will not be freed: {error}"))
+
+    def to_record(self, proofs: Iterable[FenceReport] = ()) -> dict[str, int]:
+        """Return what the storage has to record as about to be freed: node to generation.
+
+        That is each host lease that is proved dead, or will be by one of *proofs*, and of what
+        is recorded already each one whose fence has not ended.
+        """
+        leases = {node: one.lease.generation for node, one in self._proved.items()}
+        for fence in proofs:
+            if fence.node in self._fenced and proves_off(fence):
+                leases[fence.node] = self._fenced[fence.node].generation
+        for node, generation in self.recorded.items():
+            lease = self._fenced.get(node)
+            if lease is not None and lease.generation == generation:
+                leases[node] = generation
+        return leases
+
+    def to_record_with(self, node: str) -> dict[str, int]:
+        """Return ``to_record`` together with the host lease of *node*, about to be fenced."""
+        lease = self._fenced.get(node)
+        return {**self.to_record(), **({node: lease.generation} if lease is not None else {})}
+
+    def forget(self, node: str) -> None:
+        """Take back the beginning of a fence of *node* that was not sent, or proved nothing."""
+        self._fenced.pop(node, None)
+
+    def fence_ended(self, fence: FenceReport, now: float) -> Cycle[None]:
+        """Free the host lease that *fence* proved dead; do nothing if it proved none."""
+        lease = self._fenced.pop(fence.node, None)
+        if lease is None or not proves_off(fence):
+            return
+        self._proved[fence.node] = _Proved(lease, now)
+        yield from self._free(fence.node, now)
+
+    def watch(self, now: float) -> Cycle[None]:
+        """Free what was renewed once more and has been silent since; once a round."""
+        for node, proved in list(self._proved.items()):
+            try:
+                lease = yield from perform(ReadHostLease(proved.lease.host_id))
+            except (StorageError, LeaseError):
+                continue
+            if lease.generation != proved.lease.generation or lease.free:
+                # Another CRM freed it, or the node is back with a new host lease.
+                del self._proved[node]
+            elif lease.timestamp != proved.lease.timestamp:
+                self._proved[node] = _Proved(lease, now, logged=True)
+                if not proved.logged:
+                    yield from perform(Log(self._why_it_takes_longer(node)))
+            elif now - proved.since >= self.silence:
+                yield from self._free(node, now)
+
+    def _free(self, node: str, now: float) -> Cycle[None]:
+        proved = self._proved[node]
+        if self.recorded.get(node) != proved.lease.generation:
+            # The first ``watch`` after the record was written frees it.
+            return
+        try:
+            yield from perform(FreeHostLease(proved.lease))
+        except (StorageError, LeaseError) as error:
+            text = f"host lease of {node} not freed yet: {error}"
+            yield from perform(Log(text, repeated=True))
+            self._proved[node] = replace(proved, since=now)
+        else:
+            del self._proved[node]
+
+    def _why_it_takes_longer(self, node: str) -> str:
+        return (
+            f"host lease of {node} was renewed after its fence was sent; it is freed after"
+            f" {self.silence:.0f} s without a renewal. If it is still renewed then, the fence"
+            " device has powered off another machine: check its plug."
+        )
+
+
+def proves_off(fence: FenceReport) -> bool:
+    """Return whether a device confirmed that a node is off which wrote nothing since."""
+    return fence.confirmed and fence.verified and fence.quiet

@@ -1,0 +1,205 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The manager's part of a turn: decide, write the record, confirm the manager lease, act."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...errors import LeaseError, StorageError
+from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform
+from ..model.lease_freeing import freeing
+from ..model.observed import FenceReport, Seen
+from ..model.state import ClusterState, NodeState
+from ..model.versions import older_than_reports, paused, reports_seen
+from . import eligibility, step
+from .effects import (
+    HoldsManagerLease,
+    IsEnding,
+    Observation,
+    OwnRecordStands,
+    PowerOn,
+    ReadDesired,
+    SetBoardMaintenance,
+    WakeNodes,
+    WriteState,
+)
+from .memory import Crm
+from .repair import record_restored
+
+OWN_LOOK = 5.0
+"""Seconds between two looks at whether the manager's record on storage is as it was written."""
+
+
+@dataclass(frozen=True)
+class _Observed:
+    """The state that a decision starts from, and everything that was observed."""
+
+    state: ClusterState
+    seen: Seen
+
+
+def _keeps_managing(
+    crm: Crm, state: ClusterState, observation: Observation
+) -> Cycle[ClusterState | None]:
+    """Return the state to go on with, or None if the manager may not act in this turn.
+
+    The fence settings in the configuration may change while it manages.
+    """
+    why = yield from crm.obstacle(state, observation)
+    clocks = yield from perform(ReadClocks())
+    if not why:
+        node = crm.settings.node
+        return (yield from eligibility.with_own_membership(node, state, clocks.wall))
+    yield from perform(Log(why, repeated=True))
+    if crm.membership_differs_since is None:
+        crm.membership_differs_since = clocks.mono
+    if clocks.mono - crm.membership_differs_since >= eligibility.RESIGN_AFTER:
+        text = "the manager lease is given up: this node's membership is another one"
+        yield from perform(Log(text))
+        crm.stop_managing()
+        yield from crm.give_up_lease()
+    return None
+
+
+def manage(crm: Crm, state: ClusterState, observation: Observation) -> Cycle[None]:
+    """Decide, write what was decided, and act on it."""
+    keeps = yield from _keeps_managing(crm, state, observation)
+    if keeps is None:
+        return
+    crm.state = keeps
+    observed = yield from _observe(crm, keeps, observation)
+    if observed is None or crm.state is None:
+        return
+    decided = step.step(observed.state, observed.seen, crm.settings.timing)
+    crm.trouble = ""
+    if (yield from crm.is_late()):
+        return
+    # A proof that was not accepted, as the node still answers, is none for its host lease.
+    proofs = [
+        one if _is_off(decided.state, one.node) else replace(one, confirmed=False)
+        for one in observed.seen.fences
+    ]
+    yield from _write(crm, decided.state, proofs)
+    crm.drop_ends()
+    yield from _act(crm, decided)
+
+
+def _observe(crm: Crm, state: ClusterState, observation: Observation) -> Cycle[_Observed | None]:
+    """Return what the manager decides by, or None if it cannot decide in this turn."""
+    foreign = eligibility.foreign_hosts(observation, crm.settings.timing.suspect_after)
+    if foreign != state.foreign_hosts:
+        state = replace(state, foreign_hosts=foreign)
+    desired, slot = yield from perform(ReadDesired())
+    if desired.generation > state.generation:
+        records = yield from crm.records(observation)
+        yield from crm.begin_generation(records, state.epoch)
+        return None
+    older = older_than_reports(state, desired, reports_seen(observation.nodes))
+    if older:
+        yield from crm.pause(paused(older))
+        return None
+    clocks = yield from crm.look_at_wall_clock()
+    state = yield from _look_at_own_record(crm, state, clocks)
+    seen = Seen(
+        now=clocks.mono,
+        wall=clocks.wall,
+        wanted=desired,
+        config_slot=slot,
+        nodes=observation.nodes,
+        storage_trouble=observation.trouble or crm.trouble,
+        held=observation.held,
+        fencing=crm.fencing | {end.report.node for end in crm.held_back},
+        fences=tuple(crm.fences),
+        powers=tuple(crm.powers),
+        board_readable=observation.board_readable,
+        wall_even=crm.wall_is_even(clocks),
+    )
+    return _Observed(state, seen)
+
+
+def _look_at_own_record(crm: Crm, state: ClusterState, clocks: Clocks) -> Cycle[ClusterState]:
+    """Return *state*, to be written again if its record on storage is not as it was written.
+
+    This process knows what it wrote, so damage to the record loses nothing.
+    """
+    if crm.written is None or clocks.mono < crm.next_own_look:
+        return state
+    crm.next_own_look = clocks.mono + OWN_LOOK
+    if (yield from perform(OwnRecordStands())):
+        return state
+    text = "this manager's record on storage is damaged or older than what was written"
+    yield from perform(Log(text))
+    crm.written = None
+    return record_restored(state, clocks.wall)
+
+
+def _write(crm: Crm, state: ClusterState, proofs: list[FenceReport]) -> Cycle[None]:
+    """Write the record if it changed, and free the host leases that *proofs* prove dead.
+
+    A write that failed may have been done, with command uids that must not be given to other
+    commands.  So the record is read again then.
+    """
+    record = freeing(crm.host_lease_generation, crm.freed_leases.to_record(proofs))
+    if state != crm.written:
+        before = crm.state
+        try:
+            yield from perform(WriteState(state, record))
+        except (StorageError, LeaseError):
+            crm.stop_managing()
+            raise
+        for line in _new_events(before, state):
+            yield from perform(line)
+        crm.state = crm.written = state
+        yield from perform(WakeNodes())
+    yield from crm.record_freeing(record)
+    crm.state = state
+    clocks = yield from perform(ReadClocks())
+    for fence in proofs:
+        yield from crm.freed_leases.fence_ended(fence, clocks.mono)
+
+
+def _act(crm: Crm, decided: step.Step) -> Cycle[None]:
+    """Give the orders of a step that was written, under a manager lease that was confirmed."""
+    if not decided.fences and not decided.powers and decided.board is None:
+        return
+    if not (yield from perform(HoldsManagerLease())):
+        raise LeaseError("the manager lease was lost before the orders were given")
+    if (yield from crm.is_late()):
+        # What was written was not ordered: it is read again, and decided again.
+        crm.stop_managing()
+        return
+    if (yield from perform(IsEnding())):
+        # Nobody would wait for the end of the orders; and sanlock may be ending this process.
+        return
+    for order in decided.fences:
+        yield from crm.fence(order.node)
+    for node in decided.powers:
+        yield from perform(PowerOn(node))
+    if decided.board is not None:
+        yield from perform(SetBoardMaintenance(decided.board))
+
+
+def _is_off(state: ClusterState, node: str) -> bool:
+    """Return whether *node* is proved dead in *state*."""
+    status = state.nodes.get(node)
+    return status is not None and status.state is NodeState.OFF
+
+
+def _new_events(before: ClusterState | None, after: ClusterState) -> list[Log]:
+    """Return a line for the journal for each event that is new in *after*."""
+    known = set(before.events) if before is not None else set()
+    lines = []
+    for event in after.events:
+        if event not in known:
+            about = " ".join(part for part in (event.service, event.node) if part)
+            lines.append(
+                Log(
+                    f"{event.kind} {about}: {event.text}",
+                    node=event.node,
+                    service=event.service,
+                    epoch=after.epoch,
+                    reason=event.text,
+                )
+            )
+    return lines

@@ -1,0 +1,206 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one CRM knows between two turns, and what the manager and a candidate share.
+
+The order of a turn is in ``cycle.py``, the manager's part in ``manager.py`` and the candidate's in
+``candidate.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ...errors import LeaseError, StorageError
+from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform
+from ..model.lease_freeing import Freeing
+from ..model.observed import FenceReport, PowerReport, Timing
+from ..model.state import ClusterState
+from ..model.versions import floor_of_report, reports_seen
+from . import eligibility
+from .effects import (
+    Fence,
+    FenceEnd,
+    Observation,
+    ReadOwnFreeing,
+    ReadRecords,
+    ReleaseManagerLease,
+    WriteFreeing,
+)
+from .freed_leases import FreedLeases
+from .repair import repaired
+from .repair_plan import Records, compare
+from .wall_clock import EVEN_FOR, WallClock, first_look, look_again
+
+LATE = 1.5
+"""Seconds: a turn that took longer, because the process or its storage was held up, decides
+nothing."""
+
+
+@dataclass(frozen=True)
+class CrmSettings:
+    """What a CRM is configured with.
+
+    *node* is its own name and *host_ids* those of all members.  *lease_silence* are the seconds
+    without a renewal after which a node that is proved off cannot have a renewal under way.
+    *even_for* are the seconds for which the wall clock must not have jumped.
+    """
+
+    node: str
+    host_ids: Mapping[str, int]
+    timing: Timing
+    lease_silence: float
+    even_for: float = EVEN_FOR
+
+
+@dataclass
+class Crm:
+    """The CRM of one node.
+
+    *state* is the manager's, None while this node is not manager; *written* is what was written
+    of it, None if that is not known.  *pause_reason* says why this CRM does not manage although
+    it has the manager lease or could have it.  *begun* are the monotonic seconds at which the
+    turn began.
+    """
+
+    settings: CrmSettings
+    freed_leases: FreedLeases
+    wall_clock: WallClock | None = None
+    state: ClusterState | None = None
+    written: ClusterState | None = None
+    pause_reason: str = ""
+    fences: list[FenceReport] = field(default_factory=list)
+    powers: list[PowerReport] = field(default_factory=list)
+    held_back: list[FenceEnd] = field(default_factory=list)
+    fencing: frozenset[str] = frozenset()
+    fence_not_before: float = 0.0
+    fenced_epoch: int = 0
+    trouble: str = ""
+    begun: float = 0.0
+    host_lease_generation: int = 0
+    adopted: bool = False
+    next_confirmation: float = 0.0
+    next_own_look: float = 0.0
+    membership_differs_since: float | None = None
+
+    def copy(self) -> Crm:
+        """Return a copy that changes apart from this one."""
+        return replace(
+            self,
+            freed_leases=self.freed_leases.copy(),
+            fences=list(self.fences),
+            powers=list(self.powers),
+            held_back=list(self.held_back),
+        )
+
+    def is_fencing(self, node: str) -> bool:
+        """Return whether a fence of *node* is under way, or its proof held back."""
+        return node in self.fencing or any(end.report.node == node for end in self.held_back)
+
+    def is_late(self) -> Cycle[bool]:
+        """Return whether this turn took so long that what was read may be out of date."""
+        clocks = yield from perform(ReadClocks())
+        if clocks.mono - self.begun <= LATE:
+            return False
+        self.trouble = "this node was held up in the middle of a round"
+        text = f"{self.trouble}; the round is thrown away"
+        yield from perform(Log(text, repeated=True))
+        return True
+
+    def look_at_wall_clock(self) -> Cycle[Clocks]:
+        """Read both clocks, and note whether the wall clock jumped."""
+        clocks = yield from perform(ReadClocks())
+        self.wall_clock = look_again(self.wall_clock or first_look(clocks), clocks)
+        if self.wall_clock.jumped_by:
+            seconds = self.wall_clock.jumped_by
+            text = f"the wall clock jumped by {seconds:.0f} s; no expiry is believed"
+            yield from perform(Log(text))
+        return clocks
+
+    def wall_is_even(self, clocks: Clocks) -> bool:
+        """Return whether the wall clock has not jumped for long enough."""
+        clock = self.wall_clock
+        return clock is not None and clock.is_even(clocks.mono, self.settings.even_for)
+
+    def records(self, observation: Observation) -> Cycle[Records]:
+        """Read the newest records and compare them with what each node has acted on."""
+        stored = yield from perform(ReadRecords())
+        reports = sorted(reports_seen(observation.nodes).items())
+        floors = [floor_of_report(report, name) for name, report in reports]
+        if stored.kept is not None:
+            floors.append(floor_of_report(stored.kept, self.settings.node, kept=True))
+        return compare(
+            stored.state,
+            stored.wanted,
+            stored.slot,
+            floors,
+            stored.leases,
+            stored.damaged,
+            configuration_older=stored.configuration_damaged,
+        )
+
+    def stop_managing(self) -> None:
+        """Forget the manager's state: it is read again before anything is decided."""
+        self.state = self.written = None
+
+    def drop_ends(self) -> None:
+        """Forget the ends of fences that belong to a state which is not continued."""
+        self.fences.clear()
+        self.powers.clear()
+
+    def pause(self, why: str) -> Cycle[None]:
+        """Keep the manager lease and do nothing: the storage has less than what was known.
+
+        No other node could know better, so the lease is not given up.
+        """
+        if why != self.pause_reason:
+            yield from perform(Log(f"not managing: {why}"))
+        self.pause_reason = why
+        self.stop_managing()
+        self.drop_ends()
+
+    def begin_generation(self, records: Records, epoch: int) -> Cycle[None]:
+        """Take up an operator's repair: manage from a state in which every node is asked again."""
+        clocks = yield from perform(ReadClocks())
+        last, node = records.state or ClusterState(), self.settings.node
+        state = repaired(last, records.wanted, records.floors, epoch, node, clocks.wall)
+        self.state = yield from eligibility.with_own_membership(node, state, clocks.wall)
+        self.written = None
+        self.drop_ends()
+        self.pause_reason = ""
+        text = f"manager with epoch {epoch}; the records were repaired"
+        yield from perform(Log(text, epoch=epoch))
+
+    def obstacle(self, state: ClusterState, observation: Observation) -> Cycle[str]:
+        """Return why this node's membership keeps it from being manager after *state*."""
+        settings = self.settings
+        why = yield from eligibility.obstacle(
+            settings.node, settings.host_ids, settings.timing.suspect_after, state, observation
+        )
+        if not why:
+            self.membership_differs_since = None
+        return why
+
+    def record_freeing(self, record: Freeing) -> Cycle[None]:
+        """Record beside the rest of this node's slot what it is about to free, if that changed."""
+        if record != (yield from perform(ReadOwnFreeing())):
+            yield from perform(WriteFreeing(record))
+        self.freed_leases.recorded = record.leases
+
+    def give_up_lease(self) -> Cycle[None]:
+        """Release the manager lease, or the try for it that may go on behind the scenes."""
+        try:
+            yield from perform(ReleaseManagerLease())
+        except (StorageError, LeaseError) as error:
+            text = f"the manager lease is not seen to be released: {error}"
+            yield from perform(Log(text, repeated=True))
+
+    def fence(self, node: str) -> Cycle[None]:
+        """Send a fence, and remember which host lease it is to prove dead."""
+        yield from self.freed_leases.fence_begins(node, self.settings.host_ids[node])
+        yield from perform(Fence(node))
+
+
+def start_crm(settings: CrmSettings) -> Crm:
+    """Return the CRM of a process that starts."""
+    return Crm(settings, FreedLeases(settings.lease_silence))

@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a cycle asks its driver to do, as data.
+
+A cycle is a generator: it yields effects and receives their results.  It owns the order of all
+steps and every rule about them.  It touches no file, clock, socket or process.  The driver of a
+node performs each effect for real; the simulator performs it in virtual time and may delay it,
+let it fail or end the cycle there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Effect(Generic[T]):
+    """One thing for the driver to do; the driver sends a ``T`` back, or throws an error."""
+
+
+Cycle = Generator[Effect[Any], Any, T]
+"""A generator that yields effects and returns a ``T``."""
+
+
+def perform(effect: Effect[T]) -> Cycle[T]:
+    """Yield *effect* and return its result; for ``yield from``, so that the result has a type."""
+    result: T = yield effect
+    return result
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """*mono* are seconds of the node's monotonic clock, *wall* seconds since 1970."""
+
+    mono: float
+    wall: float
+
+
+class ReadClocks(Effect[Clocks]):
+    """Read both clocks of the node."""
+
+
+@dataclass(frozen=True)
+class Log(Effect[None]):
+    """Write *text* to the journal; with *repeated* only if it is not the text of the last time.
+
+    *node*, *service* and *epoch* say what the text is about.
+    """
+
+    text: str
+    repeated: bool = False
+    node: str = ""
+    service: str = ""
+    epoch: int | None = None
+    reason: str = ""
+
+
+class ForgetRepeated(Effect[None]):
+    """Write the next repeated text to the journal even if it is the text of the last time."""
