@@ -40,7 +40,7 @@ from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.records import Kind, Record, RecordFile
 from ..storage.whiteboard.file import Whiteboard
 from .configuration import SANLOCK, NodeConfiguration
-from .daemon.worked_under import WorkedUnder
+from .generation_note import WorkedUnder
 
 MANAGER_LEASE = "manager"
 CONFIGURATION_LEASE = "configuration"

@@ -381,3 +381,6 @@ def _directories(value: object) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise InputError("agent_directories", value, "a list of absolute paths")
     return tuple(str(names.absolute_path(one, "agent_directories")) for one in value)
+
+
+MARK = "HOLDFAST_MACHINE"

@@ -322,12 +322,12 @@ def _machine(options: argparse.Namespace) -> int:
 
 def _run_machine(configuration: NodeConfiguration) -> int:
     """Run the machine in this process, marked as such so that its power switch finds it."""
-    from ...node.machine import power
+    from ...node.configuration import MARK
     from ...node.machine.machine import Machine
 
     mark = str(configuration.folder.resolve())
-    if os.environ.get(power.MARK) != mark:
-        environment = {**os.environ, power.MARK: mark}
+    if os.environ.get(MARK) != mark:
+        environment = {**os.environ, MARK: mark}
         package = Path(__file__).resolve().parent.parent
         environment["PYTHONPATH"] = str(package.parent)
         os.execve(sys.executable, _machine_command(configuration), environment)
