@@ -30,6 +30,9 @@ EMBEDDED = "embedded"
 SANLOCK = "sanlock"
 BACKENDS = (EMBEDDED, SANLOCK)
 MACHINE, LRM, CRM = range(3)
+MARK = "HOLDFAST_MACHINE"
+"""The environment variable by which all processes of a machine are found."""
+
 PORTS_PER_NODE = 3
 SOCKET_DIRECTORY_BYTES = 107 - len("/sanlock.sock")
 """How long the path of sanlock's run directory may be: a Unix socket's has 107 bytes (unix.7)."""
@@ -381,6 +384,3 @@ def _directories(value: object) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise InputError("agent_directories", value, "a list of absolute paths")
     return tuple(str(names.absolute_path(one, "agent_directories")) for one in value)
-
-
-MARK = "HOLDFAST_MACHINE"
