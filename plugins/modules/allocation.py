@@ -200,7 +200,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.operator.cli.htools.source import STATIC_NODE_MEMORY, read_source
-from ..module_utils._holdfast.placement.allocate.allocate.options import Options as PlacementOptions
+from ..module_utils._holdfast.placement.allocate.options import Options as PlacementOptions
 from ..module_utils._holdfast.placement.capacity.capacity.networks import (
     NetworkReport,
     check_networks,

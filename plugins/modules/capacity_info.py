@@ -190,7 +190,7 @@ from ..module_utils._holdfast.operator.cli.htools.source import (
     read_cluster,
     read_source,
 )
-from ..module_utils._holdfast.placement.allocate.allocate.options import Options as PlacementOptions
+from ..module_utils._holdfast.placement.allocate.options import Options as PlacementOptions
 from ..module_utils._holdfast.placement.capacity.capacity.capacity import Size
 from ..module_utils._holdfast.placement.capacity.capacity.report import (
     PARTS,

@@ -9,7 +9,7 @@ import json
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import ClusterDataError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import progress
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator import streams
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
     hbal as balance_command,
 )
@@ -114,7 +114,7 @@ class Terminal(io.StringIO):
         return True
 
 
-class Told(progress.Progress):
+class Told(streams.Progress):
     """One whose thread the test is."""
 
     def _begin(self):
@@ -146,6 +146,6 @@ def test_short_work_tells_nothing():
 
 def test_nothing_is_told_where_there_is_no_terminal():
     stream = io.StringIO()
-    told = progress.Progress("reading", stream)
+    told = streams.Progress("reading", stream)
     told.run(lambda _seconds: None)
     assert stream.getvalue() == ""

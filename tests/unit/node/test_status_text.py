@@ -23,6 +23,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.rep
     render_failover,
     render_text,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.text import age
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample
 from hypothesis import given
 from hypothesis import strategies as st
@@ -319,7 +320,7 @@ def test_a_state_has_the_colour_of_how_it_is_to_be_taken(word, code):
     [(-5, "0s"), (0.9, "0s"), (59.9, "59s"), (192, "3m 12s"), (3600, "1h 0m"), (90061, "1d 1h")],
 )
 def test_an_age_has_two_units_and_is_never_negative(seconds, shown):
-    assert status_words.age(seconds) == shown
+    assert age(seconds) == shown
 
 
 @given(st.text(), st.sampled_from(["reason", "proof", "problem"]))

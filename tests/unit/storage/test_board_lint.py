@@ -16,11 +16,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     LeaseArea,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_life import (  # noqa: E501
-    host_guard,
-    look_twice,
-    why_live,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
     BLOCK_BYTES,
     SMALL_BLOCK_BYTES,
@@ -39,6 +34,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     lint,
     plan_repair,
     read_for_lint,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.host_life import (  # noqa: E501
+    host_guard,
+    look_twice,
+    why_live,
 )
 
 SIZES = (BLOCK_BYTES, SMALL_BLOCK_BYTES)

@@ -40,7 +40,7 @@ from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.records import Kind, Record, RecordFile
 from ..storage.whiteboard.file import Whiteboard
 from .configuration import SANLOCK, NodeConfiguration
-from .daemon.worked_under import WorkedUnder
+from .generation_note import GenerationNote
 
 MANAGER_LEASE = "manager"
 CONFIGURATION_LEASE = "configuration"
@@ -106,7 +106,7 @@ class ClusterStorage:
         generation, and does not write.
         """
         generation = self.leases.adopt(self._configuration.node)
-        note = WorkedUnder(self._configuration.run_directory)
+        note = GenerationNote(self._configuration.run_directory)
         if note.read() == generation:
             return generation
         try:

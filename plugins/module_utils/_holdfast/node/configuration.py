@@ -30,6 +30,9 @@ EMBEDDED = "embedded"
 SANLOCK = "sanlock"
 BACKENDS = (EMBEDDED, SANLOCK)
 MACHINE, LRM, CRM = range(3)
+MARK = "HOLDFAST_MACHINE"
+"""The environment variable by which all processes of a machine are found."""
+
 PORTS_PER_NODE = 3
 SOCKET_DIRECTORY_BYTES = 107 - len("/sanlock.sock")
 """How long the path of sanlock's run directory may be: a Unix socket's has 107 bytes (unix.7)."""

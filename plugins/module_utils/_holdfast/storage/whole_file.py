@@ -165,3 +165,16 @@ def _remove_quietly(path: str) -> None:
         Path(path).unlink()
     except OSError:
         pass
+
+
+def exists(path: str) -> bool:
+    """Whether *path* names a regular file; anything else there is a ``StorageError``."""
+    try:
+        named = Path(path)
+        if not named.exists():
+            return False
+        if named.is_file():
+            return True
+    except OSError as error:
+        raise StorageError(f"{path} cannot be examined: {error.strerror}.") from error
+    raise StorageError(f"{path} is not a regular file; remove it or choose another folder.")

@@ -17,8 +17,7 @@ from ...errors import HoldfastError
 from ...ocf.call import OcfResult, call
 from ...ocf.environment import SEARCH_PATH
 from ...ocf.locate import locate, parse_agent
-from ..configuration import NodeConfiguration
-from ..machine.power import MARK
+from ..configuration import MARK, NodeConfiguration
 from .leftovers import CALLER
 
 RETRY_WAIT = 1.0

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from ...cluster.model.report import POWEROFF, REBOOT
 from ...errors import HoldfastError, LeaseError, StorageError
-from ..configuration import CRM, EMBEDDED, LRM, MACHINE, NodeConfiguration, make_private
+from ..configuration import CRM, EMBEDDED, LRM, MACHINE, MARK, NodeConfiguration, make_private
 from ..daemon.network import Network, own_network
 from ..daemon.shutdown import leave_word
 from ..daemon.telemetry import LEASE_RENEWAL, Telemetry, telemetry_path
@@ -80,7 +80,7 @@ class Machine:
         """Take the node's port and host lease; raises the error that says why it cannot."""
         self._configuration = configuration
         self._folder = configuration.folder
-        os.environ[power.MARK] = str(self._folder.resolve())
+        os.environ[MARK] = str(self._folder.resolve())
         for place in (MACHINE, LRM, CRM):
             # The daemons need theirs too: better said now than by daemons that die again.
             own_network(configuration, place).close()

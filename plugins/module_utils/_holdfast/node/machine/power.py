@@ -24,9 +24,8 @@ from pathlib import Path
 
 from ...errors import FenceError, InputError
 from ...process.table import carried
-from ..configuration import run_directory
+from ..configuration import MARK, run_directory
 
-MARK = "HOLDFAST_MACHINE"
 POLL = 0.02
 _PARENT_DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of prctl(2)."""

@@ -162,7 +162,7 @@ def waiting(options: argparse.Namespace) -> dict[str, Any]:
 
 def tell(options: argparse.Namespace, result: Result, subject: str, end: str) -> None:
     """Say what came of it: that *subject* is *end*, will be, or would be."""
-    from ..report.wording import clean
+    from ...text import clean
 
     for warning in result.warnings:
         sys.stderr.write(f"holdfast: {clean(warning)}\n")
@@ -272,7 +272,7 @@ def _declare(options: argparse.Namespace, **wish: Any) -> int:
     tell(options, result, options.service, wish["state"])
     status = result.values.get("status")
     if status:
-        from ..report.wording import clean
+        from ...text import clean
 
         where = f" on {status['node']}" if status["node"] else ""
         sys.stdout.write(f"  {status['state']}{where}: {clean(status['reason'])}\n")

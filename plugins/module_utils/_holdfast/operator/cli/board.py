@@ -161,8 +161,8 @@ def lint_board(
 
 def _repair_board(options: argparse.Namespace) -> int:
     """Say what would be done about a whiteboard, or do it."""
-    from ...storage.lockspace.host_life import host_guard, look_twice
     from ...storage.whiteboard.file import Whiteboard
+    from ...storage.whiteboard.host_life import host_guard, look_twice
     from ...storage.whiteboard.lint import (
         LEAVE,
         apply_repair,

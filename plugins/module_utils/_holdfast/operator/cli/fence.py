@@ -125,8 +125,8 @@ def _unfence(options: argparse.Namespace) -> int:
 
 
 def _rehearse(options: argparse.Namespace) -> int:
+    from ...text import clean
     from ..report.metrics.collect import DEFAULT_REPORT
-    from ..report.wording import clean
     from .rehearse_fence import rehearse_fence
 
     configuration = load(Path(options.config))
@@ -233,7 +233,7 @@ def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:
 def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -> bool:
     """Switch a node off or on by its fence devices, tell what they said; return if it is proved."""
     from ...fence.operate import operate
-    from ..report.wording import clean
+    from ...text import clean
 
     result = operate(devices, [node], power, dry_run)
     end = result.values["nodes"][node]

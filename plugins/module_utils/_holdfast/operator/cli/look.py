@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError, StorageError
 from ...node.configuration import NodeConfiguration, load
-from .streams import on_terminal, takes_colour
+from ..streams import on_terminal, takes_colour
 
 if TYPE_CHECKING:
     from ..report.health import Health
@@ -119,8 +119,8 @@ def _go_on_looking(
     configuration: NodeConfiguration, options: argparse.Namespace, terminal: bool
 ) -> None:
     """Look, tell, and wait, until that was done often enough."""
+    from ...text import clean
     from ..report.status_in_time import read_status_in_time, write_page_in_time
-    from ..report.wording import clean
     from .watch import changes
 
     before: dict[str, Any] | None = None
@@ -271,7 +271,7 @@ def _lint(options: argparse.Namespace) -> int:
 def _damaged_records(configuration: NodeConfiguration) -> list[str]:
     """Return what is wrong with the records, or that none can be read."""
     from ...node.cluster_storage import ClusterStorage
-    from ..report.wording import clean
+    from ...text import clean
 
     storage = ClusterStorage(configuration)
     try:

@@ -20,15 +20,7 @@ from typing import NoReturn
 from ...errors import HoldfastError
 from ...node.configuration import DEFAULT_PATH, NodeConfiguration, load
 from ...version import VERSION
-from . import act as act_command
-from . import board as board_command
-from . import completion, metrics_command
-from . import fence as fence_command
-from . import look as look_command
-from . import membership as membership_command
-from . import records as records_command
-from .board import Commands
-from .streams import (
+from ..streams import (
     CLOSED,
     Output,
     UnwrittenError,
@@ -38,6 +30,14 @@ from .streams import (
     prepare_streams,
     takes_colour,
 )
+from . import act as act_command
+from . import board as board_command
+from . import completion, metrics_command
+from . import fence as fence_command
+from . import look as look_command
+from . import membership as membership_command
+from . import records as records_command
+from .board import Commands
 
 DAEMONS = ("lrm", "crm", "machine")
 """The commands that run and tell nothing, and so need no standard output."""
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _act(arguments)
     except HoldfastError as error:
-        from ..report.wording import clean
+        from ...text import clean
 
         # It may hold what an agent printed.
         complain(f"holdfast: {clean(error)}\n")
@@ -322,12 +322,12 @@ def _machine(options: argparse.Namespace) -> int:
 
 def _run_machine(configuration: NodeConfiguration) -> int:
     """Run the machine in this process, marked as such so that its power switch finds it."""
-    from ...node.machine import power
+    from ...node.configuration import MARK
     from ...node.machine.machine import Machine
 
     mark = str(configuration.folder.resolve())
-    if os.environ.get(power.MARK) != mark:
-        environment = {**os.environ, power.MARK: mark}
+    if os.environ.get(MARK) != mark:
+        environment = {**os.environ, MARK: mark}
         package = Path(__file__).resolve().parent.parent
         environment["PYTHONPATH"] = str(package.parent)
         os.execve(sys.executable, _machine_command(configuration), environment)

@@ -53,8 +53,8 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 
 def _show(options: argparse.Namespace) -> int:
+    from ...text import clean
     from ..report.bounded_read import in_time
-    from ..report.wording import clean
 
     configuration = load(Path(options.config))
     shown = in_time(configuration, lambda: read_membership(configuration))
@@ -155,7 +155,7 @@ def _lines(shown: dict[str, Any]) -> list[str]:
 def _accept(options: argparse.Namespace) -> int:
     from ...cluster.model.membership import differences
     from ...node.daemon.own_membership import OwnMembership
-    from ..report.wording import clean
+    from ...text import clean
 
     if not (options.reason or "").strip():
         raise InputError("--reason", options.reason or "", "a few words that say why")

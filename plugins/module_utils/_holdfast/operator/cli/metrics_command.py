@@ -57,7 +57,7 @@ def _metrics(options: argparse.Namespace) -> int:
         except HoldfastError as error:
             if not options.every:
                 raise
-            from ..report.wording import clean
+            from ...text import clean
 
             sys.stderr.write(f"holdfast: {clean(error)}\n")
         if not options.every:

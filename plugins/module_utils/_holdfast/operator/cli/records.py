@@ -58,9 +58,9 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 def _repair(options: argparse.Namespace) -> int:
     from ...cluster.crm.repair_plan import Keep
     from ...cluster.model.maintenance import Maintenance
+    from ...text import clean
     from ..operations.maintenance import user_name
     from ..operations.repair_records import describe, repair_records
-    from ..report.wording import clean
 
     configuration = load(Path(options.config))
     keep = Keep(options.keep)

@@ -8,8 +8,8 @@ import re
 from typing import Any
 
 from ...cluster.model.maintenance import utc
+from ...text import clean
 from ..report import wording as words
-from ..report.wording import clean
 
 _NUMBER = re.compile(r"(?<!\w)(?<!\w[.:-])\d+(?:\.\d+)?(?!\w|[.:-]\w)")
 

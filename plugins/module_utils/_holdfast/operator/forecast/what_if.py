@@ -31,7 +31,7 @@ from ...simulator.scenario import Action
 from ...simulator.settings import Settings
 from ...simulator.what_if import Answer, Now, usual_seconds, what_if
 from ...storage.lockspace.host_timing import LeaseTiming
-from ..report.wording import clean
+from ...text import clean
 
 QUESTIONS = ("dies", "loses_storage", "loses_network", "drained")
 """The options that name nodes to which something happens."""

@@ -14,9 +14,9 @@ from ...cluster.model.state import ClusterState
 from ...cluster.model.state_codec import state_from_document
 from ...errors import FormatError, HoldfastError
 from ...storage.paths import ClusterPaths
-from ...storage.provision.plan import exists
 from ...storage.records import Kind, Record, RecordFile
 from ...storage.whiteboard.board import Board
+from ...storage.whole_file import exists
 from ..report.status import global_maintenance
 
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...cluster.model.state import NodeState
+from ...text import clean
 from . import wording as words
-from .wording import Tone, clean
+from .wording import Tone
 
 if TYPE_CHECKING:
     # The room of fencing takes longer to load than the answer; most questions need none of it.

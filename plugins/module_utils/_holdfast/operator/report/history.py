@@ -19,9 +19,9 @@ from ...cluster.model.state import ClusterState
 from ...errors import InputError, StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration
+from ...text import clean
 from . import wording as words
 from .status_history import event_document
-from .wording import clean
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...cluster.model.maintenance import utc
+from ...text import clean
 from . import wording as words
 from .timeline import steps, total
-from .wording import Tone, clean
+from .wording import Tone
 
 EVENTS_SHOWN = 10
 FAILOVERS_SHOWN = 3

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...cluster.model.maintenance import utc
-from .wording import clean
+from ...text import clean
 
 _STEP_WORDS = {
     "suspected": "suspected",

@@ -14,6 +14,7 @@ from typing import Any
 from ...cluster.model.maintenance import utc
 from ...cluster.model.state import NodeState, ServiceState
 from ...lease.interface import HostState
+from ...text import age, clean
 from .status import UNHELD
 
 UNTOLD = "-"
@@ -59,30 +60,6 @@ _LEASE_TONES = {
     HostState.DEAD.value: Tone.BAD,
     UNHELD: Tone.WARN,
 }
-
-
-def clean(value: object) -> str:
-    """Return *value* as text on one line without control characters.
-
-    Reasons hold what agents printed: that must neither drive a terminal nor
-    reorder a line.
-    """
-    text = str(value)
-    if not text.isprintable():
-        text = "".join(one if one.isprintable() else " " for one in text)
-    return " ".join(text.split())
-
-
-def age(seconds: float) -> str:
-    """Return a span of time by its two largest units, such as ``3m 12s``."""
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m {whole % 60}s"
-    if whole < 86400:
-        return f"{whole // 3600}h {whole % 3600 // 60}m"
-    return f"{whole // 86400}d {whole % 86400 // 3600}h"
 
 
 def age_since(since: float, at: float) -> str:

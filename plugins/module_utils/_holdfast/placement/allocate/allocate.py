@@ -103,7 +103,7 @@ def place_in_best_group(
 
 
 def _no_groups(cluster: Cluster, used: list[int], allowed: Sequence[int] | None) -> str:
-    from ..iallocator.show import show_group
+    from ..model.show import show_group
 
     if allowed is None:
         names = "Nothing"
@@ -229,7 +229,7 @@ def place_all(
     there is none for one of them: htools then fails the whole request.  With *options*
     that better it, only that instance fails.
     """
-    from ..iallocator.query import find_group
+    from ..model.cluster import find_group
 
     placed = []
     for instance, count, name in placements:

@@ -98,7 +98,7 @@ def place_all(
     without a name all go to the group that the first one chose.  With *options* that
     better it each sees all earlier ones, has the choice of all groups, and fails by itself.
     """
-    from ..iallocator.query import find_group
+    from ..model.cluster import find_group
 
     placed = []
     start = cluster

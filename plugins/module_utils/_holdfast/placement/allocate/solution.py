@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-from math import isfinite, isnan
-
 from ..model.admission import FAILURES
 from ..model.cluster import UNALLOCABLE
+from ..model.show import fixed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,36 +83,6 @@ def show_metric(metric: Metric) -> str:
         lost, free = metric
         return f"([{','.join([str(each) for each in lost])}],{free})"
     return fixed(metric, 8)
-
-
-def fixed(value: float, places: int) -> str:
-    """Return *value* with *places* decimals, rounded as Haskell's printf does.
-
-    It rounds the shortest decimal text that names the number, a half to the even digit;
-    C rounds the number itself.  What is no finite number is shown as a word; zero keeps
-    its sign.
-    """
-    if not isfinite(value):
-        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    shortest = repr(value)
-    sign = "-" if shortest.startswith("-") else ""
-    digits, _e, exponent = shortest.lstrip("-").partition("e")
-    whole, _dot, fraction = digits.partition(".")
-    if exponent:
-        shift = int(exponent)
-        if shift < 0:
-            whole, fraction = "0", "0" * (-shift - 1) + whole + fraction
-        else:
-            fraction = fraction.ljust(shift, "0")
-            whole, fraction = whole + fraction[:shift], fraction[shift:]
-    number = int(whole + fraction[:places].ljust(places, "0"))
-    rest = fraction[places:]
-    if rest[:1] >= "5" and (number % 2 or rest[:1] > "5" or rest[1:].strip("0")):
-        number += 1
-    if not places:
-        return f"{sign}{number}"
-    text = str(number).rjust(places + 1, "0")
-    return f"{sign}{text[:-places]}.{text[-places:]}"
 
 
 def group_line(group: Group, found: Solution | str) -> str:

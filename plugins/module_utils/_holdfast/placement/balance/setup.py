@@ -9,9 +9,9 @@ in place: it was read for this.
 from __future__ import annotations
 
 from ...errors import ClusterDataError
-from ..iallocator.fields import quoted_list
 from ..iallocator.numerals import read_decimal
 from ..model.cluster import Policy
+from ..model.show import quoted_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from math import isfinite
 
-from ..allocate.solution import fixed
 from ..model.cluster import RUNNING_STATES
+from ..model.show import fixed
 from .moves import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, TAKE_OVER
 
 TYPE_CHECKING = False

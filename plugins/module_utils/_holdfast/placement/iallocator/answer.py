@@ -109,7 +109,7 @@ def _allocate(cluster: Cluster, request: Request, options: Options) -> Answer:
         )
         lines = [f"Selected group: {group.name}", *lines]
     else:
-        from .query import find_group
+        from ..model.cluster import find_group
 
         group = cluster.groups[find_group(cluster, wanted.group)]
         solution = placing.place_in_group(cluster, group, wanted.instance, wanted.count, options)

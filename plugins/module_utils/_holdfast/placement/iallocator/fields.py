@@ -10,6 +10,7 @@ is expected, half to even, as htools does.
 from __future__ import annotations
 
 from ...errors import ClusterDataError
+from ..model.show import quoted, quoted_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
 
     Value = TypeVar("Value")
     Record = dict[str, Any]
-
-CONTROL_NAMES = (
-    "NUL SOH STX ETX EOT ENQ ACK a b t n v f r SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB "
-    "CAN EM SUB ESC FS GS RS US"
-)
-"""How a Haskell program names the characters before the blank."""
 
 
 def required(owner: str, record: Record, key: str, read: Callable[[Any], Value]) -> Value:
@@ -146,33 +141,3 @@ def some_object(value: Any) -> Record:
     if isinstance(value, dict):
         return value
     raise ClusterDataError("not an object")
-
-
-def quoted(value: str) -> str:
-    """Return *value* as a Haskell program shows a string."""
-    parts: list[str] = []
-    after_number = False
-    for character in value:
-        code = ord(character)
-        numeric = False
-        if character in '"\\':
-            shown = "\\" + character
-        elif 32 <= code < 127:
-            shown = ("\\&" if after_number and character.isdigit() else "") + character
-        elif code < 32:
-            shown = "\\" + CONTROL_NAMES.split()[code]
-        elif code == 127:
-            shown = "\\DEL"
-        else:
-            shown = f"\\{code}"
-            numeric = True
-        if shown == "H" and parts and parts[-1] == "\\SO":
-            shown = "\\&H"
-        after_number = numeric
-        parts.append(shown)
-    return '"' + "".join(parts) + '"'
-
-
-def quoted_list(values: Iterable[str]) -> str:
-    """Return *values* as a Haskell program shows a list of strings."""
-    return "[" + ",".join([quoted(value) for value in values]) + "]"

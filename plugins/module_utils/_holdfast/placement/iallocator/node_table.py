@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-from ..allocate.solution import fixed
 from ..model.admission import divide
-from .show import show_number
+from ..model.show import fixed, show_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

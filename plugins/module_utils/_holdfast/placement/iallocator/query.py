@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from ...errors import ClusterDataError
+from ..model.cluster import find_group
 from ..model.tags import starting
 from . import fields
 from .instance_reader import read_instance
@@ -185,14 +186,3 @@ def _find(cluster: Cluster, known: list[str], wanted: list[str]) -> list[int]:
             raise ClusterDataError(f"Wrong number of elems found with name {name}")
         found += full
     return found
-
-
-def find_group(cluster: Cluster, name: str) -> int:
-    """Return the number of the node group that *name*, or a uuid, names.
-
-    Raises `ClusterDataError` if that is not exactly one.
-    """
-    known = [group.index for group in cluster.groups if name in (group.name, group.uuid)]
-    if len(known) != 1:
-        raise ClusterDataError(f"Wrong number of elems found with name {name}")
-    return known[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...errors import ClusterDataError
 from ..model.assembly import Assembly, new_node
 from ..model.cluster import GROUP_POLICIES, Cluster, Group, Node, default_policy
-from .fields import quoted
+from ..model.show import quoted
 from .numerals import read_truth, read_whole, start_of_whole
 from .text_format import finish
 

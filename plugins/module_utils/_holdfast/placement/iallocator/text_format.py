@@ -12,7 +12,6 @@ from __future__ import annotations
 from math import isfinite
 
 from ...errors import ClusterDataError
-from ..allocate.solution import fixed
 from ..model.assembly import Assembly, new_node
 from ..model.cluster import (
     DISK_TEMPLATES,
@@ -26,10 +25,10 @@ from ..model.cluster import (
     Spec,
     default_policy,
 )
+from ..model.show import fixed, quoted_list, show_number
 from ..model.tags import TagRules
-from .fields import one_of, quoted_list
+from .fields import one_of
 from .numerals import read_decimal, read_whole
-from .show import show_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

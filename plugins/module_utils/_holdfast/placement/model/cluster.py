@@ -13,6 +13,8 @@ A node is never changed once it stands in a cluster: what changes it returns a c
 
 from __future__ import annotations
 
+from ...errors import ClusterDataError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -358,3 +360,14 @@ class Cluster:
             fixed.secondaries = [number if i < 0 else i for i in node.secondaries]
             fixed.others = [number if i < 0 else i for i in node.others]
             self.nodes[index] = fixed
+
+
+def find_group(cluster: Cluster, name: str) -> int:
+    """Return the number of the node group that *name*, or a uuid, names.
+
+    Raises `ClusterDataError` if that is not exactly one.
+    """
+    known = [group.index for group in cluster.groups if name in (group.name, group.uuid)]
+    if len(known) != 1:
+        raise ClusterDataError(f"Wrong number of elems found with name {name}")
+    return known[0]

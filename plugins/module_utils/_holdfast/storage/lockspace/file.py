@@ -17,7 +17,7 @@ from pathlib import Path
 from ...errors import FormatError, InputError, LeaseError, StorageError
 from ...names import MAX_HOST_ID
 from ..block_file import PAGE, SECTOR, BlockFile
-from ..kernel_lock import KernelLock
+from ..kernel_lock import KernelLock, locked_ranges
 from ..whole_file import create
 from . import delta_lease as host_lease
 from . import resource_lease
@@ -216,3 +216,16 @@ def _refuse_what_is_there(path: str, length: int) -> None:
             f"{path} is in use and nothing is made anew: {', '.join(users)}. Stop what uses it;"
             " use force only for hosts that are certainly off."
         )
+
+
+def locked_host_ids(path: str, max_hosts: int) -> frozenset[int]:
+    """Return the host ids whose leases some process of this machine locks; none on a device."""
+    if not Path(path).is_file():
+        return frozenset()
+    end = max_hosts * SECTOR
+    locked: set[int] = set()
+    for start, length in locked_ranges(path, 0, end):
+        # A lock of length 0 reaches to the end of the file.
+        last = min(start + length, end) - 1 if length else end - 1
+        locked.update(range(start // SECTOR + 1, last // SECTOR + 2))
+    return frozenset(locked)

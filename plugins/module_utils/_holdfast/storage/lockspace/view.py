@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from ...errors import FormatError
 from ..block_file import SECTOR, BlockFile
 from ..paths import ClusterPaths
-from ..provision.plan import exists
+from ..whole_file import exists
 from .delta_lease import DeltaLease, HostLeases
-from .file import read_lockspace
-from .host_life import locked_host_ids
+from .file import locked_host_ids, read_lockspace
 from .host_timing import LeaseTiming
 from .resource_lease import LEASE_NAMES, ResourceLease, area_offset, leases_layout, read_leader
 

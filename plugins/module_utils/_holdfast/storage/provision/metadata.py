@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, InputError, LeaseError
 from ...names import MAX_HOST_ID, host_id
-from ..lockspace.host_life import Sighting, host_guard, look, look_twice
 from ..paths import ClusterPaths
 from ..records import DEFAULT_COPY_BYTES, Geometry, Kind, RecordFile
 from ..whiteboard.block import (
@@ -24,10 +23,11 @@ from ..whiteboard.block import (
     without_padding,
 )
 from ..whiteboard.file import GlobalBlock, Whiteboard
+from ..whiteboard.host_life import Sighting, host_guard, look, look_twice
 from ..whiteboard.lint import LEAVE, Repair, apply_repair, lint, plan_block, plan_repair
-from ..whole_file import remove
+from ..whole_file import exists, remove
 from .lockspace import LockspaceFound, look_lockspace, refuse_use
-from .plan import Plan, Step, check_folder, exists, make, refuse_users
+from .plan import Plan, Step, check_folder, make, refuse_users
 from .records import (
     RecordsFound,
     lay_out_anew,

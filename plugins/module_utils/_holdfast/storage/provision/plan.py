@@ -77,19 +77,6 @@ def check_folder(plan: Plan, paths: ClusterPaths) -> None:
         raise cannot_create(first.path, OSError(number, os.strerror(number)))
 
 
-def exists(path: str) -> bool:
-    """Whether *path* names a regular file; anything else there is a ``StorageError``."""
-    try:
-        named = Path(path)
-        if not named.exists():
-            return False
-        if named.is_file():
-            return True
-    except OSError as error:
-        raise StorageError(f"{path} cannot be examined: {error.strerror}.") from error
-    raise StorageError(f"{path} is not a regular file; remove it or choose another folder.")
-
-
 def make(path: str, problem: str, force: bool) -> Step:
     """Return the step that makes a file; over one with a *problem* only by force."""
     if not problem:

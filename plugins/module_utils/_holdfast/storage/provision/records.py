@@ -28,8 +28,8 @@ from ..records import (
     encode_header,
     encode_record,
 )
-from ..whole_file import create
-from .plan import exists, refuse_users
+from ..whole_file import create, exists
+from .plan import refuse_users
 
 MEBIBYTE = 1 << 20
 MAX_SIZE = MAX_COPY_BYTES // MEBIBYTE

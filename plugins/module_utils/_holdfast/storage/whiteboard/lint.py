@@ -18,7 +18,6 @@ from pathlib import Path
 from ...errors import FormatError, LeaseError, StorageError
 from ...names import MAX_HOST_ID
 from ..block_file import SECTOR, BlockFile
-from ..lockspace.host_life import Sighting, why_live
 from .block import (
     BLOCK_BYTES,
     MACHINE_BYTES,
@@ -32,6 +31,7 @@ from .block import (
 )
 from .board import Data, recognise
 from .file import Whiteboard
+from .host_life import Sighting, why_live
 
 CLEAR = "clear"
 REWRITE = "rewrite"

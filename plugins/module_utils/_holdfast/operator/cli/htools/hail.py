@@ -14,8 +14,8 @@ import gc
 import sys
 
 from ....errors import ClusterDataError, HoldfastError
-from .. import streams as standard_streams
-from ..progress import Progress
+from ... import streams as standard_streams
+from ...streams import Progress
 from . import options as htools_options
 from .options import MAYBE, NEEDED, NONE, CommandLine, Settings
 from .source import STATIC_NODE_MEMORY, ask_loads, read_source

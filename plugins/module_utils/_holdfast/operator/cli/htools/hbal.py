@@ -13,8 +13,8 @@ import gc
 import sys
 
 from ....errors import ClusterDataError, HoldfastError
-from .. import streams as standard_streams
-from ..progress import Progress
+from ... import streams as standard_streams
+from ...streams import Progress
 from . import options as htools_options
 from .hbal_options import OPTIONS, Asked
 from .options import CommandLine

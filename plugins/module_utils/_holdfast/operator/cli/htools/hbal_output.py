@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def say_tags(cluster: Cluster, asked: Asked) -> None:
     """Print the cluster's tags and policy."""
     if asked.verbose > 1:
-        from ....placement.iallocator.show import show_policy
+        from ....placement.model.show import show_policy
 
         sys.stdout.write(f"Loaded cluster tags: {','.join(cluster.tags)}\n")
         sys.stdout.write(f"Loaded cluster ipolicy: {show_policy(cluster.policy)}\n")
@@ -86,9 +86,10 @@ def _beyond_policy(node: Node) -> bool:
 
 def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) -> None:
     """Print the score, and with much to say its terms."""
-    from ....placement.allocate.solution import fixed, show_metric
+    from ....placement.allocate.solution import show_metric
     from ....placement.balance.run import score_of
     from ....placement.model.score import TERMS, Score
+    from ....placement.model.show import fixed
 
     overall = show_metric(score_of(cluster, scope))
     if verbose <= 2:

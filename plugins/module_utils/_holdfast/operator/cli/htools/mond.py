@@ -10,18 +10,10 @@ address, report, file and words were measured there.
 from __future__ import annotations
 
 from ....errors import ClusterDataError
-from ....placement.iallocator.fields import (
-    items,
-    no_others,
-    number,
-    part,
-    quoted_list,
-    record,
-    required,
-    whole,
-)
+from ....placement.iallocator.fields import items, no_others, number, part, record, required, whole
 from ....placement.iallocator.fields import text as word
 from ....placement.iallocator.json_text import encode, parse
+from ....placement.model.show import quoted_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

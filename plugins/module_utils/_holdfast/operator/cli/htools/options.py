@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from ....errors import ClusterDataError, HoldfastError
-from .. import streams as standard_streams
+from ... import streams as standard_streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any, NewType
 
 from ....cluster.model.maintenance import utc
+from ....text import clean
 from ..timeline import Phase, phases, steps, total
-from ..wording import Tone, age_since, clean
+from ..wording import Tone, age_since
 
 Html = NewType("Html", str)
 

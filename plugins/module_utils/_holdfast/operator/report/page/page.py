@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....text import clean
 from ...forecast.foreseen_rebalance import Rebalance
 from .. import wording as words
-from ..wording import Tone, clean
+from ..wording import Tone
 from . import kept as kept
 from .html import (
     Column,

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....cluster.model.maintenance import utc
+from ....text import clean
 from ..timeline import PhaseKind, phases, total
-from ..wording import age_since, clean
+from ..wording import age_since
 from .html import Html, escaped
 
 LEAST_FAILOVERS = 2

@@ -1,17 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A group as htools shows it in the one error text that does."""
+"""Groups, strings and numbers as a Haskell program shows them, for the texts of htools."""
 
 from __future__ import annotations
 
-from math import isfinite
-
-from ..allocate.solution import fixed
-from .fields import quoted, quoted_list
+from math import isfinite, isnan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model.cluster import Group, Policy, Spec
+    from collections.abc import Iterable
+
+    from .cluster import Group, Policy, Spec
 
 PLACING = {
     "preferred": "AllocPreferred",
@@ -83,3 +82,70 @@ def _show_spec(spec: Spec) -> str:
         f"iSpecDiskSize = {spec.disk}, iSpecDiskCount = {spec.disks}, "
         f"iSpecNicCount = {spec.nics}, iSpecSpindleUse = {spec.spindles}}}"
     )
+
+
+CONTROL_NAMES = (
+    "NUL SOH STX ETX EOT ENQ ACK a b t n v f r SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB "
+    "CAN EM SUB ESC FS GS RS US"
+)
+"""How a Haskell program names the characters before the blank."""
+
+
+def quoted(value: str) -> str:
+    """Return *value* as a Haskell program shows a string."""
+    parts: list[str] = []
+    after_number = False
+    for character in value:
+        code = ord(character)
+        numeric = False
+        if character in '"\\':
+            shown = "\\" + character
+        elif 32 <= code < 127:
+            shown = ("\\&" if after_number and character.isdigit() else "") + character
+        elif code < 32:
+            shown = "\\" + CONTROL_NAMES.split()[code]
+        elif code == 127:
+            shown = "\\DEL"
+        else:
+            shown = f"\\{code}"
+            numeric = True
+        if shown == "H" and parts and parts[-1] == "\\SO":
+            shown = "\\&H"
+        after_number = numeric
+        parts.append(shown)
+    return '"' + "".join(parts) + '"'
+
+
+def quoted_list(values: Iterable[str]) -> str:
+    """Return *values* as a Haskell program shows a list of strings."""
+    return "[" + ",".join([quoted(value) for value in values]) + "]"
+
+
+def fixed(value: float, places: int) -> str:
+    """Return *value* with *places* decimals, rounded as Haskell's printf does.
+
+    It rounds the shortest decimal text that names the number, a half to the even digit;
+    C rounds the number itself.  What is no finite number is shown as a word; zero keeps
+    its sign.
+    """
+    if not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    shortest = repr(value)
+    sign = "-" if shortest.startswith("-") else ""
+    digits, _e, exponent = shortest.lstrip("-").partition("e")
+    whole, _dot, fraction = digits.partition(".")
+    if exponent:
+        shift = int(exponent)
+        if shift < 0:
+            whole, fraction = "0", "0" * (-shift - 1) + whole + fraction
+        else:
+            fraction = fraction.ljust(shift, "0")
+            whole, fraction = whole + fraction[:shift], fraction[shift:]
+    number = int(whole + fraction[:places].ljust(places, "0"))
+    rest = fraction[places:]
+    if rest[:1] >= "5" and (number % 2 or rest[:1] > "5" or rest[1:].strip("0")):
+        number += 1
+    if not places:
+        return f"{sign}{number}"
+    text = str(number).rjust(places + 1, "0")
+    return f"{sign}{text[:-places]}.{text[-places:]}"

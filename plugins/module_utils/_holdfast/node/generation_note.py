@@ -14,7 +14,7 @@ from pathlib import Path
 NAME = "host-lease-generation"
 
 
-class WorkedUnder:
+class GenerationNote:
     """The note of one node."""
 
     def __init__(self, run_directory: Path) -> None:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from ...errors import LeaseError, StorageError
 from ..block_file import SECTOR
-from ..kernel_lock import KernelLock, locked_ranges
-from ..whiteboard.file import Whiteboard
-from .delta_lease import HostLeases
-from .file import read_lockspace
-from .host_timing import LeaseTiming
+from ..kernel_lock import KernelLock
+from ..lockspace.delta_lease import HostLeases
+from ..lockspace.file import locked_host_ids, read_lockspace
+from ..lockspace.host_timing import LeaseTiming
+from .file import Whiteboard
 
 MIN_WATCH = 3.0
 """Seconds in which a node of holdfast writes its block three times."""
@@ -76,19 +76,6 @@ def look_twice(
         return Sighting(first, first)
     sleep(seconds)
     return Sighting(first, look(board, lockspace), seconds)
-
-
-def locked_host_ids(path: str, max_hosts: int) -> frozenset[int]:
-    """Return the host ids whose leases some process of this machine locks; none on a device."""
-    if not Path(path).is_file():
-        return frozenset()
-    end = max_hosts * SECTOR
-    locked: set[int] = set()
-    for start, length in locked_ranges(path, 0, end):
-        # A lock of length 0 reaches to the end of the file.
-        last = min(start + length, end) - 1 if length else end - 1
-        locked.update(range(start // SECTOR + 1, last // SECTOR + 2))
-    return frozenset(locked)
 
 
 def host_guard(lockspace: str) -> Callable[[int], Callable[[], None]]:
