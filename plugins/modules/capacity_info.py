@@ -191,8 +191,8 @@ from ..module_utils._holdfast.operator.cli.htools.source import (
     read_source,
 )
 from ..module_utils._holdfast.placement.allocate.options import Options as PlacementOptions
-from ..module_utils._holdfast.placement.capacity.capacity.capacity import Size
-from ..module_utils._holdfast.placement.capacity.capacity.report import (
+from ..module_utils._holdfast.placement.capacity.capacity import Size
+from ..module_utils._holdfast.placement.capacity.report import (
     PARTS,
     Question,
     describe_capacity,

@@ -15,11 +15,11 @@ from operator import itemgetter
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import (
     run as process,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.family import MARK
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.run import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import MARK
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
     Outcome,
     run,
 )

@@ -27,7 +27,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.resource
     Resource,
     perform,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.run import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
     Outcome,
     run,
 )

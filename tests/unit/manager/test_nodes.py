@@ -7,14 +7,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    step as plain_step,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pending_fences import (  # noqa: E501
     FENCE_ARRIVES,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.recovery import (
     SHUT_DOWN,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import (
-    step as plain_step,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import (
     take_over,

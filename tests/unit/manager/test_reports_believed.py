@@ -5,15 +5,15 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    step as local_step,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.round import (
     Memory,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.step import (
     LocalSeen,
     resume,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.step import (
-    step as local_step,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     Job,
