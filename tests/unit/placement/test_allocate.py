@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate import (  # noqa: E501  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate import pairs
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate import (  # noqa: E501
     Search,
-    pairs,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.options import (  # noqa: E501
     Options,
