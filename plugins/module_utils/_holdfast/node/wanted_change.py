@@ -60,7 +60,7 @@ def change_wanted(
         storage.adopt_host_lease()
         version = acquire_configuration(storage, wait)
         try:
-            newest, _slot = storage.search_wanted()
+            newest, _slot = storage.search_wanted(acquired=version)
             _refuse_older(newest, version)
             change = _planned(storage, configuration, plan, newest)
             if change.changed:
