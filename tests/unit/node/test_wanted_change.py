@@ -231,6 +231,13 @@ def test_a_damaged_configuration_that_is_not_in_use_stands_in_the_way_of_no_chan
     assert sorted(newest(nodes)[0].services) == ["a", "b", "c", "d"]
 
 
+def test_the_same_configuration_is_written_again_where_that_is_asked_for(nodes):
+    change_wanted(nodes["n1"], add("web"), check=False)
+    assert not change_wanted(nodes["n2"], add("web"), check=False, again=True).changed
+    wanted, slot = newest(nodes)
+    assert (wanted.version, slot, list(wanted.services)) == (2, 2, ["web"])
+
+
 def test_leases_that_were_made_anew_without_the_records_change_nothing(nodes, rival):
     rival.write_wanted(Wanted(7, {"old": service("old")}))
     before = content(nodes)

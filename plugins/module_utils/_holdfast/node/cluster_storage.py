@@ -51,7 +51,7 @@ GENERATION_SHIFT = 40
 WRITTEN_AGAIN_BY: Mapping[Kind, str] = {
     Kind.LRM: "its LRM writes it again within seconds",
     Kind.CRM: "its CRM writes it again within seconds if it is the manager",
-    Kind.CONFIGURATION: "'holdfast records repair --keep running' on {node} writes it again",
+    Kind.CONFIGURATION: "'holdfast records repair --keep running' writes it again",
 }
 """How a record with a damaged copy gets whole."""
 NO_FREEING = Freeing()
@@ -412,25 +412,25 @@ class ClusterStorage:
         }
         return [
             f"The {kind.name} record of {names.get(host_id, f'host id {host_id}')} is damaged"
-            f" ({reasons}); {WRITTEN_AGAIN_BY[kind].format(node=names.get(host_id, 'that node'))}"
+            f" ({reasons}); {WRITTEN_AGAIN_BY[kind]}"
             for (kind, host_id), reasons in sorted(self._records.damage.items())
             if holders.get(kind, host_id) == host_id
         ]
 
-    def own_configuration_is_damaged(self) -> bool:
-        """Return whether one of the copies of this node's configuration record is damaged.
+    def configuration_is_damaged(self) -> bool:
+        """Return whether a change of the configuration makes a damaged copy whole, or unused.
 
-        Raises ``FormatError`` when none of them is whole.
+        That is a copy of this node's record, which a change here writes, or of the record in use.
         """
-        key = (Kind.CONFIGURATION, self._configuration.me.host_id)
-        return self._records.read(*key) is not None and key in self._records.damage
-
-    def write_own_configuration_again(self) -> None:
-        """Write this node's configuration record to both copies as it is, under its lease."""
-        key = (Kind.CONFIGURATION, self._configuration.me.host_id)
-        record = self._records.read(*key)
-        if record is not None:
-            self._records.write(*key, record.epoch, record.payload)
+        holder = self.leases.holder(CONFIGURATION_LEASE).host_id
+        for host_id in sorted({self._configuration.me.host_id, holder} - {0}):
+            try:
+                self._records.read(Kind.CONFIGURATION, host_id)
+            except FormatError:
+                return True
+            if (Kind.CONFIGURATION, host_id) in self._records.damage:
+                return True
+        return False
 
     def room(self, kind: Kind) -> int:
         """Return how many bytes the payload of a record of *kind* may have."""
