@@ -293,7 +293,11 @@ MUTATIONS = (
         changed(local_commands, "_obey_leave", _stop_is_said_before_it_is_done),
     ),
     Mutation("count-a-failed-stop-as-one", changed(job_ends, "_stopped", _failed_stops_are_stops)),
-    Mutation("forget-the-last-manager", changed(cluster, "take_over", _forgets_the_last_manager)),
+    Mutation(
+        "forget-the-last-manager",
+        changed(cluster, "take_over", _forgets_the_last_manager),
+        random_scenario.STALE,
+    ),
     Mutation(
         "forget-a-candidates-fence",
         changed(cluster, "take_over", _without_intent),
@@ -338,7 +342,7 @@ MUTATIONS = (
     Mutation(
         "take-what-is-in-doubt-for-running",
         changed(job_ends, "_doubt_resolved", _doubt_ends_as(Sight.RUNNING)),
-        random_scenario.LEFT,
+        random_scenario.STALE,
     ),
     Mutation(
         "take-what-is-in-doubt-for-stopped",
