@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from . import choice
 from .death import begin_failover
+from .doubts import doubt_leases
 from .report import LocalState, Mode, Report, stays_up
 from .requests import MOVE, Request
 from .round import Round
 from .service import STARTED, Service
-from .state import NodeState, ServiceState, ServiceStatus
+from .state import ClusterState, NodeState, ServiceState, ServiceStatus
 
 DOUBLED_AT_MOST = 32
 """A wait that was doubled more often is the longest anyway."""
@@ -48,8 +49,35 @@ def look_at(
             )
             round_.set_service(service_id, forgotten)
             return
+    if local is None and _has_followed(round_.state, report):
+        _probe_again(round_, service_id, status)
+        return
     if report.mode is not Mode.SHUTDOWN:
         _keep_well(round_, service_id, status, wanted)
+
+
+def _has_followed(state: ClusterState, report: Report) -> bool:
+    """Return whether *report* was made by all of this manager's commands, and keeps services."""
+    versions = (report.generation, report.epoch, report.commands)
+    current = versions == (state.generation, state.epoch, state.commands)
+    return current and report.mode in (Mode.ACTIVE, Mode.MAINTENANCE)
+
+
+def _probe_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """Have all nodes look for a service that its node does not know, although it follows.
+
+    The manager's record went back to a time before the service ended there, and no number shows
+    it: an error, for one, is recorded without a command.
+    """
+    doubt_leases(round_)
+    asking = ServiceStatus(
+        ServiceState.PROBE,
+        reason=f"{status.node} does not know it, although it was started there",
+        last_node=status.node,
+        request=status.request,
+        left_since=round_.state.commands,
+    )
+    round_.command(service_id, asking, ServiceState.PROBE)
 
 
 def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request: Request) -> None:
