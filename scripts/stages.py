@@ -166,17 +166,13 @@ FRESH = 300
 
 
 def simulation(run: Run) -> None:
-    """Random clusters with faults, some the same and many new."""
+    """Random clusters with faults, some the same and many new; deliberate mistakes are found."""
     batch = ("tests/simulation/batch.py",)
     for drawing in ("mixed", "operators", "close", "left", "pauses", "stale"):
         words = ("--first-seed", "0", "--count", "2000", "--drawn", drawing)
         run.python(*batch, *words, folder=ROOT)
-    run.python(*batch, "--seconds", str(FRESH), folder=ROOT)
-
-
-def mutations(run: Run) -> None:
-    """Deliberate mistakes, each of which random clusters must find."""
     run.python("tests/mutation/find.py", folder=ROOT)
+    run.python(*batch, "--seconds", str(FRESH), folder=ROOT)
 
 
 AGENT_TESTS = ("resource_agents", "fencing", "placement")
@@ -293,7 +289,7 @@ STAGES: tuple[Stage, ...] = (
 ASIDE = frozenset({importer, sanity, units, simulation})
 """Those that only compute, while the others after them mostly wait."""
 
-BY_NAME: tuple[Stage, ...] = (awx, cores, mutations)
+BY_NAME: tuple[Stage, ...] = (awx, cores)
 """Those that run only where they are asked for: they take long, or need much of a machine."""
 
 

@@ -233,11 +233,6 @@ def _recovers_from_the_silent(original: Any, round_: Any, *more: Any) -> None:
             death.declare_dead(round_, name, "suspected")
 
 
-def _writes_over_the_newest(original: Any, copies: Any) -> Any:
-    found = [copy.record for copy in copies if copy.record is not None]
-    return min(found, key=lambda record: record.sequence, default=None)
-
-
 def _forgets_the_target(original: Any, round_: Any, service_id: str, name: str, proof: str) -> None:
     original(round_, service_id, name, proof)
     service = round_.state.services[service_id]
@@ -270,16 +265,6 @@ def _skips_the_probe(original: Any, round_: Any, service_id: str) -> None:
     round_.set_service(service_id, stopped)
 
 
-def _blocked_is_stopped(
-    original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
-) -> None:
-    result = report.results.get(status.uid)
-    if result is not None and result.outcome is Outcome.BLOCKED:
-        command_ends.stop_ended(round_, service_id, status)
-        return
-    original(round_, service_id, status, wanted, report)
-
-
 def _starts_while_it_migrates(
     original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
 ) -> None:
@@ -309,7 +294,11 @@ def _doubt_ends_as(sight: Sight) -> Callable[..., None]:
 
 MUTATIONS = (
     Mutation("skip-the-proof", changed(fencing, "order_fences", _dead_without_proof)),
-    Mutation("count-every-fence-as-proof", changed(fencing, "_fence_ended", _every_end_is_proof)),
+    Mutation(
+        "count-every-fence-as-proof",
+        changed(fencing, "_fence_ended", _every_end_is_proof),
+        random_scenario.PAUSES,
+    ),
     Mutation(
         "believe-the-device-of-a-node-that-writes-on",
         changed(fencing, "_sign_of_life", returns("")),
@@ -338,7 +327,11 @@ MUTATIONS = (
         changed(local_commands, "_obey_leave", _stop_is_said_before_it_is_done),
     ),
     Mutation("count-a-failed-stop-as-one", changed(job_ends, "_stopped", _failed_stops_are_stops)),
-    Mutation("forget-the-last-manager", changed(cluster, "take_over", _forgets_the_last_manager)),
+    Mutation(
+        "forget-the-last-manager",
+        changed(cluster, "take_over", _forgets_the_last_manager),
+        random_scenario.STALE,
+    ),
     Mutation(
         "forget-a-candidates-fence",
         changed(cluster, "take_over", _without_intent),
@@ -364,11 +357,6 @@ MUTATIONS = (
         random_scenario.LEFT,
     ),
     Mutation(
-        "write-over-the-newest-copy",
-        changed(records, "_newest", _writes_over_the_newest),
-        random_scenario.OPERATORS,
-    ),
-    Mutation(
         "trust-a-bad-checksum",
         lambda: patch.object(
             records, "zlib", SimpleNamespace(crc32=lambda data: 7 if data else zlib.crc32(data))
@@ -381,11 +369,6 @@ MUTATIONS = (
         "skip-the-probe", changed(services, "_look_at", _skips_the_probe), random_scenario.LEFT
     ),
     Mutation(
-        "take-a-blocked-stop-for-one",
-        changed(command_ends, "take_result", _blocked_is_stopped),
-        random_scenario.OPERATORS,
-    ),
-    Mutation(
         "start-the-target-while-the-source-runs",
         changed(command_ends, "take_result", _starts_while_it_migrates),
     ),
@@ -393,7 +376,7 @@ MUTATIONS = (
     Mutation(
         "take-what-is-in-doubt-for-running",
         changed(job_ends, "_doubt_resolved", _doubt_ends_as(Sight.RUNNING)),
-        random_scenario.LEFT,
+        random_scenario.STALE,
     ),
     Mutation(
         "take-what-is-in-doubt-for-stopped",

@@ -16,6 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
+    FenceReport,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     LocalState,
@@ -105,6 +106,20 @@ def test_a_manager_that_was_fenced_right_after_its_return_is_switched_on_once_mo
     off = NodeStatus(NodeState.OFF, power="on", fenced=(900.0,), boot="n1-boot1")
     taken = take_over(state({}, {"n1": off}), 8, "n2", 1000.0, INTENT)
     assert taken.nodes["n1"].state is NodeState.FENCE
+
+
+def test_a_manager_that_is_fenced_may_run_what_it_reports_whatever_proved_it_dead_before() -> None:
+    off = NodeStatus(NodeState.OFF, power="on", proof="its lease", expired=True, boot="n1-boot1")
+    stopped = ServiceStatus(ServiceState.STOPPED, last_node="n2")
+    last = take_over(state({"web": stopped}, {"n1": off}), 8, "n2", 1000.0, INTENT)
+    silent = replace(SILENT, report=says("n1", local=LocalState.RUNNING).report)
+    waits = step(last, seen(wanted(service()), {"n1": silent}), 3).state
+    assert waits.services["web"].state is ServiceState.STOPPED
+    assert waits.services["web"].reason == "n1 reports that it still has it"
+    told = FenceReport("n1", True, "its device says off", 1000.0, 1001.0)
+    proved = step(waits, seen(wanted(service()), {"n1": silent}, fences=(told,))).state
+    assert proved.nodes["n1"].proof == "its device says off"
+    assert proved.services["web"].state is ServiceState.REQUEST_START
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,18 @@ def test_a_node_that_was_switched_on_or_answered_since_its_death_is_not_off_as_i
     assert (status.state is ServiceState.PROBE) is waits
 
 
+def test_a_node_that_the_last_manager_was_about_to_switch_on_is_not_off_as_it_is_silent():
+    dead, off = proved_dead(Answer.NO)
+    look = seen(wanted(WEB), {**others_say_no("7.8"), **dead})
+
+    def looked_for(power):
+        last = state({"web": ASKED}, {"n2": replace(off["n2"], power=power)})
+        return step(cluster.take_over(last, 8, "n1", 1000.0), look).state.services["web"].state
+
+    assert looked_for("sent") is ServiceState.PROBE
+    assert looked_for("") is ServiceState.REQUEST_START
+
+
 def test_that_a_dead_node_answered_is_remembered_until_it_is_proved_dead_again():
     dead, off = proved_dead(Answer.YES)
     answered = step(state({"web": ASKED}, off), seen(wanted(WEB), dead)).state

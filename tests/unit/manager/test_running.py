@@ -432,3 +432,14 @@ def test_what_was_stopped_for_a_shutdown_goes_elsewhere_if_another_blocks_that(
     there = node_seen("n1", report=report("n1", mode=mode, services=services))
     taken = step(state({"web": started("n1", WEB)}), seen(wanted(WEB), {"n1": there}))
     assert (web(taken).state, web(taken).node) == expected
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_service_that_its_node_does_not_know_is_probed_once_the_node_follows(mode) -> None:
+    before = state({"web": started("n1")})
+    follows = report("n1", epoch=before.epoch, commands=before.commands, mode=mode)
+    behind = replace(follows, commands=before.commands - 1)
+    for known, probed in ((follows, mode in (Mode.ACTIVE, Mode.MAINTENANCE)), (behind, False)):
+        taken = step(before, seen(wanted(WEB), {"n1": node_seen("n1", report=known)}))
+        assert (web(taken).state is ServiceState.PROBE) is probed
+        assert (web(taken).left_since > 0) is probed

@@ -109,6 +109,10 @@ def test_nothing_is_older_while_all_is_well():
             "the manager's record is older (command 10) than what n2 acted on (command 12)",
         ),
         (
+            {"state": state(epoch=6, commands=40, base=10), "manager_lease": LeaseVersion(6, "n1")},
+            "the manager's record is older (command 10) than what n2 acted on (command 12)",
+        ),
+        (
             {"state": state(epoch=4, commands=30)},
             "the manager's record is older (epoch 4) than what n2 acted on (epoch 5)",
         ),

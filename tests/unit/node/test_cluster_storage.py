@@ -283,6 +283,51 @@ def test_a_slot_of_another_node_that_is_damaged_hides_no_configuration(storages,
     assert first.read_wanted() == (Wanted(1, {"web": WEB}), 2)
 
 
+def test_a_damaged_slot_of_another_is_passed_over_while_the_holder_has_not_written_yet(
+    storages, tmp_path
+):
+    first, second, third = storages
+    change(third, 1)
+    change(first, 2)
+    spoil(tmp_path, Kind.CONFIGURATION, 3)
+    assert second.leases.acquire(CONFIGURATION_LEASE) == 3
+    assert first.read_wanted() == second.search_wanted() == (Wanted(2, {"web": WEB}), 1)
+    second.leases.release(CONFIGURATION_LEASE)
+    assert first.leases.acquire(CONFIGURATION_LEASE) == 4
+    # Version 3 may have been written by anybody.
+    for storage in (first, second):
+        with pytest.raises(FormatError, match="record of host id 3"):
+            storage.search_wanted()
+    with pytest.raises(FormatError, match="record of host id 3"):
+        first.search_wanted(acquired=4)
+
+
+def test_the_damaged_slot_of_a_holder_may_have_the_newest_until_the_holder_says_otherwise(
+    storages, tmp_path
+):
+    first, second, third = storages
+    change(third, 1)
+    change(first, 2)
+    spoil(tmp_path, Kind.CONFIGURATION, 3)
+    assert third.leases.acquire(CONFIGURATION_LEASE) == 3
+    for storage in (first, second, third):
+        with pytest.raises(FormatError, match="record of host id 3"):
+            storage.search_wanted()
+    assert third.search_wanted(acquired=3) == (Wanted(2, {"web": WEB}), 1)
+    with pytest.raises(FormatError, match="record of host id 3"):
+        third.search_wanted(acquired=2)
+
+
+def test_a_damaged_slot_counts_where_no_other_has_a_configuration(storages, tmp_path):
+    first, second, _third = storages
+    spoil(tmp_path, Kind.CONFIGURATION, 3)
+    assert second.leases.acquire(CONFIGURATION_LEASE) == 1
+    with pytest.raises(FormatError, match="record of host id 3"):
+        first.search_wanted()
+    with pytest.raises(FormatError, match="record of host id 3"):
+        second.search_wanted(acquired=1)
+
+
 @pytest.mark.parametrize(
     ("backend", "kind"), [(EMBEDDED, EmbeddedLeases), (SANLOCK, SanlockLeases)]
 )

@@ -54,7 +54,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.rep
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     COPY_HEADER,
     Kind,
+    Record,
     RecordFile,
+    encode_record,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     configuration,
@@ -197,6 +199,22 @@ class Cluster:
             raw.seek(place)
             raw.write(bytes([byte ^ 1]))
 
+    def misplace(self, host_id):
+        """Write a record of another slot over both copies of a configuration."""
+        with RecordFile(str(self.n1.state_path)) as file:
+            places = [file.geometry().offset(Kind.CONFIGURATION, host_id, one) for one in (0, 1)]
+        page = encode_record(Record(Kind.CONFIGURATION, 4, 9, 1, b"{}"))
+        with self.n1.state_path.open("r+b") as raw:
+            for place in places:
+                raw.seek(place)
+                raw.write(page)
+
+
+def named(node):
+    """Return the beginning of what the status says of damaged records, and why it is paused."""
+    status = read_status(node)
+    return [*status["regressions"], *(one.split(" (")[0] for one in status["damaged_copies"])]
+
 
 @pytest.fixture
 def cluster(tmp_path):
@@ -249,17 +267,45 @@ def test_what_is_current_is_not_repaired(cluster, capsys):
     assert cluster.n1.state_path.read_bytes() == before
 
 
-def test_a_damaged_copy_of_the_own_configuration_is_named_and_written_again(cluster, capsys):
+@pytest.mark.parametrize("elsewhere", [(), (1,), (3,)], ids=["whole", "own slot", "third slot"])
+@pytest.mark.parametrize("writer", [1, 2])
+def test_a_damaged_copy_of_the_configuration_is_named_and_written_again_from_any_node(
+    cluster, capsys, writer, elsewhere
+):
     with closing(ClusterStorage(cluster.n2)) as storage:
         storage.write_report(reporting("n2", WEB, epoch=cluster.epoch, commands=1))
-    cluster.flip(Kind.CONFIGURATION, 1, 0)
-    problems = read_status(cluster.n1)["problems"]
-    assert any("The CONFIGURATION record of n1 is damaged" in one for one in problems)
+    for change in (WEB, DB):
+        node = cluster.n1 if writer == 1 else cluster.n2
+        change_wanted(node, lambda wanted, one=change: wanted.with_service(one), check=False)
+    for host_id in {*elsewhere} - {writer}:
+        cluster.misplace(host_id)
+    cluster.flip(Kind.CONFIGURATION, writer, 0)
+    assert named(cluster.n2) == [f"The CONFIGURATION record of n{writer} is damaged"]
+    words = ["records", "repair", "--keep", "running", "--yes", "--config", str(cluster.path)]
+    before = cluster.n1.state_path.read_bytes()
+    assert main([*words, "--dry-run"]) == 0
+    assert capsys.readouterr().out.endswith("damaged: it would be written again\n")
+    assert cluster.n1.state_path.read_bytes() == before
+    assert main(words) == 0
+    assert capsys.readouterr().out.endswith("damaged: it was written again\n")
+    assert named(cluster.n1) == named(cluster.n2) == []
+    assert cluster.newest().services == {"web": WEB, "db": DB}
+    assert main(words) == 0
+    assert capsys.readouterr().out == "the records are current\n"
+
+
+def test_a_repair_writes_the_own_slot_again_also_where_it_is_not_in_use(cluster, capsys):
+    with closing(ClusterStorage(cluster.n2)) as storage:
+        storage.write_report(reporting("n2", WEB, epoch=cluster.epoch, commands=1))
+    change_wanted(cluster.n2, lambda wanted: wanted.with_service(DB), check=False)
+    cluster.misplace(1)
+    assert named(cluster.n1) == []
     words = ["records", "repair", "--keep", "running", "--yes", "--config", str(cluster.path)]
     assert main(words) == 0
-    assert "written again" in capsys.readouterr().out
-    assert read_status(cluster.n1)["damaged_copies"] == []
-    assert cluster.newest().services == {"web": WEB}
+    assert capsys.readouterr().out.endswith("damaged: it was written again\n")
+    with closing(ClusterStorage(cluster.n2)) as storage:
+        assert storage.damaged_records() == []
+        assert sorted(storage.read_wanted_from(1).services) == ["db", "web"]
 
 
 def test_one_damaged_copy_of_a_configuration_loses_nothing(cluster):

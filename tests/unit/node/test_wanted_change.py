@@ -220,6 +220,26 @@ def test_a_configuration_that_is_whole_but_makes_no_sense_names_its_record(nodes
         change_wanted(nodes["n1"], add("web"), check=False)
 
 
+@pytest.mark.parametrize("damaged", [1, 2, 3])
+def test_a_damaged_configuration_that_is_not_in_use_stands_in_the_way_of_no_change(nodes, damaged):
+    writer, other = ("n2", "n1") if damaged == 1 else ("n1", "n2")
+    for name in ("a", "b"):
+        change_wanted(nodes[writer], add(name), check=False)
+    with RecordFile(str(nodes["n1"].state_path)) as records:
+        records.write(Kind.CONFIGURATION, damaged, 1, b"{")
+    change_wanted(nodes[writer], add("c"), check=False)
+    assert sorted(newest(nodes)[0].services) == ["a", "b", "c"]
+    change_wanted(nodes[other], add("d"), check=False)
+    assert sorted(newest(nodes)[0].services) == ["a", "b", "c", "d"]
+
+
+def test_the_same_configuration_is_written_again_where_that_is_asked_for(nodes):
+    change_wanted(nodes["n1"], add("web"), check=False)
+    assert not change_wanted(nodes["n2"], add("web"), check=False, again=True).changed
+    wanted, slot = newest(nodes)
+    assert (wanted.version, slot, list(wanted.services)) == (2, 2, ["web"])
+
+
 def test_leases_that_were_made_anew_without_the_records_change_nothing(nodes, rival):
     rival.write_wanted(Wanted(7, {"old": service("old")}))
     before = content(nodes)

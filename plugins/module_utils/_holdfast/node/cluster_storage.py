@@ -51,7 +51,7 @@ GENERATION_SHIFT = 40
 WRITTEN_AGAIN_BY: Mapping[Kind, str] = {
     Kind.LRM: "its LRM writes it again within seconds",
     Kind.CRM: "its CRM writes it again within seconds if it is the manager",
-    Kind.CONFIGURATION: "'holdfast records repair --keep running' on {node} writes it again",
+    Kind.CONFIGURATION: "'holdfast records repair --keep running' writes it again",
 }
 """How a record with a damaged copy gets whole."""
 NO_FREEING = Freeing()
@@ -314,19 +314,28 @@ class ClusterStorage:
                 return wanted, holder.host_id
         return self.search_wanted()
 
-    def search_wanted(self) -> tuple[Wanted, int]:
+    def search_wanted(self, acquired: int = 0) -> tuple[Wanted, int]:
         """Return what ``read_wanted`` does, from all slots, whatever the lease says.
 
-        A slot that cannot be read is passed over if the newest of the others has the version of
-        the configuration lease, as nothing newer can be in it; else its ``FormatError`` is raised.
+        A slot that cannot be read is passed over where nothing newer can be in it; else its
+        ``FormatError`` is raised.  That is so if the newest of the others has the version of the
+        configuration lease.  The version before is enough if the holder's own slot can be read:
+        only the holder writes with the lease's version.  It is enough as well for who has the
+        lease with the version *acquired* and has written nothing under it.
         A node that was removed, or that this node's configuration does not have, may have written
         the newest one.
         """
-        version = self.leases.holder(CONFIGURATION_LEASE).version
-        self._search_further(Kind.CONFIGURATION, version)
+        holder = self.leases.holder(CONFIGURATION_LEASE)
+        if holder.host_id:
+            self._further.add(holder.host_id)
+        self._search_further(Kind.CONFIGURATION, holder.version)
         newest, slot, unreadable = self._newest_wanted()
-        if unreadable is not None and (not version or newest.version < version):
-            raise unreadable
+        needed = holder.version
+        if holder.version == acquired or (holder.host_id and holder.host_id not in unreadable):
+            needed -= 1
+        for error in unreadable.values():
+            if not holder.version or newest.version < max(needed, 1):
+                raise error
         return newest, slot
 
     def readable_wanted(self) -> tuple[Wanted, int]:
@@ -337,14 +346,15 @@ class ClusterStorage:
         newest, slot, _unreadable = self._newest_wanted()
         return newest, slot
 
-    def _newest_wanted(self) -> tuple[Wanted, int, FormatError | None]:
+    def _newest_wanted(self) -> tuple[Wanted, int, dict[int, FormatError]]:
+        """Return the newest configuration, its slot, and the errors of the damaged slots."""
         newest, slot = Wanted(), 0
-        unreadable: FormatError | None = None
+        unreadable: dict[int, FormatError] = {}
         for host_id in self._host_ids():
             try:
                 wanted = self._read(Kind.CONFIGURATION, host_id, wanted_from_document)
             except FormatError as error:
-                unreadable = error
+                unreadable[host_id] = error
                 continue
             if wanted is not None and wanted.newer_than(newest):
                 newest, slot = wanted, host_id
@@ -402,25 +412,25 @@ class ClusterStorage:
         }
         return [
             f"The {kind.name} record of {names.get(host_id, f'host id {host_id}')} is damaged"
-            f" ({reasons}); {WRITTEN_AGAIN_BY[kind].format(node=names.get(host_id, 'that node'))}"
+            f" ({reasons}); {WRITTEN_AGAIN_BY[kind]}"
             for (kind, host_id), reasons in sorted(self._records.damage.items())
             if holders.get(kind, host_id) == host_id
         ]
 
-    def own_configuration_is_damaged(self) -> bool:
-        """Return whether one of the copies of this node's configuration record is damaged.
+    def configuration_is_damaged(self) -> bool:
+        """Return whether a change of the configuration makes a damaged copy whole, or unused.
 
-        Raises ``FormatError`` when none of them is whole.
+        That is a copy of this node's record, which a change here writes, or of the record in use.
         """
-        key = (Kind.CONFIGURATION, self._configuration.me.host_id)
-        return self._records.read(*key) is not None and key in self._records.damage
-
-    def write_own_configuration_again(self) -> None:
-        """Write this node's configuration record to both copies as it is, under its lease."""
-        key = (Kind.CONFIGURATION, self._configuration.me.host_id)
-        record = self._records.read(*key)
-        if record is not None:
-            self._records.write(*key, record.epoch, record.payload)
+        holder = self.leases.holder(CONFIGURATION_LEASE).host_id
+        for host_id in sorted({self._configuration.me.host_id, holder} - {0}):
+            try:
+                self._records.read(Kind.CONFIGURATION, host_id)
+            except FormatError:
+                return True
+            if (Kind.CONFIGURATION, host_id) in self._records.damage:
+                return True
+        return False
 
     def room(self, kind: Kind) -> int:
         """Return how many bytes the payload of a record of *kind* may have."""

@@ -45,6 +45,8 @@ class KnownVersions:
         self._acted: dict[str, Versions] = {}
         self._boots: dict[str, int] = {}
         self._forgot: dict[str, int] = {}
+        self._idle: set[str] = set()
+        """Nodes that did not act on anything yet since their power was cut."""
 
     def forgot(self, machine: Machine, boot: int) -> bool:
         """Return whether a machine lost all it had written in that start of it, or an earlier."""
@@ -59,12 +61,15 @@ class KnownVersions:
         """
         name = machine.name
         if self._boots.get(name, machine.boot) != machine.boot:
+            self._idle.add(name)
+        if name in self._idle:
             _number, kept = machine.kept.read()
             known = [_versions(one, now) for one in (kept, stored) if one is not None]
             last = self._acted.get(name, Versions())
             # What was kept may be newer: it was never acted on.
             self._acted[name] = min(last, max(known, default=Versions()))
-            if written is not None and written is not stored and written is not kept:
+            lost = written is not None and written is not stored and written is not kept
+            if lost and self._boots[name] != machine.boot:
                 self._forgot[name] = self._boots[name]
         self._boots[name] = machine.boot
 
@@ -72,6 +77,7 @@ class KnownVersions:
         self, machine: Machine, report: Report, state: ClusterState | None, now: float
     ) -> None:
         """Check what a node acts on from now on: *report* is its own, *state* the manager's."""
+        self._idle.discard(machine.name)
         last = self._acted.get(machine.name, Versions())
         if (
             report.commands == last.commands

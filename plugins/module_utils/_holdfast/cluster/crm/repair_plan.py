@@ -87,8 +87,8 @@ class Repair:
     *taken* are the services whose definition comes from the report of the node, named beside
     them, that ran them last; *lost* those that the manager's record has and of which no definition
     is known; *stopped* those that run on the node beside them and are not declared.
-    *written_again* says that nothing went back, but a copy of this node's configuration record
-    was damaged.
+    *written_again* says that nothing went back, but a copy of the configuration is damaged: it is
+    written again.
     """
 
     regressions: tuple[str, ...]

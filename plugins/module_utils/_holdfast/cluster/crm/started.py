@@ -9,10 +9,11 @@ from dataclasses import replace
 from ..model.report import LocalState, Mode, Report, stays_up
 from ..model.requests import MOVE, Request
 from ..model.service import STARTED, Service
-from ..model.state import NodeState, ServiceState, ServiceStatus
+from ..model.state import ClusterState, NodeState, ServiceState, ServiceStatus
 from . import selection as choice
 from .recovery import begin_failover
 from .round import Round
+from .unproven import doubt_leases
 
 DOUBLED_AT_MOST = 32
 """A wait that was doubled more often is the longest anyway."""
@@ -48,8 +49,35 @@ def look_at(
             )
             round_.set_service(service_id, forgotten)
             return
+    if local is None and _has_followed(round_.state, report):
+        _probe_again(round_, service_id, status)
+        return
     if report.mode is not Mode.SHUTDOWN:
         _keep_well(round_, service_id, status, wanted)
+
+
+def _has_followed(state: ClusterState, report: Report) -> bool:
+    """Return whether *report* was made by all of this manager's commands, and keeps services."""
+    versions = (report.generation, report.epoch, report.commands)
+    current = versions == (state.generation, state.epoch, state.commands)
+    return current and report.mode in (Mode.ACTIVE, Mode.MAINTENANCE)
+
+
+def _probe_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """Have all nodes look for a service that its node does not know, although it follows.
+
+    The manager's record went back to a time before the service ended there, and no number shows
+    it: an error, for one, is recorded without a command.
+    """
+    doubt_leases(round_)
+    asking = ServiceStatus(
+        ServiceState.PROBE,
+        reason=f"{status.node} does not know it, although it was started there",
+        last_node=status.node,
+        request=status.request,
+        left_since=round_.state.commands,
+    )
+    round_.command(service_id, asking, ServiceState.PROBE)
 
 
 def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request: Request) -> None:

@@ -64,9 +64,8 @@ def floor_of_report(report: Report | Sight, node: str, *, kept: bool = False) ->
 def why_not_followed(report: Report, state: ClusterState) -> str:
     """Return why the LRM of *report* must not act on the manager's *state*; empty if it may.
 
-    A new manager says in ``base`` how many commands it knew of.  If this node has acted on more,
-    that manager does not know what runs here, however many commands it gives later.  Records of
-    versions before ``base`` existed are judged by their present number of commands.
+    If this node has acted on more commands than the manager knew of when it took over, that
+    manager does not know what runs here, however many commands it gives later.
     """
     if state.generation != report.generation:
         if state.generation > report.generation:
@@ -76,12 +75,21 @@ def why_not_followed(report: Report, state: ClusterState) -> str:
         )
     if state.epoch < report.epoch:
         return _older(f"epoch {state.epoch}", f"epoch {report.epoch}", report.node)
-    known = state.commands
-    if state.epoch > report.epoch and state.base is not None:
-        known = state.base
+    known = known_commands(state, report.epoch)
     if known < report.commands:
         return _older(f"command {known}", f"command {report.commands}", report.node)
     return ""
+
+
+def known_commands(state: ClusterState, epoch: int) -> int:
+    """Return how many commands the manager of *state* knew of that were given until *epoch*.
+
+    Of those of earlier epochs it knew what its ``base`` says.  Records of versions before ``base``
+    existed are judged by their present number of commands.
+    """
+    if state.epoch > epoch and state.base is not None:
+        return state.base
+    return state.commands
 
 
 def _older(has: str, acted_on: str, node: str) -> str:
@@ -144,8 +152,9 @@ def _below(state: ClusterState, floor: Floor) -> Below:
         return None
     if floor.epoch > state.epoch:
         return "epoch", state.epoch, floor.epoch
-    if floor.commands > state.commands:
-        return "command", state.commands, floor.commands
+    known = known_commands(state, floor.epoch)
+    if floor.commands > known:
+        return "command", known, floor.commands
     return None
 
 

@@ -69,7 +69,8 @@ def _repair(options: argparse.Namespace) -> int:
         _ask_for_consent(configuration.cluster)
     repair = repair_records(configuration, keep, by, check=options.dry_run, timeout=options.timeout)
     if not repair.regressions:
-        again = f"; the damaged copy of {configuration.node}'s configuration was written again"
+        verb = "would be" if options.dry_run else "was"
+        again = f"; a copy of the configuration is damaged: it {verb} written again"
         sys.stdout.write(f"the records are current{again if repair.written_again else ''}\n")
         return DONE
     for line in describe(repair, keep):

@@ -40,11 +40,12 @@ def change_wanted(
     *,
     check: bool,
     wait: float = WAIT,
+    again: bool = False,
 ) -> Change:
     """Apply *plan* to the newest wanted configuration and return what it changed.
 
-    Nothing is written when nothing changes, or when *check* is set.  Otherwise
-    the lease is taken, the newest configuration read again, *plan* applied to
+    Nothing is written when nothing changes, unless *again* asks for that, or when *check* is set.
+    Otherwise the lease is taken, the newest configuration read again, *plan* applied to
     that, and the result written into this node's slot with the lease's version.
     A maintenance that the manager has ended counts as gone, before and after.
 
@@ -55,15 +56,15 @@ def change_wanted(
     storage = ClusterStorage(configuration)
     try:
         change = _planned(storage, configuration, plan, storage.read_wanted()[0])
-        if check or not change.changed:
+        if check or not (change.changed or again):
             return change
         storage.adopt_host_lease()
         version = acquire_configuration(storage, wait)
         try:
-            newest, _slot = storage.search_wanted()
+            newest, _slot = storage.search_wanted(acquired=version)
             _refuse_older(newest, version)
             change = _planned(storage, configuration, plan, newest)
-            if change.changed:
+            if change.changed or again:
                 change = replace(change, after=replace(change.after, version=version))
                 storage.write_wanted(change.after)
                 _verify(storage, change.after)

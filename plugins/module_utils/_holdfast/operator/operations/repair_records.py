@@ -24,7 +24,7 @@ from ...node.configuration import NodeConfiguration
 from ...node.daemon.record_guard import read_records, report_older_than_told
 from ...storage.whiteboard.file import Board
 from .await_manager import await_manager
-from .change import WAIT, acquire_configuration
+from .change import WAIT, acquire_configuration, change_wanted
 from .size_limit import refuse_too_large
 
 REPORT_WAIT = 30.0
@@ -39,6 +39,9 @@ def repair_records(
 ) -> Repair:
     """Repair the records, or only say how with *check*; nothing is done if they are current.
 
+    If they are, but a copy of the configuration is damaged, the same configuration is written
+    into this node's slot with the next version: whoever's copy it was, it is not in use any more.
+
     Waits up to *timeout* seconds for the manager to take the repair up, not at all if that is 0.
     Raises ``LeaseError`` when the configuration lease cannot be had, ``StorageError`` when the
     storage cannot be read or written, ``HoldfastError`` when no manager took it up in time.
@@ -46,10 +49,13 @@ def repair_records(
     storage = ClusterStorage(configuration)
     try:
         repair = _plan(configuration, storage, keep, by)
+        if not repair.regressions:
+            damaged = storage.configuration_is_damaged()
+            if damaged and not check:
+                change_wanted(configuration, lambda wanted: wanted, check=False, again=True)
+            return replace(repair, written_again=damaged)
         if check:
             return repair
-        if not repair.regressions:
-            return replace(repair, written_again=_write_own_again(storage))
         refuse_too_large(storage, repair.after, configuration.members)
         storage.adopt_host_lease()
         version = acquire_configuration(storage, WAIT)
@@ -67,19 +73,6 @@ def repair_records(
     if timeout:
         _wait(configuration, repair.after, timeout)
     return repair
-
-
-def _write_own_again(storage: ClusterStorage) -> bool:
-    """Write this node's configuration record again if one of its copies is damaged."""
-    if not storage.own_configuration_is_damaged():
-        return False
-    storage.adopt_host_lease()
-    acquire_configuration(storage, WAIT)
-    try:
-        storage.write_own_configuration_again()
-    finally:
-        storage.leases.release(CONFIGURATION_LEASE)
-    return True
 
 
 def _plan(

@@ -1,0 +1,406 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Deliberate mistakes that random faults seldom find, with the unit tests that find them.
+
+Other guards cover them, or what they need is seldom drawn: random faults did not find them in
+1,000 runs, or hardly.  ``find NAME`` looks for one of them by random faults all the same.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    fencing,
+    repair,
+    services,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    freeze as held,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    results as command_ends,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    step as cluster,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    answers as local_answers,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    results as job_ends,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import versions
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
+    Purpose,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Outcome,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    HELD,
+    ServiceState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import crm, lrm
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+    observer as node_observer,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
+    cluster_daemon,
+    local_daemon,
+    observer,
+    random_scenario,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
+from ansible_collections.holdfast.ha.tests.mutation.making import (
+    Mutation,
+    Patch,
+    changed,
+    nothing,
+    returns,
+)
+
+STALE = random_scenario.STALE
+RUNS_NOWHERE = (
+    ServiceState.PROBE,
+    ServiceState.STOPPED,
+    ServiceState.RECOVERY,
+    ServiceState.ERROR,
+)
+
+VERSIONS = "manager/test_versions.py"
+BELIEVED = "manager/test_reports_believed.py"
+REPAIR = "manager/test_repair.py"
+
+
+@dataclass(frozen=True)
+class FoundByTest:
+    """A mistake, and the *test* in a file of ``tests/unit`` that fails with it."""
+
+    mutation: Mutation
+    file: str
+    test: str
+
+
+def _both(*patches: Patch) -> Patch:
+    """Return several patches as one."""
+
+    def made() -> ExitStack:
+        stack = ExitStack()
+        for one in patches:
+            stack.enter_context(one())
+        return stack
+
+    return made
+
+
+def _lexicographic(original: Any, report: Any, state: Any) -> str:
+    """A higher epoch makes a record with fewer commands acceptable."""
+    if (state.generation, state.epoch, state.commands) >= (
+        report.generation,
+        report.epoch,
+        report.commands,
+    ):
+        return ""
+    return original(report, state) or "older"
+
+
+def _without_base(original: Any, report: Any, state: Any) -> str:
+    return original(report, replace(state, base=None))
+
+
+def _any_generation(original: Any, report: Any, state: Any) -> str:
+    return original(replace(report, generation=state.generation), state)
+
+
+def _any_generation_of_floors(original: Any, state: Any, floor: Any) -> Any:
+    return original(state, replace(floor, generation=state.generation))
+
+
+def _version_alone(original: Any, wanted: Any, _generation: int, version: int) -> bool:
+    return wanted.version >= version
+
+
+def _keeps_nodes(original: Any, status: Any, _wall: float) -> Any:
+    return status
+
+
+def _keeps_places(original: Any, last: Any, *more: Any) -> Any:
+    state = original(last, *more)
+    return replace(state, services={**state.services, **last.services}, probes=last.probes)
+
+
+def _believed(original: Any, self: Any, name: str, silent: bool) -> Any:
+    slot = self._fleet.world.storage.reports[name]
+    if self._machine.name in self._fleet.stale or slot.damaged:
+        return original(self, name, silent)
+    return slot.value, ""
+
+
+def _not_looked_at(original: Any, _self: Any, state: Any, *_now: Any) -> Any:
+    return state
+
+
+def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
+    """The result in the report of a silent node counts as if it were online."""
+    before = round_.state.services.get(service_id)
+    original(round_, service_id)
+    wanted = round_.seen.wanted.services.get(service_id)
+    if before is None or round_.state.services.get(service_id) is not before:
+        return
+    if before.state in HELD or before.state in RUNS_NOWHERE or held.is_held(round_, before):
+        return
+    seen = round_.seen.nodes.get(before.node)
+    if seen is None or seen.report is None or held.online(round_, before.node):
+        return
+    services._active(round_, service_id, before, wanted, seen.report)
+
+
+def _own_stop_answers(original: Any, round_: Any, local_: Any, end: Any) -> None:
+    original(round_, local_, end)
+    if end.outcome is Outcome.OK and end.job.purpose is Purpose.AWAY:
+        job_ends._resolve(round_, local_, Outcome.OK, end.text, end)
+
+
+def _without_coming(original: Any, last: Any, *more: Any) -> Any:
+    report, memory = original(last, *more)
+    return replace(report, coming=()), memory
+
+
+def _with_found(original: Any, last: Any, *more: Any) -> Any:
+    report, memory = original(last, *more)
+    return replace(report, found=last.found if last is not None else {}), memory
+
+
+def _keeps_found(original: Any, round_: Any, *more: Any) -> None:
+    found = round_.report.found
+    original(round_, *more)
+    round_.set(found={**found, **round_.report.found})
+
+
+def _writing_is_no_sign(original: Any, round_: Any, fence: Any) -> str:
+    sign = original(round_, fence)
+    return "" if sign == "it writes again" else sign
+
+
+def _fence_without_up_again(original: Any, last: Any, *more: Any) -> Any:
+    state = original(last, *more)
+    nodes = {
+        key: replace(one, up_again=last.nodes[key].up_again) for key, one in last.nodes.items()
+    }
+    return replace(
+        state,
+        nodes={
+            key: replace(one, up_again=nodes[key].up_again if key in nodes else one.up_again)
+            for key, one in state.nodes.items()
+        },
+    )
+
+
+def _with_old_proof(original: Any, state: Any, intent: Any, wall: float) -> Any:
+    before = state.nodes.get(intent.node)
+    after = original(state, intent, wall)
+    if before is None or after is state:
+        return after
+    status = replace(
+        after.nodes[intent.node],
+        proof=before.proof,
+        expired=before.expired,
+        up_again=before.up_again,
+    )
+    return after.with_node(intent.node, status)
+
+
+def _writes_over_the_newest(original: Any, copies: Any) -> Any:
+    found = [copy.record for copy in copies if copy.record is not None]
+    return min(found, key=lambda record: record.sequence, default=None)
+
+
+def _blocked_is_stopped(
+    original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
+) -> None:
+    result = report.results.get(status.uid)
+    if result is not None and result.outcome is Outcome.BLOCKED:
+        command_ends.stop_ended(round_, service_id, status)
+        return
+    original(round_, service_id, status, wanted, report)
+
+
+TESTED = (
+    FoundByTest(
+        Mutation(
+            "compare-epochs-before-commands",
+            changed(versions, "why_not_followed", _lexicographic),
+            STALE,
+        ),
+        VERSIONS,
+        "test_an_lrm_follows_a_record_that_knows_all_it_has_acted_on",
+    ),
+    FoundByTest(
+        Mutation("ignore-the-base", changed(versions, "why_not_followed", _without_base), STALE),
+        VERSIONS,
+        "test_an_lrm_follows_a_record_that_knows_all_it_has_acted_on",
+    ),
+    FoundByTest(
+        Mutation(
+            "believe-a-report-older-than-its-heartbeat",
+            _both(
+                changed(observer.Observer, "_report", _believed),
+                changed(node_observer, "report_older_than_told", returns("")),
+            ),
+            STALE,
+        ),
+        "node/test_observer.py",
+        "test_a_report_that_is_older_than_its_nodes_heartbeat_says_is_not_believed",
+    ),
+    FoundByTest(
+        Mutation("take-over-unheard", changed(versions, "not_heard_yet", returns("")), STALE),
+        VERSIONS,
+        "test_a_new_manager_hears_every_node_that_is_alive_first",
+    ),
+    FoundByTest(
+        Mutation(
+            "start-what-is-reported-elsewhere",
+            changed(Round, "reported_elsewhere", returns("")),
+            STALE,
+        ),
+        "manager/test_reported_elsewhere.py",
+        "test_a_start_waits_for_the_node_that_reports_the_service",
+    ),
+    FoundByTest(
+        Mutation(
+            "look-at-no-own-record-as-a-manager",
+            _both(
+                changed(cluster_daemon.ClusterDaemon, "_look_at_own_record", _not_looked_at),
+                changed(crm.ClusterDaemon, "_look_at_own_record", _not_looked_at),
+            ),
+            STALE,
+        ),
+        "node/test_crm.py",
+        "test_a_managers_record_that_is_not_as_it_was_written_is_written_again",
+    ),
+    FoundByTest(
+        Mutation(
+            "look-at-no-own-report",
+            _both(
+                changed(local_daemon.LocalDaemon, "_look_at_own_record", nothing),
+                changed(lrm.LocalDaemon, "_note_refusal", nothing),
+            ),
+            STALE,
+        ),
+        "node/test_lrm.py",
+        "test_an_own_record_that_is_not_as_it_was_written_is_written_again",
+    ),
+    FoundByTest(
+        Mutation(
+            "follow-any-generation", changed(versions, "why_not_followed", _any_generation), STALE
+        ),
+        VERSIONS,
+        "test_an_lrm_follows_a_record_that_knows_all_it_has_acted_on",
+    ),
+    FoundByTest(
+        Mutation(
+            "compare-floors-of-any-generation",
+            changed(versions, "_below", _any_generation_of_floors),
+            STALE,
+        ),
+        VERSIONS,
+        "test_floors_from_before_a_repair_do_not_count",
+    ),
+    FoundByTest(
+        Mutation(
+            "compare-configurations-of-any-generation",
+            changed(Wanted, "at_least", _version_alone),
+            STALE,
+        ),
+        VERSIONS,
+        "test_floors_from_before_a_repair_do_not_count",
+    ),
+    FoundByTest(
+        Mutation("repair-and-keep-proofs", changed(repair, "_observed_again", _keeps_nodes), STALE),
+        REPAIR,
+        "test_no_place_and_no_proof_of_the_old_record_is_believed",
+    ),
+    FoundByTest(
+        Mutation("repair-and-keep-places", changed(repair, "repaired", _keeps_places), STALE),
+        REPAIR,
+        "test_nothing_is_started_until_every_node_has_answered",
+    ),
+    FoundByTest(
+        Mutation(
+            "believe-the-report-of-a-suspect", changed(services, "_look_at", _believes_suspects)
+        ),
+        BELIEVED,
+        "test_the_result_in_the_report_of_a_suspect_is_not_believed",
+    ),
+    FoundByTest(
+        Mutation("answer-by-a-stop-of-its-own", changed(job_ends, "_stopped", _own_stop_answers)),
+        BELIEVED,
+        "test_a_stop_for_a_reason_of_the_nodes_own_does_not_answer_the_managers_command",
+    ),
+    FoundByTest(
+        Mutation("forget-what-comes-at-a-start", changed(local, "resume", _without_coming)),
+        BELIEVED,
+        "test_a_new_lrm_answers_no_probe_by_its_predecessor_and_knows_what_comes_live",
+    ),
+    FoundByTest(
+        Mutation("keep-what-was-found-at-a-start", changed(local, "resume", _with_found)),
+        BELIEVED,
+        "test_a_new_lrm_answers_no_probe_by_its_predecessor_and_knows_what_comes_live",
+    ),
+    FoundByTest(
+        Mutation("keep-all-that-was-found", changed(local_answers, "prune", _keeps_found)),
+        BELIEVED,
+        "test_the_answer_to_a_probe_is_kept_for_as_long_as_it_is_asked",
+    ),
+    FoundByTest(
+        Mutation(
+            "take-writing-again-for-no-sign-of-life",
+            changed(fencing, "_sign_of_life", _writing_is_no_sign),
+        ),
+        BELIEVED,
+        "test_a_node_whose_same_start_writes_again_is_not_dead_whatever_its_device_says",
+    ),
+    FoundByTest(
+        Mutation(
+            "take-over-without-the-power-on-that-was-sent",
+            changed(cluster, "take_over", _fence_without_up_again),
+        ),
+        "manager/test_left_to_operator.py",
+        "test_a_node_that_the_last_manager_was_about_to_switch_on_is_not_off_as_it_is_silent",
+    ),
+    FoundByTest(
+        Mutation(
+            "take-over-a-fence-with-the-old-proof",
+            changed(cluster, "_with_intent", _with_old_proof),
+        ),
+        "manager/test_cluster_step.py",
+        "test_a_manager_that_is_fenced_may_run_what_it_reports_whatever_proved_it_dead_before",
+    ),
+    FoundByTest(
+        Mutation(
+            "write-over-the-newest-copy",
+            changed(records, "_newest", _writes_over_the_newest),
+            random_scenario.OPERATORS,
+        ),
+        "storage/test_torn_records.py",
+        "test_every_prefix_of_every_write_leaves_the_previous_or_the_new_record",
+    ),
+    FoundByTest(
+        Mutation(
+            "take-a-blocked-stop-for-one",
+            changed(command_ends, "take_result", _blocked_is_stopped),
+            random_scenario.OPERATORS,
+        ),
+        "manager/test_running.py",
+        "test_a_node_is_fenced_for_a_service_that_cannot_be_stopped_and_asks_for_it",
+    ),
+)
+"""The unit test ``simulator/test_mutations.py`` makes each mistake and sees its test fail."""
