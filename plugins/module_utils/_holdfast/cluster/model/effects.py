@@ -33,14 +33,19 @@ def perform(effect: Effect[T]) -> Cycle[T]:
 
 @dataclass(frozen=True)
 class Clocks:
-    """*mono* are seconds of the node's monotonic clock, *wall* seconds since 1970."""
+    """All clocks of a node at one moment.
+
+    *mono* are seconds of its monotonic clock, *wall* seconds since 1970.  *boottime* goes on while
+    the node is suspended, which *mono* does not (clock_gettime.2, CLOCK_BOOTTIME).
+    """
 
     mono: float
     wall: float
+    boottime: float
 
 
 class ReadClocks(Effect[Clocks]):
-    """Read both clocks of the node."""
+    """Read all clocks of the node."""
 
 
 @dataclass(frozen=True)

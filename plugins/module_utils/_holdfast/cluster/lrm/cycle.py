@@ -1,0 +1,387 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The LRM's cycle: look, decide, write the report, and only then begin jobs.
+
+The LRM of a node plays one turn every half second.  Its own end changes nothing for the services:
+the next LRM continues with them as they are.  Told to end by SIGTERM it first publishes why, so
+that its services are frozen, moved or stopped as the policy says; told once more it ends at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ...errors import FormatError, HoldfastError, LeaseError, StorageError
+from ..crm.global_maintenance import in_force
+from ..model.desired import Wanted
+from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform
+from ..model.jobs import Job, JobEnd, JobKind, Sight
+from ..model.membership import differences
+from ..model.report import WRITTEN_AGAIN, LocalState, Report
+from ..model.state import ClusterState
+from ..model.versions import newer_report
+from . import step
+from .clock_jump import jump_between
+from .effects import (
+    BeginJob,
+    ContinueAfter,
+    CountTerms,
+    JobStatus,
+    KeepReport,
+    OwnReportStands,
+    ReadDesiredFrom,
+    ReadKeptReport,
+    ReadManagerRecord,
+    ReadOwnMembership,
+    ReadOwnReport,
+    ReadShutdown,
+    ResizeWorkers,
+    Supervise,
+    TakeJobs,
+    WakeManager,
+    WriteHeartbeat,
+    WriteReport,
+)
+from .hindrance import MANAGERS_RECORD, OLDER_RECORD, OWN_RECORD, Hindrance
+from .host_lease import HostLease
+
+HEARTBEAT = 1.0
+"""Seconds between two heartbeats on the whiteboard."""
+
+OWN_LOOK = 5.0
+"""Seconds between two looks at whether this node's report on storage is as it was written."""
+
+_NOT_RUNNING = frozenset({LocalState.STARTING, LocalState.STOPPED, LocalState.FAILED})
+
+
+@dataclass(frozen=True)
+class LrmSettings:
+    """What an LRM is configured with.
+
+    *boot* identifies this boot of the node.  *joins* says that the LRM joins the lockspace by
+    itself.  *virtual* names the kind of virtual machine, empty on a physical one.  *room* is what
+    the node has of CPU and memory.
+    """
+
+    node: str
+    boot: str
+    watchdog_timeout: int
+    fail_seconds: float
+    joins: bool
+    virtual: str = ""
+    room: step.Room | None = None
+
+
+@dataclass
+class Lrm:
+    """The LRM of one node.
+
+    *clocks* are those of the last turn that read the host lease and the manager's record: jobs
+    begin only if the clocks have not jumped since.
+    """
+
+    settings: LrmSettings
+    host_lease: HostLease
+    report: Report
+    memory: step.Memory
+    clocks: Clocks
+    state: ClusterState | None = None
+    desired: Wanted | None = None
+    written: Report | None = None
+    write_again: float = 0.0
+    next_heartbeat: float = 0.0
+    next_own_look: float = 0.0
+    hindrance: Hindrance = field(default_factory=Hindrance)
+    trouble: str = ""
+    pending: tuple[JobEnd, ...] = ()
+    busy: frozenset[str] = frozenset()
+    shutdown: str = ""
+    shutdown_since: float = 0.0
+    shutdown_tries: int = 0
+    ends: bool = False
+
+    def copy(self) -> Lrm:
+        """Return a copy that changes apart from this one."""
+        return replace(self, host_lease=self.host_lease.copy())
+
+
+def start(settings: LrmSettings) -> Cycle[Lrm]:
+    """Return the LRM of a process that starts: it continues with what the last one reported."""
+    clocks = yield from perform(ReadClocks())
+    report, memory = step.resume(
+        (yield from _last_report(settings)),
+        settings.node,
+        settings.boot,
+        settings.watchdog_timeout,
+        settings.virtual,
+    )
+    host_lease = HostLease(
+        settings.node,
+        settings.joins,
+        clocks.mono,
+        settings.fail_seconds,
+        clocks,
+        renewed_at=clocks.mono,
+        next_look=clocks.mono,
+        next_join=clocks.mono,
+    )
+    return Lrm(settings, host_lease, report, memory, clocks)
+
+
+def turn(lrm: Lrm) -> Cycle[None]:
+    """Play one turn: look, decide, write, act."""
+    yield from _note_terms(lrm)
+    if lrm.ends:
+        return
+    clocks = yield from perform(ReadClocks())
+    trouble = yield from lrm.host_lease.look()
+    now = (yield from perform(ReadClocks())).mono
+    if now >= lrm.next_heartbeat and lrm.host_lease.owns_slot:
+        yield from _write_heartbeat(lrm, now)
+    if trouble is not None:
+        lrm.trouble = trouble
+        yield from _decide(lrm, trouble, clocks, now)
+    yield from perform(Supervise(_runs_services(lrm)))
+
+
+def start_obstacle(lrm: Lrm, clocks: Clocks) -> str:
+    """Return why nothing may be started at this moment; asked just before an agent is called."""
+    silent = clocks.mono - lrm.host_lease.renewed_at
+    if lrm.trouble:
+        return f"this node's host lease {lrm.trouble}"
+    if silent >= lrm.host_lease.fail_seconds:
+        return f"this node's host lease was not seen to be renewed for {silent:.0f} s"
+    jump = jump_between(lrm.clocks, clocks)
+    if jump:
+        return f"{jump}: its host lease and the manager's record are read again first"
+    return step.proved_dead(lrm.report, lrm.state)
+
+
+def ran_here(lrm: Lrm, service_id: str) -> bool:
+    """Return whether a service was seen to run here, and not to end.
+
+    A service that ran here when it became unmanaged counts, too: only a probe can end that.
+    """
+    if service_id in lrm.report.left:
+        return True
+    local = lrm.report.services.get(service_id)
+    return local is not None and local.state not in _NOT_RUNNING
+
+
+def _last_report(settings: LrmSettings) -> Cycle[Report | None]:
+    """Return what the last LRM of this node published: on the storage, or kept on local disk."""
+    kept = yield from perform(ReadKeptReport())
+    try:
+        stored = yield from perform(ReadOwnReport())
+    except FormatError as error:
+        if kept.report is None:
+            raise
+        yield from perform(Log(f"goes on from the copy on the local disk: {error}"))
+        stored = replace(kept, number=0, report=None)
+    if stored.report is not None and stored.report.node not in ("", settings.node):
+        # The host id was another node's.
+        return stored.report
+    newer = newer_report(stored.number, stored.report, kept.number, kept.report)
+    if newer is kept.report and kept.report is not None and kept.number > stored.number:
+        text = (
+            f"its record on storage is older (number {stored.number}) than the copy on the"
+            f" local disk (number {kept.number}): goes on from the latter"
+        )
+        yield from perform(Log(text))
+    yield from perform(ContinueAfter(kept.number))
+    return newer
+
+
+def _note_terms(lrm: Lrm) -> Cycle[None]:
+    """Once SIGTERM has come, find out why; a second one asks for the end at once."""
+    terms = yield from perform(CountTerms())
+    if terms and not lrm.shutdown:
+        lrm.shutdown_tries += 1
+        lrm.shutdown = yield from perform(ReadShutdown(lrm.shutdown_tries))
+        lrm.shutdown_since = (yield from perform(ReadClocks())).mono
+        text = f"told to end: {lrm.shutdown or 'systemd does not say why yet'}"
+        yield from perform(Log(text))
+    lrm.ends = lrm.ends or terms > 1
+
+
+def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
+    """Decide what to do, write the report, and begin the jobs that it allows."""
+    if (yield from _read(lrm)) and not trouble:
+        yield from _note_jump(lrm, clocks)
+    jobs = yield from _take_jobs(lrm)
+    seen = step.LocalSeen(
+        now=now,
+        wall=(yield from perform(ReadClocks())).wall,
+        state=lrm.state,
+        wanted=lrm.desired,
+        lease_trouble=trouble,
+        renewal_trouble=lrm.host_lease.doubt,
+        ended=lrm.pending,
+        busy=jobs.busy,
+        shutdown=lrm.shutdown,
+        shutdown_for=now - lrm.shutdown_since,
+        room=lrm.settings.room,
+    )
+    report = yield from _with_membership(lrm)
+    decided = step.step(report, lrm.memory, seen)
+    yield from _note_refusal(lrm, decided.refused, now)
+    if not (yield from _write(lrm, decided.report)) and not trouble:
+        # Nothing may happen that is not recorded on storage; the next turn looks again.
+        return
+    lrm.report, lrm.memory = decided.report, decided.memory
+    lrm.pending = ()
+    yield from _begin(lrm, decided.jobs)
+    lrm.ends = lrm.ends or (decided.ends and not decided.jobs)
+    if trouble and not lrm.report.binds_watchdog(lrm.written) and not lrm.busy:
+        yield from lrm.host_lease.come_back()
+
+
+def _begin(lrm: Lrm, jobs: tuple[Job, ...]) -> Cycle[None]:
+    """Begin *jobs*; the node is bound to its watchdog before the first of them, not a turn later."""
+    if jobs:
+        yield from perform(Supervise(_runs_services(lrm)))
+    for job in jobs:
+        if job.kind is not JobKind.MONITOR:
+            yield from perform(_line(lrm, job, job.reason))
+        lrm.busy = lrm.busy | {job.service.id}
+        yield from perform(BeginJob(job))
+
+
+def _with_membership(lrm: Lrm) -> Cycle[Report]:
+    """Return the report with this node's membership, and how it differs from the recorded one."""
+    own = yield from perform(ReadOwnMembership())
+    recorded = lrm.state.membership if lrm.state is not None else None
+    differs = differences(own, recorded) if recorded is not None else ""
+    if differs:
+        yield from perform(Log(f"not the cluster's membership: {differs}", repeated=True))
+    return lrm.report.with_membership(own.digest, differs)
+
+
+def _note_refusal(lrm: Lrm, refused: str, now: float) -> Cycle[None]:
+    """Publish that a manager's record is not followed; and look at this node's own record."""
+    if refused:
+        lrm.hindrance = lrm.hindrance.begun(OLDER_RECORD, refused, now)
+        text = f"the manager's record is not followed: {refused}"
+        yield from perform(Log(text, repeated=True))
+    else:
+        lrm.hindrance = lrm.hindrance.ended(OLDER_RECORD)
+    if now < lrm.next_own_look:
+        return
+    lrm.next_own_look = now + OWN_LOOK
+    try:
+        stands = yield from perform(OwnReportStands())
+    except StorageError:
+        return
+    if not stands:
+        text = "its record on storage is damaged, or older than what was written: written again"
+        yield from perform(Log(text))
+        lrm.written = None
+
+
+def _take_jobs(lrm: Lrm) -> Cycle[JobStatus]:
+    """Take the jobs that ended, and log those that were not only a successful monitor."""
+    jobs = yield from perform(TakeJobs())
+    for end in jobs.ended:
+        well = end.job.kind is JobKind.MONITOR and end.sight is Sight.RUNNING
+        if end.job.uid and not well:
+            yield from perform(_line(lrm, end.job, f"{end.outcome.value}, {end.text}", ":"))
+    lrm.pending = (*lrm.pending, *jobs.ended)
+    lrm.busy = jobs.busy
+    return jobs
+
+
+def _line(lrm: Lrm, job: Job, text: str, mark: str = "") -> Log:
+    """Return a line for the journal about *job*."""
+    return Log(
+        f"{job.kind.value} {job.service.id} {job.uid}{mark} {text}".rstrip(),
+        service=job.service.id,
+        uid=job.uid,
+        epoch=lrm.report.epoch,
+        reason=text,
+    )
+
+
+def _runs_services(lrm: Lrm) -> bool:
+    """Return whether services run here, or are on their way here, that need supervision."""
+    return bool(lrm.report.running() or lrm.report.coming or lrm.busy)
+
+
+def _write_heartbeat(lrm: Lrm, now: float) -> Cycle[None]:
+    """Write this node's block on the whiteboard."""
+    lrm.next_heartbeat = now + HEARTBEAT
+    report = lrm.written or lrm.report
+    effect = WriteHeartbeat(len(report.running()), _is_drained(lrm), lrm.hindrance.text(now))
+    try:
+        yield from perform(effect)
+    except StorageError as error:
+        yield from perform(Log(f"heartbeat not written: {error}", repeated=True))
+
+
+def _is_drained(lrm: Lrm) -> bool:
+    """Return whether this node is in maintenance, unless the manager has ended that."""
+    if lrm.desired is None:
+        return False
+    ended = lrm.state.ended if lrm.state is not None else {}
+    return lrm.settings.node in in_force(lrm.desired, ended).maintenance
+
+
+def _note_jump(lrm: Lrm, clocks: Clocks) -> Cycle[None]:
+    """Let agents be called again: lease and record were read after the clocks jumped."""
+    jump = jump_between(lrm.clocks, (yield from perform(ReadClocks())))
+    if jump:
+        text = f"{jump}; its host lease and the manager's record were read again"
+        yield from perform(Log(text))
+    lrm.clocks = clocks
+
+
+def _read(lrm: Lrm) -> Cycle[bool]:
+    """Read the manager's record and its configuration; return whether that worked."""
+    try:
+        state = lrm.state = yield from perform(ReadManagerRecord())
+        if state is not None and state.config_slot and not _has_configuration_of(lrm, state):
+            desired = yield from perform(ReadDesiredFrom(state.config_slot))
+            if desired is not None and desired.at_least(state.generation, state.config_version):
+                lrm.desired = desired
+                yield from perform(ResizeWorkers(desired.policy.max_workers))
+        lrm.hindrance = lrm.hindrance.ended(MANAGERS_RECORD)
+    except HoldfastError as error:
+        lrm.state = None
+        now = (yield from perform(ReadClocks())).mono
+        lrm.hindrance = lrm.hindrance.begun(MANAGERS_RECORD, str(error), now)
+        yield from perform(Log(f"the manager's record cannot be read: {error}", repeated=True))
+        return False
+    return True
+
+
+def _has_configuration_of(lrm: Lrm, state: ClusterState) -> bool:
+    """Return whether the configuration that *state* was made from was read before."""
+    desired = lrm.desired
+    return desired is not None and desired.is_version(state.generation, state.config_version)
+
+
+def _write(lrm: Lrm, report: Report) -> Cycle[bool]:
+    """Write the report if it changed, or was last written long ago; False if that failed."""
+    now, changed = (yield from perform(ReadClocks())).mono, report != lrm.written
+    if not changed and now < lrm.write_again:
+        return True
+    if not lrm.host_lease.owns_slot:
+        return False
+    try:
+        # On the local disk first.  A full disk does not end a node's work.
+        yield from perform(KeepReport(report))
+    except StorageError as error:
+        text = f"the report is not kept on the local disk: {error}"
+        yield from perform(Log(text, repeated=True))
+    try:
+        yield from perform(WriteReport(report))
+    except (StorageError, LeaseError) as error:
+        yield from perform(Log(f"report not written: {error}", repeated=True))
+        lrm.hindrance = lrm.hindrance.begun(OWN_RECORD, str(error), now)
+        return False
+    lrm.hindrance = lrm.hindrance.ended(OWN_RECORD)
+    lrm.written, lrm.write_again = report, now + WRITTEN_AGAIN
+    # The manager reads the report when the heartbeat names its number.
+    yield from _write_heartbeat(lrm, (yield from perform(ReadClocks())).mono)
+    if changed and lrm.state is not None:
+        yield from perform(WakeManager(lrm.state.manager))
+    return True
