@@ -44,6 +44,7 @@ from .effects import (
 )
 from .hindrance import MANAGERS_RECORD, OLDER_RECORD, OWN_RECORD, Hindrance
 from .host_lease import HostLease
+from .round import Memory
 
 HEARTBEAT = 1.0
 """Seconds between two heartbeats on the whiteboard."""
@@ -69,7 +70,7 @@ class LrmSettings:
     fail_seconds: float
     joins: bool
     virtual: str = ""
-    room: step.Room | None = None
+    room: tuple[float, float] | None = None
 
 
 @dataclass
@@ -83,7 +84,7 @@ class Lrm:
     settings: LrmSettings
     host_lease: HostLease
     report: Report
-    memory: step.Memory
+    memory: Memory
     clocks: Clocks
     state: ClusterState | None = None
     desired: Wanted | None = None

@@ -52,13 +52,14 @@ class ReadClocks(Effect[Clocks]):
 class Log(Effect[None]):
     """Write *text* to the journal; with *repeated* only if it is not the text of the last time.
 
-    *node*, *service* and *epoch* say what the text is about.
+    *node*, *service*, *uid* (of a command) and *epoch* say what the text is about.
     """
 
     text: str
     repeated: bool = False
     node: str = ""
     service: str = ""
+    uid: str = ""
     epoch: int | None = None
     reason: str = ""
 
