@@ -54,10 +54,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
     change_wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
-    bounded_read as in_time,
+    bounded_read,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
-    status_in_time,
+    bounded_read as in_time,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import VERSION
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
@@ -309,7 +309,7 @@ def test_metrics_that_nobody_would_read_are_refused(config, words, capsys):
 @pytest.fixture
 def hanging_storage(monkeypatch):
     """A storage of which no read ever returns, and little patience with it."""
-    monkeypatch.setattr(status_in_time, "read_status", lambda _node: signal.pause())
+    monkeypatch.setattr(bounded_read, "read_status", lambda _node: signal.pause())
     for read in ("read_manager", "damaged_records"):
         monkeypatch.setattr(ClusterStorage, read, lambda _storage: signal.pause())
     monkeypatch.setattr(in_time, "LONGEST", 0.3)

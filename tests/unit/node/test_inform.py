@@ -19,10 +19,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator import (
     cluster_info as module,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.cluster_info import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cluster_info import (
     inform,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster

@@ -32,11 +32,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.rep
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.html import (  # noqa: E501
     STARTS_DRAWN,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.map import (  # noqa: E501
-    MARKS_SHOWN,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.page import (  # noqa: E501
     FAILOVERS_OPEN,
+    MARKS_SHOWN,
     render_page,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.plan import (  # noqa: E501

@@ -247,7 +247,7 @@ def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -
 
 
 def _wait_until_recovered(options: argparse.Namespace) -> None:
-    from ..report.cluster_info import inform
+    from ..cluster_info import inform
 
     asked: dict[str, Any] = {
         "until": "recovered",

@@ -120,7 +120,8 @@ def _go_on_looking(
 ) -> None:
     """Look, tell, and wait, until that was done often enough."""
     from ...text import clean
-    from ..report.status_in_time import read_status_in_time, write_page_in_time
+    from ..cluster_info import write_page_in_time
+    from ..report.bounded_read import read_status_in_time
     from .watch import changes
 
     before: dict[str, Any] | None = None
@@ -191,8 +192,8 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from ..report.bounded_read import read_status_in_time
     from ..report.health import unknown
-    from ..report.status_in_time import read_status_in_time
 
     try:
         status = read_status_in_time(load(Path(options.config)))
@@ -246,7 +247,7 @@ def _list(options: argparse.Namespace) -> int:
         # Known without any storage.
         names = sorted(configuration.members)
     else:
-        from ..report.status_in_time import read_status_in_time
+        from ..report.bounded_read import read_status_in_time
 
         status = read_status_in_time(configuration)
         groups = {"online": ONLINE, "manager": MANAGER}

@@ -225,11 +225,11 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 def _status(options: argparse.Namespace) -> int:
     configuration = load(Path(options.config))
     if options.html:
-        from ..report.status_in_time import write_page_in_time
+        from ..cluster_info import write_page_in_time
 
         status = write_page_in_time(Path(options.html), configuration)
     else:
-        from ..report.status_in_time import read_status_in_time
+        from ..report.bounded_read import read_status_in_time
 
         status = read_status_in_time(configuration)
     if options.json:

@@ -21,7 +21,7 @@ from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...text import clean
 from . import wording as words
-from .status_history import event_document
+from .status import event_document
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

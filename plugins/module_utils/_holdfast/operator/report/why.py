@@ -24,7 +24,7 @@ from ...names import did_you_mean
 from ...node.cluster_storage import MANAGER_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...text import age, clean
-from .status_history import event_document, last_choices
+from .status import event_document, last_choices
 
 
 def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
