@@ -49,9 +49,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.probe import (  # noqa: E402
     probe_services,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (  # noqa: E402
-    power,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import power  # noqa: E402
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.package import (  # noqa: E402
     library_archive,
 )
@@ -82,17 +80,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.status import (  # noqa: E402
     read_status,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.table import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (  # noqa: E402
     carries,
     process_table,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (  # noqa: E402
     cluster_paths,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import (  # noqa: E402
     lockspace as provision_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import (  # noqa: E402
     metadata as provision_metadata,
 )
 from installed_agents import install_command, install_fence_agent  # noqa: E402

@@ -15,7 +15,7 @@ from typing import Any
 from ansible.module_utils.basic import missing_required_lib
 
 from ._holdfast.errors import HoldfastError, InputError
-from ._holdfast.placement.capacity.capacity.networks import Address, Network, Range
+from ._holdfast.placement.capacity.networks import Address, Network, Range
 
 try:
     import netaddr

@@ -191,12 +191,8 @@ from ..module_utils._holdfast.operator.cli.htools.source import (
     read_source,
 )
 from ..module_utils._holdfast.placement.allocate.options import Options as PlacementOptions
-from ..module_utils._holdfast.placement.capacity.capacity.capacity import Size
-from ..module_utils._holdfast.placement.capacity.capacity.report import (
-    PARTS,
-    Question,
-    describe_capacity,
-)
+from ..module_utils._holdfast.placement.capacity.capacity import Size
+from ..module_utils._holdfast.placement.capacity.report import PARTS, Question, describe_capacity
 from ..module_utils._holdfast.placement.iallocator.arithmetic_limits import oddities_refused
 from ..module_utils._module import Options, Result, run
 

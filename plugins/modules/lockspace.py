@@ -156,13 +156,13 @@ from typing import Any
 
 from ..module_utils._holdfast.storage.lockspace.leader_record import MEBIBYTE
 from ..module_utils._holdfast.storage.paths import cluster_paths
-from ..module_utils._holdfast.storage.provision.plan.lockspace import (
+from ..module_utils._holdfast.storage.provision.lockspace import (
     LockspaceWanted,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
 )
-from ..module_utils._holdfast.storage.provision.plan.plan import check_folder
+from ..module_utils._holdfast.storage.provision.plan import check_folder
 from ..module_utils._module import CLUSTER_FILES, Options, Result, run
 
 AREA_BYTES = {f"{size}M": size * MEBIBYTE for size in (1, 2, 4, 8)}

@@ -263,15 +263,15 @@ from ..module_utils._holdfast.operator.operations.declare_in_files import (
     with_maintenance,
 )
 from ..module_utils._holdfast.storage.paths import cluster_paths
-from ..module_utils._holdfast.storage.provision.plan.metadata import (
+from ..module_utils._holdfast.storage.provision.metadata import (
     MetadataWanted,
     apply_metadata,
     look_metadata,
     plan_metadata,
 )
-from ..module_utils._holdfast.storage.provision.plan.plan import check_folder
-from ..module_utils._holdfast.storage.provision.plan.records import sizes_from_options
-from ..module_utils._holdfast.storage.whiteboard.file.file import no_direct
+from ..module_utils._holdfast.storage.provision.plan import check_folder
+from ..module_utils._holdfast.storage.provision.records import sizes_from_options
+from ..module_utils._holdfast.storage.whiteboard.file import no_direct
 from ..module_utils._module import CLUSTER_FILES, MAINTENANCE, Options, Result, run
 
 MAX_WATCH = 600

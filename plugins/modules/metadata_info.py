@@ -191,11 +191,11 @@ from typing import Any
 from ..module_utils._holdfast.errors import InputError
 from ..module_utils._holdfast.operator.operations.hold_in_files import read_hold
 from ..module_utils._holdfast.storage.paths import cluster_paths
-from ..module_utils._holdfast.storage.provision.plan.plan import exists
-from ..module_utils._holdfast.storage.whiteboard.file.file import Board, Whiteboard, no_direct
-from ..module_utils._holdfast.storage.whiteboard.file.lint import finding_rows, lint
-from ..module_utils._holdfast.storage.whiteboard.file.view import view, vm_status
-from ..module_utils._holdfast.storage.whiteboard.file.watch import Watched, watch
+from ..module_utils._holdfast.storage.whiteboard.file import Board, Whiteboard, no_direct
+from ..module_utils._holdfast.storage.whiteboard.lint import finding_rows, lint
+from ..module_utils._holdfast.storage.whiteboard.view import view, vm_status
+from ..module_utils._holdfast.storage.whiteboard.watch import Watched, watch
+from ..module_utils._holdfast.storage.whole_file import exists
 from ..module_utils._module import CLUSTER_FILES, Options, Result, run
 
 MAX_WATCH = 120

@@ -72,19 +72,19 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (  # noqa: E402
     cluster_paths,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan.lockspace import (  # noqa: E402, E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E402, E501
     LockspaceWanted,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan.metadata import (  # noqa: E402, E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.metadata import (  # noqa: E402, E501
     MetadataWanted,
     apply_metadata,
     look_metadata,
     plan_metadata,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E402, E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (  # noqa: E402
     HostBlock,
 )
 

@@ -42,7 +42,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     leader_record,
     resource_lease,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (  # noqa: E402
     block as board_blocks,
 )
 

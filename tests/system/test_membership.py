@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
-    power,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import power
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
     fence_config as declare_fence,

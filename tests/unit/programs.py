@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import time
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.run import run
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.table import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (
     process_entry,
 )
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.report import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.report import (
     NodeReport,
     Rehearsal,
 )

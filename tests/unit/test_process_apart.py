@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import (
     apart as process_apart,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import (
     family as process_family,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.apart import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.apart import (
     TimeUpError,
     run_apart,
 )

@@ -9,14 +9,14 @@ import signal
 import time
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import (
     family as process_family,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
     run as process,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.run import run
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.table import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (
     ProcessEntry,
     descendants,
     process_table,

@@ -13,8 +13,8 @@ import traceback
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.run import run
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.table import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (
     process_table,
 )
 from ansible_collections.holdfast.ha.tests.unit.programs import shell

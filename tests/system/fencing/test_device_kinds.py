@@ -18,10 +18,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove 
     power_on,
     power_status,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.ask import (  # noqa: E501
-    ask,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.judge import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.ask import ask
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge import (
     judge,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (

@@ -23,7 +23,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove 
     power_on,
     power_status,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.run import run
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 from ansible_collections.holdfast.ha.tests.system.fencing import ipmi_boards
 
 pytestmark = pytest.mark.skipif(bool(ipmi_boards.missing()), reason=ipmi_boards.missing())

@@ -24,7 +24,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.resource_lease import (  # noqa: E501
     initial_leases,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     HostBlock,
     Whiteboard,
 )

@@ -25,7 +25,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.ia
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.text_format import (  # noqa: E501
     write_text,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.cluster import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster import (
     INSTANCE_STATES,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (

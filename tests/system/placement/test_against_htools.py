@@ -16,14 +16,14 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.options import (  # noqa: E501
     Options,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.capacity import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity import (  # noqa: E501
     Size,
     fill,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.reboot_groups import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.reboot_groups import (  # noqa: E501
     reboot_rounds,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.tiered import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.tiered import (  # noqa: E501
     fill_tiered,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501

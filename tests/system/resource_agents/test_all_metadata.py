@@ -30,7 +30,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.paramete
     check_parameters,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.values import seconds
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.run import run
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 
 DEBIAN_12 = "1:4.12.0-"
 """How the version of resource-agents begins to which the fixed numbers belong."""

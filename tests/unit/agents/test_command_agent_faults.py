@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.run import run
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.table import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (
     process_entry,
     process_table,
 )

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import evidence as kinds
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.listing import ListedPlug
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.judge import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge import (
     DeviceFindings,
     Findings,
     PlugFindings,

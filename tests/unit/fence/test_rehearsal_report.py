@@ -13,14 +13,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     FenceError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.ask import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.ask import (
     SwitchedLevel,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.judge import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge import (
     NodeVerdict,
     StepVerdict,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.report import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.report import (
     KEPT,
     NodeReport,
     PlugRecord,

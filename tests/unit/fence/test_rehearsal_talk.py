@@ -11,12 +11,12 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.ask import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.ask import (
     ask,
     questions,
     switch,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.judge import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge import (
     judge,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topology import (

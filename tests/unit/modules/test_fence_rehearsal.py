@@ -8,7 +8,7 @@ import json
 import socket
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal import (
     ask as rehearsal_talk,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (

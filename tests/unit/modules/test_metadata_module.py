@@ -23,7 +23,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.reco
     Kind,
     RecordFile,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     GlobalBlock,
     HostBlock,
     Whiteboard,

@@ -17,7 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     LeaseArea,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     HostBlock,
     Whiteboard,
 )

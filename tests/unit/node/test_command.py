@@ -30,7 +30,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.telemetry import (
     telemetry_path,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
     machine,
     power,
 )

@@ -16,7 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon 
     shutdown as ending,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.room import node_room
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.run import Outcome
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import Outcome
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 
 STOPPING = "  901 holdfast-lrm.service  stop  running\n"

@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge.report import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.report import (
     NodeReport,
     Rehearsal,
 )

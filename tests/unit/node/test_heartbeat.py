@@ -10,7 +10,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     report_number,
     trouble_told,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.block import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
     decode_host,
     encode_host,
 )

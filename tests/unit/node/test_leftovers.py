@@ -16,7 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     CALLER,
     end_leftover_agents,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.family import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (
     MARK,
     Family,
 )

@@ -31,13 +31,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.shutdown import (
     why_ending,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
     machine as machine_module,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import power
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
-    power,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine.machine import (  # noqa: E501
     HANG,
     Machine,
     _hear,

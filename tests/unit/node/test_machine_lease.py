@@ -19,10 +19,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SANLOCK,
     SanlockSettings,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
     machine_lease,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine.machine_lease import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine_lease import (  # noqa: E501
     take_machine_lease,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (

@@ -35,7 +35,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
     membership as membership_status,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     Board,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration

@@ -30,7 +30,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.observer import (
     Observer,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     Board,
     GlobalBlock,
     HostBlock,

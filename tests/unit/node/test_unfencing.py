@@ -20,7 +20,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.unfencing import (
     give_access_back,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
     machine_lease,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device

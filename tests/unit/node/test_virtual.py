@@ -16,7 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.virtual import (
     virtual_machine,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run.run import Outcome
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import Outcome
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 
 

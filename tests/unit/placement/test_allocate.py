@@ -7,10 +7,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate import pairs
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate import (  # noqa: E501
-    pairs,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.allocate import (  # noqa: E501
     Search,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.options import (  # noqa: E501
@@ -19,7 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.al
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501
     read_request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.redundancy import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.redundancy import (  # noqa: E501
     can_evacuate,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (

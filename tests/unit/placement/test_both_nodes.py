@@ -7,20 +7,20 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.both_nodes import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.both_nodes import (  # noqa: E501
     move_to_best_pair,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.solution import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.solution import (  # noqa: E501
     Unplaceable,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501
     read_request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.moves import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.moves import (
     failover,
     replace_secondary,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.score import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.score import (
     Score,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request

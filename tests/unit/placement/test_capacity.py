@@ -12,30 +12,30 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.options import (  # noqa: E501
     Options,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity import (
     report as capacity_report,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.capacity import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity import (  # noqa: E501
     Size,
     fill,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.drain import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.drain import (  # noqa: E501
     plan_drain,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.reboot_groups import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.reboot_groups import (  # noqa: E501
     conflicts,
     reboot_rounds,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.standby import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.standby import (  # noqa: E501
     plan_standby,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.tiered import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.tiered import (  # noqa: E501
     fill_tiered,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501
     read_request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.redundancy import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.redundancy import (  # noqa: E501
     not_redundant,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
     hail as iallocator_command,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.dedicated import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.dedicated import (  # noqa: E501
     _how_many,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501

@@ -9,7 +9,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     ClusterDataError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity.networks import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.networks import (  # noqa: E501
     Network,
     check_networks,
 )

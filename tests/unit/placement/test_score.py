@@ -7,22 +7,22 @@ from __future__ import annotations
 import json
 import math
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.pair_bounds import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.pair_bounds import (  # noqa: E501
     Bounds,
     _as_primary,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate.solution import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.solution import (  # noqa: E501
     fixed,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501
     read_request,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.admission import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.admission import (  # noqa: E501
     with_primary,
     with_secondary,
     without_primary,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster.score import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.score import (
     Score,
     spread_values,
 )

@@ -15,10 +15,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.board import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
     recognise,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     BLOCK_BYTES,
     MACHINE_BYTES,
     SMALL_BLOCK_BYTES,

@@ -16,7 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     LeaseArea,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     BLOCK_BYTES,
     SMALL_BLOCK_BYTES,
     GlobalBlock,
@@ -25,7 +25,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     encode_global,
     encode_host,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.lint import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.host_life import (  # noqa: E501
+    host_guard,
+    look_twice,
+    why_live,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.lint import (
     CLEAR,
     LEAVE,
     REWRITE,
@@ -34,11 +39,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     lint,
     plan_repair,
     read_for_lint,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.host_life import (  # noqa: E501
-    host_guard,
-    look_twice,
-    why_live,
 )
 
 SIZES = (BLOCK_BYTES, SMALL_BLOCK_BYTES)

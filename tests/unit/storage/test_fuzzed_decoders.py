@@ -10,11 +10,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.reco
     Kind,
     decode_copy_header,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.board import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
     decode_board,
     recognise,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.lint import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.lint import (
     lint,
 )
 from ansible_collections.holdfast.ha.tests.fuzz import decoders

@@ -39,7 +39,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (
     cluster_paths,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan.lockspace import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
     LockspaceWanted,
     apply_lockspace,
     look_lockspace,

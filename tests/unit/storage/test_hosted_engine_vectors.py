@@ -22,7 +22,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (  # noqa: E501
     Layout,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     BLOCK_BYTES,
     MACHINE_BYTES,
     GlobalBlock,
@@ -34,14 +34,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     encode_global,
     encode_host,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.lint import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.lint import (
     lint,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.view import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.view import (
     vm_status,
     vm_status_text,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.watch import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.watch import (  # noqa: E501
     Watched,
 )
 from ansible_collections.holdfast.ha.tests.unit.storage.hosted_engine_departures import (

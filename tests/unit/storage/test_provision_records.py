@@ -24,16 +24,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (
     cluster_paths,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import (
     records as provision_records,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan.lockspace import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
     LockspaceWanted,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.plan.metadata import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.metadata import (  # noqa: E501
     MetadataWanted,
     apply_metadata,
     look_metadata,

@@ -15,7 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.file import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     BLOCK_BYTES,
     GlobalBlock,
     HostBlock,
@@ -26,11 +26,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     encode_global,
     encode_host,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.view import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.view import (
     view,
     vm_status,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file.watch import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.watch import (  # noqa: E501
     Watched,
     watch,
 )

@@ -25,7 +25,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.ba
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator import (
     text_format,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model.cluster import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.model import (
     redundancy,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
