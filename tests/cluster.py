@@ -50,7 +50,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     probe_services,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import power  # noqa: E402
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.package import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.install import (  # noqa: E402
     library_archive,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402

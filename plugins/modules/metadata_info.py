@@ -189,7 +189,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.errors import InputError
-from ..module_utils._holdfast.operator.operations.hold_in_files import read_hold
+from ..module_utils._holdfast.operator.operations.maintenance import read_hold
 from ..module_utils._holdfast.storage.paths import cluster_paths
 from ..module_utils._holdfast.storage.whiteboard.file import Board, Whiteboard, no_direct
 from ..module_utils._holdfast.storage.whiteboard.lint import finding_rows, lint

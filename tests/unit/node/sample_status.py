@@ -48,7 +48,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     HostLeaseView,
     HostState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
     foreseen,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (

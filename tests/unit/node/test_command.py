@@ -34,11 +34,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine
     machine,
     power,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import look
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
     look as look_command,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
-    metrics_command,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (
     INTERRUPTED,
@@ -48,7 +46,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
     main,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
-    foreseen_rebalance,
+    rebalance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     change_wanted,
@@ -171,7 +169,7 @@ def test_a_page_is_written_beside_the_text(config, cluster, tmp_path, capsys):
 
 @pytest.mark.parametrize("words", [["status", "--json"], ["watch", "--times", "1"]])
 def test_a_rebalance_is_planned_only_for_a_page(words, config, cluster, capsys, monkeypatch):
-    monkeypatch.setattr(foreseen_rebalance, "look", None)
+    monkeypatch.setattr(rebalance, "look", None)
     assert main([words[0], "--config", str(config), *words[1:]]) == WELL
 
 
@@ -189,7 +187,7 @@ def test_an_interrupt_is_one_sentence_that_says_what_becomes_of_it(
     def interrupted(_seconds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(metrics_command.time, "sleep", interrupted)
+    monkeypatch.setattr(look.time, "sleep", interrupted)
     written = str(tmp_path / "holdfast.prom")
     words = ["metrics", "--config", str(config), "--write", written, "--every", "15"]
     assert main(words) == INTERRUPTED

@@ -36,7 +36,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    await_manager,
+    change,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
     rule_and_node as declare,
@@ -162,7 +162,7 @@ def test_a_service_that_is_not_there_can_be_absent(cluster):
     ],
 )
 def test_a_wait_in_a_cluster_that_does_nothing_says_so(cluster, monkeypatch, services, so):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(1, services, disarm="disarmed", disarm_mode="freeze")
     with pytest.raises(HoldfastError) as caught:
         cluster.service(resources=[RESOURCE], wait=True, timeout=0.3)
@@ -191,7 +191,7 @@ def test_a_wait_in_a_cluster_that_does_nothing_says_so(cluster, monkeypatch, ser
     ],
 )
 def test_a_wait_that_is_in_vain_says_what_the_service_is(cluster, monkeypatch, status, message):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(1, {"web": status} if status else {})
     with pytest.raises(HoldfastError) as caught:
         cluster.service(resources=[RESOURCE], wait=True)
@@ -200,7 +200,7 @@ def test_a_wait_that_is_in_vain_says_what_the_service_is(cluster, monkeypatch, s
 
 
 def test_a_state_from_before_the_change_ends_no_wait(cluster, monkeypatch):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(0, {"web": ServiceStatus(ServiceState.STARTED, "n1")})
     message = "The manager has not taken up the change after 0.3 s; see holdfast status."
     with pytest.raises(HoldfastError) as caught:
@@ -210,18 +210,18 @@ def test_a_state_from_before_the_change_ends_no_wait(cluster, monkeypatch):
 
 @pytest.mark.parametrize("failing", [3, 10_000])
 def test_a_wait_outlives_reads_that_fail_for_a_moment(cluster, monkeypatch, failing):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(1, {"web": ServiceStatus(ServiceState.STARTED, "n2", reason="free")})
     reads = []
 
-    class Failing(await_manager.ClusterStorage):
+    class Failing(change.ClusterStorage):
         def read_manager(self):
             reads.append(self)
             if len(reads) <= failing:
                 raise StorageError("a path fails over")
             return super().read_manager()
 
-    monkeypatch.setattr(await_manager, "ClusterStorage", Failing)
+    monkeypatch.setattr(change, "ClusterStorage", Failing)
     if failing < 10:
         assert cluster.service(resources=[RESOURCE], wait=True).values["status"]["node"] == "n2"
         return
@@ -350,7 +350,7 @@ def on_n2(state, reason=""):
 
 
 def test_a_wait_for_a_drain_names_what_blocks_it(cluster, monkeypatch):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(1, on_n2(ServiceState.STARTED, "no other node may run it"))
     with pytest.raises(HoldfastError) as caught:
         cluster.maintenance(wait=True)
@@ -404,7 +404,7 @@ def test_a_drain_waits_for_the_starts_of_what_was_on_the_node_and_of_nothing_els
 def test_a_wait_for_a_node_that_is_not_online_says_what_it_is(
     cluster, monkeypatch, status, message
 ):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(1, nodes={"n2": status} if status else {})
     with pytest.raises(HoldfastError) as caught:
         cluster.maintenance("active", wait=True)

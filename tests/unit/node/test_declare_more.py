@@ -30,7 +30,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.for
     rebalance_info,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    await_manager,
+    change as await_manager,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
     move as declare_move_room,

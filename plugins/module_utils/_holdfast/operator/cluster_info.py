@@ -52,7 +52,7 @@ def inform(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def _write_page(path: Path, configuration: NodeConfiguration, status: dict[str, Any]) -> None:
-    from .forecast.foreseen_rebalance import foresee
+    from .forecast.rebalance import foresee
     from .report.page.page import render_page
 
     write_text(path, render_page(status, plan=foresee(configuration)))
@@ -144,7 +144,7 @@ def write_page_in_time(
     """
 
     def read() -> dict[str, Any]:
-        from .forecast.foreseen_rebalance import foresee
+        from .forecast.rebalance import foresee
         from .report.page.page import render_page
 
         status = read_status(configuration)

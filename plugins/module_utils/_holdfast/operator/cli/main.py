@@ -32,7 +32,7 @@ from ..streams import (
 )
 from . import act as act_command
 from . import board as board_command
-from . import completion, metrics_command
+from . import completion, look
 from . import fence as fence_command
 from . import look as look_command
 from . import membership as membership_command
@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     fence_command.register(commands, _add_config)
     membership_command.register(commands, _add_config)
     records_command.register(commands, _add_config)
-    metrics_command.register(commands, _add_config)
+    look.register(commands, _add_config)
     completion.register(commands, _parser)
     commands.add_parser(
         "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"

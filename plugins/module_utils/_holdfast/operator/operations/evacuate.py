@@ -31,8 +31,7 @@ from ..forecast.moves import (
     plan_evacuation,
     short_of_room,
 )
-from .await_manager import await_manager
-from .change import change_wanted
+from .change import await_manager, change_wanted
 from .move import ENDS
 
 

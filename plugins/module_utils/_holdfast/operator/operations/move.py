@@ -20,8 +20,7 @@ from ...errors import HoldfastError, InputError, StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
-from .await_manager import POLL, await_manager
-from .change import change_wanted
+from .change import POLL, await_manager, change_wanted
 
 MOVABLE = (ServiceState.STARTED, ServiceState.STOPPED, ServiceState.REQUEST_START)
 """States in which a request to move is heard, at once or once the service runs."""

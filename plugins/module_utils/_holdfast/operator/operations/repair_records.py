@@ -23,8 +23,7 @@ from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...node.daemon.record_guard import read_records, report_older_than_told
 from ...storage.whiteboard.file import Board
-from .await_manager import await_manager
-from .change import WAIT, acquire_configuration
+from .change import WAIT, acquire_configuration, await_manager
 from .size_limit import refuse_too_large
 
 REPORT_WAIT = 30.0

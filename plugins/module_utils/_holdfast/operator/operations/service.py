@@ -30,8 +30,7 @@ from ...ocf.metadata import AgentMetadata, load_metadata
 from ...ocf.parameters import check_parameters
 from ...result import Result
 from ...secrets import HIDDEN, is_secret_name, without_secrets
-from .await_manager import await_manager
-from .change import change_wanted
+from .change import await_manager, change_wanted
 
 MIGRATION = ("migrate_to", "migrate_from")
 """The actions that an agent needs for a live migration (OCF 1.1, Actions)."""

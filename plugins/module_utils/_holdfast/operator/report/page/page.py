@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....text import clean
-from ...forecast.foreseen_rebalance import Rebalance
+from ...forecast.rebalance import Rebalance
 from .. import wording as words
 from ..wording import Tone
 from . import html

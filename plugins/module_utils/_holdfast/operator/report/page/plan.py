@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...forecast.foreseen_rebalance import ReasonedStep, Rebalance, counted, share
 from ...forecast.moves import Carried
-from ...forecast.rebalance import why_no_step
+from ...forecast.rebalance import ReasonedStep, Rebalance, counted, share, why_no_step
 from .. import wording as words
 from .html import Column, Html, escaped, table
 
