@@ -1,14 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast watch``, ``history``, ``check``, ``list``, ``lint``: ways to look at the cluster.
+"""``holdfast watch``, ``history``, ``check``, ``list``, ``lint``, ``metrics``: what the cluster does.
 
 Exit status: 0, or 2 when the question could not be answered; of ``check`` those of
 monitoring plugins: 0 well, 1 a warning, 2 critical, 3 not known.
-
-Watching a cluster: what changed from one status to the next, in lines.
-
-``holdfast metrics``: this node's metrics for Prometheus, once or again and again.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -23,11 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...cluster.model.maintenance import utc
 from ...errors import HoldfastError, InputError, StorageError
 from ...node.configuration import NodeConfiguration, load
-from ...text import clean
-from ..report import wording as words
 from ..streams import on_terminal, takes_colour
 
 if TYPE_CHECKING:
@@ -298,6 +291,10 @@ def changes(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
     New are events, problems that came and that went, and another manager.  Without a status
     *before* the first line says how the cluster is, and nothing older is told.
     """
+    from ...cluster.model.maintenance import utc
+    from ...text import clean
+    from ..report import wording as words
+
     at = utc(after["at"])
     if before is None:
         _tone, verdict = words.verdict(after)

@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     fence_command.register(commands, _add_config)
     membership_command.register(commands, _add_config)
     records_command.register(commands, _add_config)
-    look.register(commands, _add_config)
+    look.register_metrics(commands, _add_config)
     completion.register(commands, _parser)
     commands.add_parser(
         "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"
