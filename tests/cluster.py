@@ -80,7 +80,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.status import (  # noqa: E402
     read_status,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (  # noqa: E402
     carries,
     process_table,
 )

@@ -12,14 +12,14 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import (
     family as process_family,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
-    run as process,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (
     ProcessEntry,
     descendants,
     process_table,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
+    run as process,
 )
 from ansible_collections.holdfast.ha.tests.unit.programs import is_running, shell, wait_until
 

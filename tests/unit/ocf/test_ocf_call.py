@@ -25,7 +25,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environm
     check_meta_of_action,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import AgentName
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (
     process_entry,
 )
 from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import write_agent
