@@ -58,9 +58,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
-    answers as local_answers,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import commands
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     commands as local_commands,
 )
@@ -352,7 +350,7 @@ MUTATIONS = (
     Mutation("give-a-number-twice", changed(Round, "command", _same_uid_again)),
     Mutation("try-a-fence-once", changed(fencing, "_fence_ended", _gives_up_a_fence)),
     Mutation("look-at-no-service", changed(local, "_monitor", nothing), random_scenario.CLOSE),
-    Mutation("keep-every-result", changed(local_answers, "prune", nothing)),
+    Mutation("keep-every-result", changed(commands, "prune", nothing)),
     Mutation("leave-failovers-open", changed(services, "_close_failovers", nothing)),
     Mutation("fence-without-a-brake", changed(fencing, "order_fences", _no_brake)),
     Mutation("fence-without-a-reason", changed(cluster_daemon, "Intent", _no_reason)),

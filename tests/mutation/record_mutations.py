@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     fencing,
-    repair,
+    repair_plan,
     services,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
@@ -20,9 +20,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     step as cluster,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
-    answers as local_answers,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import commands
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
     results as job_ends,
 )
@@ -277,17 +275,19 @@ SELDOM_FOUND = (
         changed(Wanted, "at_least", _version_alone),
         STALE,
     ),
-    Mutation("repair-and-keep-proofs", changed(repair, "_observed_again", _keeps_nodes), STALE),
+    Mutation(
+        "repair-and-keep-proofs", changed(repair_plan, "_observed_again", _keeps_nodes), STALE
+    ),
     Mutation(
         "repair-and-keep-places",
-        _both(changed(repair, "repaired", _keeps_places)),
+        _both(changed(repair_plan, "repaired", _keeps_places)),
         STALE,
     ),
     Mutation("believe-the-report-of-a-suspect", changed(services, "_look_at", _believes_suspects)),
     Mutation("answer-by-a-stop-of-its-own", changed(job_ends, "_stopped", _own_stop_answers)),
     Mutation("forget-what-comes-at-a-start", changed(local, "resume", _without_coming)),
     Mutation("keep-what-was-found-at-a-start", changed(local, "resume", _with_found)),
-    Mutation("keep-all-that-was-found", changed(local_answers, "prune", _keeps_found)),
+    Mutation("keep-all-that-was-found", changed(commands, "prune", _keeps_found)),
     Mutation(
         "take-writing-again-for-no-sign-of-life",
         changed(fencing, "_sign_of_life", _writing_is_no_sign),

@@ -10,8 +10,9 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     step as cluster,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.intent import (
-    Intent,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    CLEAR,
+    Request,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -27,15 +28,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     LocalState,
     Mode,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
-    CLEAR,
-    Request,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,
     ServiceRule,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    Intent,
     NodeState,
     NodeStatus,
     ServiceState,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     step as cluster,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair_plan import (
     record_restored,
     repaired,
 )

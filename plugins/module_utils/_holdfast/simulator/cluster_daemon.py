@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 
 from ..cluster.crm import election
 from ..cluster.crm import step as cluster
-from ..cluster.crm.repair import record_restored, repaired
-from ..cluster.crm.repair_plan import Records
+from ..cluster.crm.repair_plan import Records, record_restored, repaired
 from ..cluster.model.desired import Wanted
-from ..cluster.model.intent import Intent
 from ..cluster.model.lease_freeing import freeing
 from ..cluster.model.observed import FenceReport, NodeSeen, PowerReport, Seen
 from ..cluster.model.report import Report
-from ..cluster.model.state import ClusterState, NodeState
+from ..cluster.model.state import ClusterState, Intent, NodeState
 from ..cluster.model.versions import not_heard_yet, older_than_reports, paused, reports_seen
 from .daemon import ACTING, Daemon
 from .machine import Machine

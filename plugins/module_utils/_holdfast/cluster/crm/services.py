@@ -17,16 +17,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ..model.desired import CLEAR, MOVE
 from ..model.policy import COUNT
 from ..model.report import Report
-from ..model.requests import CLEAR, MOVE
 from ..model.service import Service
 from ..model.state import HELD, REMOVED_KEPT, ClusterState, ServiceState, ServiceStatus
 from . import freeze as held
 from . import probing as looked_for
+from . import results
 from . import results as command_ends
 from . import selection as choice
-from . import service_error
 from . import started as running
 from . import stopped as inactive
 from .round import Round
@@ -96,7 +96,7 @@ def _look_at(round_: Round, service_id: str) -> None:
     elif status.state in (ServiceState.STOPPED, ServiceState.RECOVERY):
         inactive.look_at_stopped(round_, service_id, status, wanted)
     elif status.state is ServiceState.ERROR:
-        service_error.look_at_error(round_, service_id, status, wanted)
+        results.look_at_error(round_, service_id, status, wanted)
     elif status.node not in round_.seen.nodes:
         _not_configured(round_, service_id, status)
     elif held.online(round_, status.node):
@@ -197,7 +197,7 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
         if not status.node or held.online(round_, status.node):
             round_.set_service(service_id, heard)
             round_.say("request", "its error is cleared by the operator", service=service_id)
-            service_error.clear(round_, service_id, heard)
+            results.clear(round_, service_id, heard)
         return
     if status.state is ServiceState.STARTED and request.kind != CLEAR:
         running.answer_request(round_, service_id, heard, request)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..model.desired import MOVE, Request
 from ..model.report import LocalState, Mode, Report, stays_up
-from ..model.requests import MOVE, Request
 from ..model.service import STARTED, Service
 from ..model.state import NodeState, ServiceState, ServiceStatus
 from . import selection as choice

@@ -20,12 +20,10 @@ from functools import partial
 
 from ...cluster.crm import election
 from ...cluster.crm import step as cluster
-from ...cluster.crm.repair import record_restored, repaired
-from ...cluster.crm.repair_plan import Records
-from ...cluster.model.intent import Intent
+from ...cluster.crm.repair_plan import Records, record_restored, repaired
 from ...cluster.model.lease_freeing import Freeing, freeing
 from ...cluster.model.observed import FenceReport, PowerReport, Seen
-from ...cluster.model.state import ClusterState, NodeState
+from ...cluster.model.state import ClusterState, Intent, NodeState
 from ...cluster.model.versions import not_heard_yet, older_than_reports, paused, reports_seen
 from ...errors import LeaseError, NoAnswerError, StorageError
 from ...storage.lockspace.host_timing import LeaseTiming

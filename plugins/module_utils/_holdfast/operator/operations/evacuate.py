@@ -16,8 +16,7 @@ from typing import Any
 
 from ... import names
 from ...cluster.crm.global_maintenance import why_held
-from ...cluster.model.desired import Wanted
-from ...cluster.model.requests import MOVE, Request
+from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.service import needs_from_options
 from ...cluster.model.state import ClusterState, Event
 from ...errors import HoldfastError

@@ -12,9 +12,8 @@ from typing import Any
 from ... import names
 from ...cluster.crm import selection as choice
 from ...cluster.crm.global_maintenance import why_held
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.observed import NodeSeen, Seen
-from ...cluster.model.requests import MOVE, Request
 from ...cluster.model.state import ClusterState, ServiceState, ServiceStatus
 from ...errors import HoldfastError, InputError, StorageError
 from ...node.cluster_storage import ClusterStorage

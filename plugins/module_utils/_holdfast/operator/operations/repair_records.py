@@ -4,7 +4,7 @@
 
 The repair is a configuration of a new generation, written under the configuration lease into
 this node's slot.  The manager takes it up by looking for every service on every node
-(``cluster/crm/repair.py``).  What is right, if storage and nodes differ, is for the operator to say:
+(``cluster/crm/repair_plan.py``).  What is right, if storage and nodes differ, is for the operator to say:
 what runs, or what is in the file.
 """  # noqa: E501
 
