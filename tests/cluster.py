@@ -46,7 +46,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (  # noqa: E402
     load,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.probe import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.agent_work import (  # noqa: E402
     probe_services,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import power  # noqa: E402

@@ -11,11 +11,11 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     SANLOCK,
+    node_room,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import (
     shutdown as ending,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.room import node_room
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import Outcome
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 

@@ -23,7 +23,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     Member,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.foreign_hosts import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.eligibility import (
     ForeignHosts,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (

@@ -22,7 +22,7 @@ from ..cluster.model.state import NodeState
 from ..errors import AgentError, HoldfastError, InputError, StorageError
 from ..names import absolute_path
 from ..node.configuration import NodeConfiguration, load
-from ..node.daemon.probe import probe_services
+from ..node.daemon.agent_work import probe_services
 from ..process.run import Outcome, run
 from ..result import Result
 from ..storage.whole_file import write_text

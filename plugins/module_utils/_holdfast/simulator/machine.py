@@ -66,7 +66,7 @@ NOT_SYNCED = 5.0
 
 
 class KeptReport:
-    """The copy of a node's last report on its own disk: see ``node/daemon/kept_report.py``."""
+    """The copy of a node's last report on its own disk: see ``node/daemon/record_guard.py``."""
 
     __slots__ = ("_kept",)
 

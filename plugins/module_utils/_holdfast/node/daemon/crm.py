@@ -30,17 +30,15 @@ from ...storage.lockspace.host_timing import LeaseTiming
 from ..cluster_storage import MANAGER_LEASE, ClusterStorage
 from ..configuration import CRM, LRM, NodeConfiguration
 from ..log import Repeating, log, name_daemon
-from .answering import answering_network
 from .eligibility import Eligibility, foreign_hosts
 from .fence_orders import FenceEnd, Orders
-from .free_under_way import end_of_predecessor, under_way
-from .freed_leases import FreedLeases
+from .freed_leases import FreedLeases, end_of_predecessor, under_way
+from .heartbeat import PublishedTrouble
 from .maintenance_board import MaintenanceBoard
-from .network import Network
-from .notify import Notifier
+from .network import Network, answering_network
 from .observer import ANSWER_WAIT, Observation, Observer
-from .published_trouble import PublishedTrouble
 from .record_guard import known_floors, read_records
+from .supervision import Notifier
 from .telemetry import (
     FENCE,
     FENCES_UNDER_WAY,

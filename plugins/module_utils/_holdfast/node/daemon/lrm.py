@@ -24,21 +24,18 @@ from ...cluster.model.state import ClusterState
 from ...cluster.model.versions import newer_report
 from ...errors import FormatError, HoldfastError, LeaseError, StorageError
 from ..cluster_storage import ClusterStorage
-from ..configuration import CRM, LRM, NodeConfiguration, make_private
+from ..configuration import CRM, LRM, NodeConfiguration, make_private, node_room
 from ..log import Repeating, log, name_daemon
-from ..room import node_room
 from .agent_work import AgentWork
-from .answering import answering_network
 from .clock_jump import Clocks, ClockWatch
 from .heartbeat import MANAGERS_RECORD, OLDER_RECORD, OWN_RECORD, Hindered, heartbeat
-from .kept_report import KeptReport
 from .leftovers import end_leftover_agents
 from .membership import HostLease
-from .network import Network
-from .notify import Notifier
+from .network import Network, answering_network
 from .own_membership import OwnMembership
+from .record_guard import KeptReport
 from .shutdown import why_ending
-from .supervision import Supervision
+from .supervision import Notifier, Supervision
 from .telemetry import (
     HEARTBEAT_WRITE,
     JOB,

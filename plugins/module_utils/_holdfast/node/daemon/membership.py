@@ -20,7 +20,7 @@ from ..cluster_storage import ClusterStorage
 from ..configuration import SANLOCK, NodeConfiguration
 from ..log import Repeating, log
 from .clock_jump import ClockWatch, may_have_failed
-from .free_under_way import is_under_way
+from .freed_leases import is_under_way
 from .joining import Joining
 
 LOOK = 1.0

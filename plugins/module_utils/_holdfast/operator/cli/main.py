@@ -256,7 +256,7 @@ def _why(options: argparse.Namespace) -> int:
 
 
 def _probe(options: argparse.Namespace) -> int:
-    from ...node.daemon.probe import probe_services
+    from ...node.daemon.agent_work import probe_services
 
     sys.stdout.write(json.dumps(probe_services(load(Path(options.config))), indent=2) + "\n")
     return WELL
@@ -291,7 +291,7 @@ def _bytecode(options: argparse.Namespace) -> int:
 
 
 def _leave(options: argparse.Namespace) -> int:
-    from ...node.daemon.leave import leave_cluster
+    from ...node.daemon.joining import leave_cluster
 
     configuration = load(Path(options.config))
     leave_cluster(configuration)

@@ -36,8 +36,7 @@ from ...errors import StorageError
 from ...lease.interface import HostLeaseView, HostState
 from ...node.cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
-from ...node.daemon.heartbeat import trouble_told
-from ...node.daemon.published_trouble import read_trouble
+from ...node.daemon.heartbeat import read_trouble, trouble_told
 from ...node.daemon.record_guard import read_records, report_older_than_told
 from ...storage.whiteboard.file import Board, HostBlock
 from .membership import (
