@@ -23,13 +23,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     Member,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.eligibility import (
-    ForeignHosts,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (
     heartbeat,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (  # noqa: E501
+    ForeignHosts,
     places,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (

@@ -7,11 +7,10 @@ Host ids on the whiteboard that are not in this node's configuration: do they ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from ...cluster.crm.adoption import REMEDY, Hosts, HostView, why_not_manager, with_membership
 from ...cluster.model.state import FOREIGN_KEPT, ClusterState
-from ...storage.whiteboard.file import Board
 from ..cluster_storage import ClusterStorage
 from ..configuration import NodeConfiguration
 from ..log import log
@@ -105,35 +104,3 @@ def foreign_hosts(observation: Observation, suspect_after: float) -> dict[str, s
     hosts = Hosts(observation.foreign, suspect_after)
     running = [host_id for host_id in sorted(observation.foreign) if hosts.runs(host_id)]
     return {str(host_id): hosts.of(host_id).name[:64] for host_id in running[:FOREIGN_KEPT]}
-
-
-class ForeignHosts:
-    """Watches the blocks of host ids that no configured member has."""
-
-    def __init__(self, known: Collection[int]) -> None:
-        """Watch all host ids but the *known* ones."""
-        self._known = frozenset(known)
-        self._timestamps: dict[int, int] = {}
-        self._changed: dict[int, float] = {}
-        self._beating: set[int] = set()
-
-    def look(self, board: Board, now: float, watched_since: float) -> dict[int, HostView]:
-        """Return the view of each such host id; *now* is in monotonic seconds.
-
-        Nobody watched before *watched_since*: what changed before that is no heartbeat.
-        """
-        views: dict[int, HostView] = {}
-        for host_id, block in board.hosts.items():
-            if host_id in self._known:
-                continue
-            before = self._timestamps.get(host_id)
-            if before is None or before != block.timestamp:
-                self._timestamps[host_id] = block.timestamp
-                self._changed[host_id] = now
-            if before is None or self._changed[host_id] < watched_since:
-                self._beating.discard(host_id)
-            elif before != block.timestamp:
-                self._beating.add(host_id)
-            age = now - max(self._changed[host_id], watched_since)
-            views[host_id] = HostView(block.host_name, age, host_id in self._beating)
-        return views
