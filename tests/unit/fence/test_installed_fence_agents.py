@@ -15,6 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.call import (
+    fence_environment,
+    installed_fence_agents,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import (
     evidence_of,
     kind_by_name,
@@ -24,10 +28,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.known_
     REFUSE_ABSENT_PLUGS,
     SWITCH_ONE_MACHINE,
     TAKE_ABSENT_PLUGS_FOR_OFF,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.locate import (
-    fence_environment,
-    installed_fence_agents,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.metadata import (
     load_fence_metadata,

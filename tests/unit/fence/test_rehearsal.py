@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import evidence as kinds
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.listing import ListedPlug
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.plugs import ListedPlug
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge import (
     DeviceFindings,
     Findings,

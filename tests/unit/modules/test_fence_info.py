@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import locate
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import call
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
@@ -110,7 +110,7 @@ def test_all_installed_agents_are_listed_with_their_kind_or_why_they_have_none(t
 
 
 def test_the_installed_agents_are_listed():
-    installed = locate.installed_fence_agents()
+    installed = call.installed_fence_agents()
     if not installed:
         pytest.skip("fence-agents is not installed")
     listed = run_ok("fence_info", {})["agents"]

@@ -14,16 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import HoldfastError
-from ..call import FenceCall
+from ..call import FenceCall, locate_fence_agent
 from ..check import check_fence_agents
 from ..concurrency import together
 from ..conversation import TOOLS, Conversation, FenceTools, about_device
 from ..evidence import GATE, NONE, evidence_of
-from ..level_off import last_line
-from ..listing import ListedPlug, parse_listing
-from ..locate import locate_fence_agent
 from ..metadata import FenceMetadata, load_fence_metadata
-from ..prove import FenceResult, power_off, power_on
+from ..plugs import ListedPlug, parse_listing
+from ..prove import FenceResult, last_line, power_off, power_on
 from ..topology import FenceConfiguration, FenceLevel, FenceStep
 from .judge import DeviceFindings, Findings, PlugFindings
 
