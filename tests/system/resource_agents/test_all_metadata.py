@@ -28,8 +28,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.parameters import (
     check_parameters,
+    seconds,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.values import seconds
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 
 DEBIAN_12 = "1:4.12.0-"

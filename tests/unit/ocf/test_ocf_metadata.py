@@ -14,7 +14,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata
     load_metadata,
     parse_metadata,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.values import seconds
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.parameters import seconds
 from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import METADATA, write_agent
 from hypothesis import given
 from hypothesis import strategies as some

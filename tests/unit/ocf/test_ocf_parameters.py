@@ -13,12 +13,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata
     parse_metadata,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.parameters import (
-    check_parameters,
-    deprecation_warnings,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.values import (
     FALSE_WORDS,
     TRUE_WORDS,
+    check_parameters,
+    deprecation_warnings,
 )
 from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import METADATA
 

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..names import did_you_mean
 from ..process.run import EXIT_REASON
 from .locate import OCF_ROOT, AgentName
-from .values import written
+from .parameters import written
 
 RUN_DIRECTORY = "/run/resource-agents"
 """HA_RSCTMP: where agents keep state that must not survive a boot."""

@@ -31,7 +31,7 @@ from .exposition import Metric, Sample, render_metrics
 if TYPE_CHECKING:
     # The room of fencing takes longer to load than all the rest; it is only used for a report.
     from ....fence.rehearsal.report import NodeReport
-    from ....lease.sanlock_renewals import Renewals
+    from ....lease.sanlock_views import Renewals
 
 DEFAULT_REPORT = Path("/var/lib/holdfast/fence-rehearsal.json")
 """Where the module ``fence_rehearsal`` keeps its report unless it is told otherwise."""
@@ -158,7 +158,7 @@ def _renewals(configuration: NodeConfiguration) -> Renewals | None:
     """Return what sanlock says of its renewals; the embedded leases are measured where they are."""
     if configuration.backend == EMBEDDED:
         return None
-    from ....lease.sanlock_renewals import read_renewals
+    from ....lease.sanlock_views import read_renewals
 
     return read_renewals(configuration.cluster, configuration.sanlock.run_directory)
 
