@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.options import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.solution import (  # noqa: E501
     Options,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity import (
@@ -21,13 +21,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.ca
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.drain import (  # noqa: E501
     plan_drain,
+    plan_standby,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.reboot_groups import (  # noqa: E501
     conflicts,
     reboot_rounds,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.standby import (  # noqa: E501
-    plan_standby,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.tiered import (  # noqa: E501
     fill_tiered,

@@ -8,7 +8,7 @@ from math import inf
 
 from .guard import Guard
 from .moves import ANYWHERE, FAILOVER, copied
-from .order import merged
+from .plan import merged
 from .run import first_best
 from .search import Search
 from .steps import Made, Plan, Worth, kinds_between, made_of, target_of

@@ -113,7 +113,7 @@ def usage() -> str:
 
 
 def _run(settings: Settings, progress: Progress) -> int:
-    from ....placement.allocate.options import Options
+    from ....placement.allocate.solution import Options
     from ....placement.iallocator.answer import answer, dedicated
     from ....placement.iallocator.request import read_request
 
@@ -254,7 +254,7 @@ def _write_reasons(
     name = settings.last("reasons")
     if name is None:
         return
-    from ....placement.allocate.options import Options
+    from ....placement.allocate.solution import Options
     from ....placement.explain.reasons import reasons
     from ....placement.iallocator.json_text import encode
 
