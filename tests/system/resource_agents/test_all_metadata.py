@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environment import (
     agent_environment,
+    seconds,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import (
     AgentName,
@@ -28,7 +29,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.parameters import (
     check_parameters,
-    seconds,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 

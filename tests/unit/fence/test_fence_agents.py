@@ -14,15 +14,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.call import (
     FenceCall,
     call_fence_agent,
-    fence_environment,
-    installed_fence_agents,
-    locate_fence_agent,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import (
     evidence_of,
     kind_of,
     wait_for_proof,
     weakest,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.known_agents import (
+    fence_environment,
+    installed_fence_agents,
+    locate_fence_agent,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.metadata import (
     load_fence_metadata,

@@ -15,10 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.call import (
-    fence_environment,
-    installed_fence_agents,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import (
     evidence_of,
     kind_by_name,
@@ -28,6 +24,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.known_
     REFUSE_ABSENT_PLUGS,
     SWITCH_ONE_MACHINE,
     TAKE_ABSENT_PLUGS_FOR_OFF,
+    fence_environment,
+    installed_fence_agents,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.metadata import (
     load_fence_metadata,

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from ..errors import AgentError, FenceError, InputError
 from ..process.run import Outcome
 from ..secrets import HIDDEN
-from .call import fence_environment
+from .known_agents import fence_environment
 from .metadata import FenceMetadata
 
 

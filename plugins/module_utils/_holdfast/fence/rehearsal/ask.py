@@ -14,11 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import HoldfastError
-from ..call import FenceCall, locate_fence_agent
+from ..call import FenceCall
 from ..check import check_fence_agents
 from ..concurrency import together
 from ..conversation import TOOLS, Conversation, FenceTools, about_device
 from ..evidence import GATE, NONE, evidence_of
+from ..known_agents import locate_fence_agent
 from ..metadata import FenceMetadata, load_fence_metadata
 from ..plugs import ListedPlug, parse_listing
 from ..prove import FenceResult, last_line, power_off, power_on

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     Elsewhere = Callable[[Cluster, Sequence[int], Instance, Options], Data]
     from collections.abc import Iterable
 
-    Data = dict[str, Any]
     Changes = list[tuple[Node, Node]]
 
 

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model.assembly import TagRules
-    from ..model.cluster import Cluster, Instance
-
-    Record = dict[str, Any]
+    from ..model.cluster import Cluster
 
     Record = dict[str, Any]
 
