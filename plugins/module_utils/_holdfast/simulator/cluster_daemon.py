@@ -24,7 +24,7 @@ from .moving import Horizon, Moving
 from .observer import ANSWER_WAIT, Observer, lease_ran_out
 from .record_look import known_floors, read_records
 from .rules import new_events
-from .settings import ROUND
+from .scenario import ROUND
 from .timeline import Cadence
 from .torn import torn_state
 

@@ -21,7 +21,7 @@ from ..cluster.model.versions import newer_report
 from .daemon import ACTING, Daemon
 from .machine import Machine
 from .moving import Horizon, Moving
-from .settings import HEARTBEAT_ROUNDS, MONITOR_TAKES
+from .scenario import HEARTBEAT_ROUNDS, MONITOR_TAKES
 from .torn import torn_report
 
 if TYPE_CHECKING:

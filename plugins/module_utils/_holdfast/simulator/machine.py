@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field
 
 from ..cluster.model.report import Report
-from .settings import RENEWAL, Settings
+from .scenario import RENEWAL, Settings
 from .timeline import Cadence
 
 EPOCH = 1_700_000_000.0
