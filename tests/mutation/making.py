@@ -14,28 +14,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     election,
     fencing,
     nodes,
+    probing,
     repair_plan,
+    results,
     services,
+    started,
+    step,
+    stopped,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    probing as looked_for,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    results as command_ends,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    started as running,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    step as cluster,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    stopped as inactive,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import commands
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
-    commands as local_commands,
+    step as lrm_step,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,
     local_daemon,
@@ -45,17 +35,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator im
 )
 
 IMPORTERS = (
-    cluster,
-    command_ends,
+    step,
+    results,
     election,
     fencing,
-    inactive,
-    local,
-    local_commands,
-    looked_for,
+    stopped,
+    lrm_step,
+    commands,
+    probing,
     nodes,
     repair_plan,
-    running,
+    started,
     services,
     cluster_daemon,
     local_daemon,

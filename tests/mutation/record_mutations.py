@@ -10,21 +10,19 @@ from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     fencing,
+    freeze,
     repair_plan,
     services,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    freeze as held,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    step as cluster,
+    step,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import commands
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
-    results as job_ends,
+    commands,
+    results,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    step as lrm_step,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import versions
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
@@ -41,7 +39,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import crm, lrm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import (
-    observer as node_observer,
+    observer as daemon_observer,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     cluster_daemon,
@@ -146,10 +144,10 @@ def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
     wanted = round_.seen.wanted.services.get(service_id)
     if before is None or round_.state.services.get(service_id) is not before:
         return
-    if before.state in HELD or before.state in RUNS_NOWHERE or held.is_held(round_, before):
+    if before.state in HELD or before.state in RUNS_NOWHERE or freeze.is_held(round_, before):
         return
     seen = round_.seen.nodes.get(before.node)
-    if seen is None or seen.report is None or held.online(round_, before.node):
+    if seen is None or seen.report is None or freeze.online(round_, before.node):
         return
     services._active(round_, service_id, before, wanted, seen.report)
 
@@ -157,7 +155,7 @@ def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
 def _own_stop_answers(original: Any, round_: Any, local_: Any, end: Any) -> None:
     original(round_, local_, end)
     if end.outcome is Outcome.OK and end.job.purpose is Purpose.AWAY:
-        job_ends._resolve(round_, local_, Outcome.OK, end.text, end)
+        results._resolve(round_, local_, Outcome.OK, end.text, end)
 
 
 def _without_coming(original: Any, last: Any, *more: Any) -> Any:
@@ -238,7 +236,7 @@ SELDOM_FOUND = (
         "believe-a-report-older-than-its-heartbeat",
         _both(
             changed(observer.Observer, "_report", _believed),
-            changed(node_observer, "report_older_than_told", returns("")),
+            changed(daemon_observer, "report_older_than_told", returns("")),
         ),
         STALE,
     ),
@@ -284,9 +282,9 @@ SELDOM_FOUND = (
         STALE,
     ),
     Mutation("believe-the-report-of-a-suspect", changed(services, "_look_at", _believes_suspects)),
-    Mutation("answer-by-a-stop-of-its-own", changed(job_ends, "_stopped", _own_stop_answers)),
-    Mutation("forget-what-comes-at-a-start", changed(local, "resume", _without_coming)),
-    Mutation("keep-what-was-found-at-a-start", changed(local, "resume", _with_found)),
+    Mutation("answer-by-a-stop-of-its-own", changed(results, "_stopped", _own_stop_answers)),
+    Mutation("forget-what-comes-at-a-start", changed(lrm_step, "resume", _without_coming)),
+    Mutation("keep-what-was-found-at-a-start", changed(lrm_step, "resume", _with_found)),
     Mutation("keep-all-that-was-found", changed(commands, "prune", _keeps_found)),
     Mutation(
         "take-writing-again-for-no-sign-of-life",
@@ -294,10 +292,10 @@ SELDOM_FOUND = (
     ),
     Mutation(
         "take-over-without-the-power-on-that-was-sent",
-        changed(cluster, "take_over", _fence_without_up_again),
+        changed(step, "take_over", _fence_without_up_again),
     ),
     Mutation(
-        "take-over-a-fence-with-the-old-proof", changed(cluster, "_with_intent", _with_old_proof)
+        "take-over-a-fence-with-the-old-proof", changed(step, "_with_intent", _with_old_proof)
     ),
 )
 """Mistakes that random faults did not find in 600 to 1,000 runs, or seldom: other guards cover

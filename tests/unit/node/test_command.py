@@ -35,9 +35,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine
     power,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import look
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
-    look as look_command,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (
     INTERRUPTED,
     NO_ANSWER,
@@ -53,9 +50,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
     bounded_read,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
-    bounded_read as in_time,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import VERSION
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
@@ -310,7 +304,7 @@ def hanging_storage(monkeypatch):
     monkeypatch.setattr(bounded_read, "read_status", lambda _node: signal.pause())
     for read in ("read_manager", "damaged_records"):
         monkeypatch.setattr(ClusterStorage, read, lambda _storage: signal.pause())
-    monkeypatch.setattr(in_time, "LONGEST", 0.3)
+    monkeypatch.setattr(bounded_read, "LONGEST", 0.3)
 
 
 def test_metrics_are_told_while_the_storage_hangs(config, tmp_path, capsys, hanging_storage):
@@ -463,7 +457,7 @@ def test_watching_tells_changes_keeps_a_page_and_survives_a_storage_that_is_gone
         else:
             board.write_bytes(kept)
 
-    monkeypatch.setattr(look_command.time, "sleep", sleep)
+    monkeypatch.setattr(look.time, "sleep", sleep)
     page = tmp_path / "page.html"
     words = ["watch", "--config", str(config), "--every", "0.5", "--times", "3"]
     assert main([*words, "--html", str(page)]) == WELL
@@ -509,7 +503,7 @@ def test_watching_on_a_terminal_gives_the_screen_back_when_it_is_interrupted(
     def interrupted(_seconds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(look_command.time, "sleep", interrupted)
+    monkeypatch.setattr(look.time, "sleep", interrupted)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)

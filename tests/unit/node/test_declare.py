@@ -37,9 +37,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
     change,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    rule_and_node as declare,
+    rule_and_node,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.fence_config import (  # noqa: E501
     declare_fence,
@@ -419,7 +417,7 @@ def node_options(folder, **changes):
 
 def test_a_node_configuration_that_is_wrong_writes_nothing(tmp_path):
     with pytest.raises(InputError):
-        declare.declare_node(node_options(tmp_path, node="n9"), False)
+        rule_and_node.declare_node(node_options(tmp_path, node="n9"), False)
     assert not (tmp_path / "etc").exists()
 
 
@@ -439,24 +437,24 @@ def test_no_node_is_declared_whose_watchdog_would_reset_it_while_it_is_well(
     )
     if refused:
         with pytest.raises(InputError, match=r"timing.daemon_grace: 24.9 .* 25 seconds or more"):
-            declare.declare_node(options, False)
+            rule_and_node.declare_node(options, False)
     else:
-        declare.declare_node(options, False)
+        rule_and_node.declare_node(options, False)
     assert (tmp_path / "etc").exists() != refused
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "etc").touch()
     with pytest.raises(StorageError, match=r"The folder .*etc cannot be made: "):
-        declare.declare_node(node_options(tmp_path), False)
+        rule_and_node.declare_node(node_options(tmp_path), False)
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff", b"[]"])
 def test_a_node_configuration_that_is_damaged_is_written_anew(tmp_path, content):
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "node.json").write_bytes(content)
-    assert declare.declare_node(node_options(tmp_path), False).changed
-    assert not declare.declare_node(node_options(tmp_path), False).changed
+    assert rule_and_node.declare_node(node_options(tmp_path), False).changed
+    assert not rule_and_node.declare_node(node_options(tmp_path), False).changed
 
 
 def fence_options(folder, **changes):
@@ -493,7 +491,7 @@ def test_a_fence_configuration_of_somebody_else_is_made_ours(tmp_path):
 @pytest.mark.parametrize("how", ["reported", "recorded", "none"])
 def test_a_node_that_has_services_keeps_its_name_and_host_id(tmp_path, how):
     create_storage(tmp_path)
-    declare.declare_node(node_options(tmp_path), False)
+    rule_and_node.declare_node(node_options(tmp_path), False)
     old = configuration(tmp_path)
     leases, storage = join(old), ClusterStorage(old)
     try:
@@ -515,8 +513,8 @@ def test_a_node_that_has_services_keeps_its_name_and_host_id(tmp_path, how):
     for changes in ({"node": "n7", "members": renamed}, {"members": moved}):
         options = {**node_options(tmp_path), **changes}
         if how == "none":
-            assert declare.declare_node(options, True).changed
+            assert rule_and_node.declare_node(options, True).changed
         else:
             with pytest.raises(InputError, match=r"while the node has services \(web\): drain it"):
-                declare.declare_node(options, True)
-    assert not declare.declare_node(node_options(tmp_path), False).changed
+                rule_and_node.declare_node(options, True)
+    assert not rule_and_node.declare_node(node_options(tmp_path), False).changed

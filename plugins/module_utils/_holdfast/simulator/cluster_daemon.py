@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..cluster.crm import election
-from ..cluster.crm import step as cluster
+from ..cluster.crm import step as crm_step
 from ..cluster.crm.repair_plan import Records, record_restored, repaired
 from ..cluster.model.desired import Wanted
 from ..cluster.model.lease_freeing import freeing
@@ -183,7 +183,7 @@ class ClusterDaemon(Daemon):
         last = records.state or ClusterState()
         intent = storage.newest_intent()
         wall = self.clock.wall(now)
-        self.state = cluster.take_over(last, storage.epoch, name, wall, intent)
+        self.state = crm_step.take_over(last, storage.epoch, name, wall, intent)
         self._begun_with(last)
         return False
 
@@ -398,7 +398,7 @@ class ClusterDaemon(Daemon):
         self._look_at_clock(now)
         seen = self._seen(nodes, now)
         self._trouble = ""
-        step = cluster.step(state, seen, self.world.settings.timing)
+        step = crm_step.step(state, seen, self.world.settings.timing)
         if self._is_late():
             return
         if step.state != self._written:
@@ -437,7 +437,7 @@ class ClusterDaemon(Daemon):
             self.world.rules.stands(read)
         self.fleet.wake_locals()
 
-    def _recorded(self, step: cluster.Step, seen: Seen, ok: bool) -> None:
+    def _recorded(self, step: crm_step.Step, seen: Seen, ok: bool) -> None:
         if not ok:
             # What failed may stand on storage all the same: it is read back first.
             self.state = self._written = None
@@ -447,7 +447,7 @@ class ClusterDaemon(Daemon):
         self._stored = (step.state, self.slot.sequence)
         self._order(step, seen)
 
-    def _order(self, step: cluster.Step, seen: Seen) -> None:
+    def _order(self, step: crm_step.Step, seen: Seen) -> None:
         """Give the orders of a round whose record stands."""
         self.state = step.state
         for fence in seen.fences:
@@ -616,7 +616,7 @@ class ClusterDaemon(Daemon):
             return None
         horizon = Horizon()
         seen = self._seen(self.observer.nodes(now, horizon), now, horizon)
-        step = cluster.step(self.state, seen, self.world.settings.timing)
+        step = crm_step.step(self.state, seen, self.world.settings.timing)
         if step.state != self._written or step.fences or step.powers or step.board is not None:
             return None
         return horizon.seconds

@@ -15,7 +15,7 @@ from ..model.jobs import Job, JobKind, Purpose
 from ..model.report import CommandResult, LocalService, LocalState, Outcome
 from ..model.service import Service
 from ..model.state import HELD, ClusterState, ServiceState, ServiceStatus
-from . import mode as local_phase
+from . import mode
 from .round import LocalRound
 
 
@@ -107,7 +107,7 @@ def follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> No
     _raise_floors(round_, state, wanted)
     services: Mapping[str, Service] = wanted.services if wanted is not None else {}
     up_to_date = wanted is not None and wanted.at_least(state.generation, state.config_version)
-    acts = local_phase.may_act(round_)
+    acts = mode.may_act(round_)
     node = round_.report.node
     for service_id in sorted({*state.services_named(node), *round_.report.services}):
         status = state.services.get(service_id)

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 from ...cluster.crm import election
-from ...cluster.crm import step as cluster
+from ...cluster.crm import step as crm_step
 from ...cluster.crm.repair_plan import Records, record_restored, repaired
 from ...cluster.model.lease_freeing import Freeing, freeing
 from ...cluster.model.observed import FenceReport, PowerReport, Seen
@@ -280,7 +280,7 @@ class ClusterDaemon:
             self._pause(paused(records.regressions) if records.regressions else waits)
             return
         intent = self._storage.newest_intent()
-        state = cluster.take_over(last, epoch, self._configuration.node, time.time(), intent)
+        state = crm_step.take_over(last, epoch, self._configuration.node, time.time(), intent)
         self._state = self._eligibility.recorded(state, time.time())
         self._paused = ""
         log(f"manager with epoch {epoch}", epoch=epoch)
@@ -469,7 +469,7 @@ class ClusterDaemon:
             wall_even=self._maintenance.look_at_clock(),
         )
         self._trouble = ""
-        step = cluster.step(state, seen, self._configuration.timing)
+        step = crm_step.step(state, seen, self._configuration.timing)
         if self._is_late(begun):
             return
         # A proof that was not taken, as the node still answers, is none for its lease.

@@ -293,22 +293,22 @@ def changes(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
     """
     from ...cluster.model.maintenance import utc
     from ...text import clean
-    from ..report import wording as words
+    from ..report import wording
 
     at = utc(after["at"])
     if before is None:
-        _tone, verdict = words.verdict(after)
-        first = f"{at}  cluster {clean(after['cluster'])}: {verdict}; {words.summary(after)}"
+        _tone, verdict = wording.verdict(after)
+        first = f"{at}  cluster {clean(after['cluster'])}: {verdict}; {wording.summary(after)}"
         return [first, *(f"{at}  problem: {clean(one)}" for one in after["problems"])]
     known = [_key(event) for event in before["events"]]
     told = [
-        f"{utc(event['at'])}  {clean(event['kind'])}  {words.event_subject(event)}:"
+        f"{utc(event['at'])}  {clean(event['kind'])}  {wording.event_subject(event)}:"
         f" {clean(event['text'])}"
         for event in after["events"]
         if _key(event) not in known
     ]
-    if words.manager(before) != words.manager(after):
-        told.append(f"{at}  {words.manager(after)}")
+    if wording.manager(before) != wording.manager(after):
+        told.append(f"{at}  {wording.manager(after)}")
     came, went = _came_and_went(before["problems"], after["problems"])
     told.extend(f"{at}  problem: {clean(one)}" for one in came)
     told.extend(f"{at}  no longer: {clean(one)}" for one in went)

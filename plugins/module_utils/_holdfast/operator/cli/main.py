@@ -30,13 +30,8 @@ from ..streams import (
     prepare_streams,
     takes_colour,
 )
-from . import act as act_command
-from . import board as board_command
-from . import completion, look
-from . import fence as fence_command
-from . import look as look_command
-from . import membership as membership_command
-from . import records as records_command
+from . import act as cli_act
+from . import board, completion, fence, look, membership, records
 from .board import Commands
 
 DAEMONS = ("lrm", "crm", "machine")
@@ -62,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 
         return balance(arguments[1:])
     name = arguments[0] if arguments else ""
-    no_answer = look_command.UNKNOWN if name == "check" else NO_ANSWER
+    no_answer = look.UNKNOWN if name == "check" else NO_ANSWER
     if not prepare_streams():
         if name not in DAEMONS:
             # Before anything is done: what becomes of it could not be told.
@@ -106,7 +101,7 @@ def _act(arguments: Sequence[str]) -> int:
         options = _parser().parse_args(list(arguments))
     except SystemExit as ended:
         if ended.code != WELL and arguments[:1] == ["check"]:
-            return look_command.refuse_check(arguments)
+            return look.refuse_check(arguments)
         # After a help that was printed.
         sys.stdout.flush()
         raise
@@ -123,12 +118,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="SUBCOMMAND")
     _add_questions(commands)
     _add_machine(commands)
-    board_command.register(commands)
-    look_command.register(commands, _add_config)
-    act_command.register(commands, _add_config)
-    fence_command.register(commands, _add_config)
-    membership_command.register(commands, _add_config)
-    records_command.register(commands, _add_config)
+    board.register(commands)
+    look.register(commands, _add_config)
+    cli_act.register(commands, _add_config)
+    fence.register(commands, _add_config)
+    membership.register(commands, _add_config)
+    records.register(commands, _add_config)
     look.register_metrics(commands, _add_config)
     completion.register(commands, _parser)
     commands.add_parser(

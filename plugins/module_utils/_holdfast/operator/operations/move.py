@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.crm import selection as choice
+from ...cluster.crm import selection
 from ...cluster.crm.global_maintenance import why_held
 from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.observed import NodeSeen, Seen
@@ -134,7 +134,7 @@ def _refuse_what_cannot_be(
             f"Service {name!r} can be moved only while it runs or is stopped; it is"
             f" {status.state.value}: {status.why or 'no reason known'}."
         )
-    why = choice.refusal(name, node, state, seen)
+    why = selection.refusal(name, node, state, seen)
     if why:
         raise InputError("node", node, f"a node that can take service {name!r} now; {why}")
 

@@ -14,7 +14,7 @@ import gc
 import sys
 
 from ....errors import ClusterDataError, HoldfastError
-from ... import streams as standard_streams
+from ... import streams
 from ...streams import Progress
 from . import options as htools_options
 from .options import MAYBE, NEEDED, NONE, CommandLine, Settings
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"Error: a number or the request is too large: {error}\n")
         return BAD_INPUT
     except OSError as error:
-        htools_options.say_unwritten(standard_streams.reason(error))
+        htools_options.say_unwritten(streams.reason(error))
         return BAD_INPUT
     finally:
         progress.done()

@@ -19,7 +19,7 @@ from typing import Any
 
 from ....text import clean
 from ...forecast.rebalance import Rebalance
-from .. import wording as words
+from .. import wording
 from ..wording import Tone
 from . import html
 from .html import (
@@ -67,7 +67,7 @@ def anchor(name: str) -> Html:
 
 
 def _node_tile(name: str, node: dict[str, Any], status: dict[str, Any]) -> str:
-    tone = words.node_tone(node)
+    tone = wording.node_tone(node)
     manager = status["manager"]
     badge = (
         '<span class="badge">manager</span>'
@@ -78,7 +78,7 @@ def _node_tile(name: str, node: dict[str, Any], status: dict[str, Any]) -> str:
     return (
         f'<li class="tile is-{tone.value}"><a href="#{anchor(name)}">'
         f'<span class="where">{escaped(name)}</span>{badge}'
-        f"{state(node['state'], words.node_tone({**node, 'maintenance': None}))}{drained}</a>"
+        f"{state(node['state'], wording.node_tone({**node, 'maintenance': None}))}{drained}</a>"
         f"{_marks(node['services'], status)}</li>"
     )
 
@@ -104,12 +104,12 @@ def _marks(service_ids: list[str], status: dict[str, Any]) -> str:
 
 
 def _tone(service_id: str, status: dict[str, Any]) -> Tone:
-    return words.service_tone(status["services"][service_id], status["nodes"])
+    return wording.service_tone(status["services"][service_id], status["nodes"])
 
 
 def _title(service_id: str, status: dict[str, Any]) -> Html:
     service = status["services"][service_id]
-    note = words.service_note(service, status["nodes"])
+    note = wording.service_note(service, status["nodes"])
     return escaped(f"{service_id}: {service['state']}" + (f"; {note}" if note else ""))
 
 
@@ -138,7 +138,7 @@ def render_page(
     not written for a while; somebody has to write it as often.  *plan* is what a rebalance
     would do; without it the page says that it cannot be told from a status alone.
     """
-    _tone, verdict = words.verdict(status)
+    _tone, verdict = wording.verdict(status)
     sections = [
         _section("Map", cluster_map(status)),
         _section("Nodes and what runs on them", _nodes(status)),
@@ -162,13 +162,13 @@ def render_page(
 
 
 def _header(status: dict[str, Any]) -> Html:
-    tone, verdict = words.verdict(status)
-    manager = words.manager(status)
+    tone, verdict = wording.verdict(status)
+    manager = wording.manager(status)
     parts = [
         '<header>\n<div class="verdict">'
         f"<h1>Cluster {escaped(status['cluster'])}</h1>{state(verdict, tone, ' large')}</div>",
         '<p class="facts">'
-        f"<span>{escaped(words.summary(status))}</span>"
+        f"<span>{escaped(wording.summary(status))}</span>"
         f"<span>{escaped(manager[:1].upper() + manager[1:])}</span>"
         f"<span>Configuration version {escaped(status['config_version'])}</span>"
         f"<span>As of {stamp(status['at'])}</span></p>",
@@ -176,12 +176,12 @@ def _header(status: dict[str, Any]) -> Html:
     if status["global_maintenance"]:
         parts.append(
             '<p class="banner" role="status"><strong>Global maintenance.</strong>'
-            f" {escaped(words.held(status))} {escaped(words.GLOBAL_MAINTENANCE)}</p>"
+            f" {escaped(wording.held(status))} {escaped(wording.GLOBAL_MAINTENANCE)}</p>"
         )
     if status["disarm"] is not None:
         parts.append(
             '<p class="banner" role="status"><strong>Disarmed.</strong>'
-            f" {escaped(words.disarmed(status))} {escaped(words.DISARMED)}</p>"
+            f" {escaped(wording.disarmed(status))} {escaped(wording.DISARMED)}</p>"
         )
     for kind, label in (("problems", "Problems"), ("under_way", "Under way")):
         if status[kind]:
@@ -189,7 +189,7 @@ def _header(status: dict[str, Any]) -> Html:
             name = kind.replace("_", "-")
             parts.append(f'<ul class="{name}" aria-label="{label}">\n{sentences}\n</ul>')
     if status["backend"] == "embedded":
-        parts.append(f'<p class="note">{escaped(words.EMBEDDED)}</p>')
+        parts.append(f'<p class="note">{escaped(wording.EMBEDDED)}</p>')
     parts.append("</header>")
     return Html("\n".join(parts))
 
@@ -213,10 +213,10 @@ def _nodes(status: dict[str, Any]) -> Html:
 
 
 def _node_card(name: str, node: dict[str, Any], status: dict[str, Any]) -> Html:
-    tone = words.node_tone(node)
+    tone = wording.node_tone(node)
     lease = clean(node["host_lease"]["state"])
     facts = {
-        "For": escaped(words.age_since(node["since"], status["at"])),
+        "For": escaped(wording.age_since(node["since"], status["at"])),
         "Host id": escaped(node["host_id"]),
         "Host lease": escaped(lease),
         "Score": escaped(node["score"]),
@@ -225,7 +225,7 @@ def _node_card(name: str, node: dict[str, Any], status: dict[str, Any]) -> Html:
     if not node["since"]:
         del facts["For"]
     rows = "".join(f"<div><dt>{key}</dt><dd>{value}</dd></div>" for key, value in facts.items())
-    note = words.node_note(node, status["at"])
+    note = wording.node_note(node, status["at"])
     why = f'<p class="why">{escaped(note)}</p>' if note else ""
     drained = state("maintenance", Tone.WARN) if node["maintenance"] else ""
     return Html(
@@ -238,7 +238,7 @@ def _node_card(name: str, node: dict[str, Any], status: dict[str, Any]) -> Html:
 
 def _own_tone(node: dict[str, Any]) -> Tone:
     """Return the tone of a node's state alone: its maintenance has a word of its own."""
-    return words.node_tone({**node, "maintenance": None})
+    return wording.node_tone({**node, "maintenance": None})
 
 
 def _runs(service_ids: list[str], status: dict[str, Any]) -> Html:
@@ -255,7 +255,7 @@ def _run(service_id: str, service: dict[str, Any], status: dict[str, Any]) -> st
 
 
 def _service_state(service: dict[str, Any], status: dict[str, Any]) -> Html:
-    return state(service["state"], words.service_tone(service, status["nodes"]))
+    return state(service["state"], wording.service_tone(service, status["nodes"]))
 
 
 def _services(status: dict[str, Any]) -> Html:
@@ -276,10 +276,10 @@ def _services(status: dict[str, Any]) -> Html:
             [
                 escaped(service_id),
                 shown,
-                escaped(words.service_place(service)),
-                escaped(words.age_since(service["since"], status["at"])),
+                escaped(wording.service_place(service)),
+                escaped(wording.age_since(service["since"], status["at"])),
                 _resources(service["resources"]),
-                escaped(words.service_note(service, status["nodes"])),
+                escaped(wording.service_note(service, status["nodes"])),
             ]
         )
     return table("Services", columns, rows) if rows else _nothing("No services are declared yet.")
@@ -290,7 +290,7 @@ def _resources(resources: list[dict[str, Any]]) -> Html:
         f'<div>{escaped(one["name"])} <span class="muted">{escaped(one["agent"])}</span></div>'
         for one in resources
     )
-    return Html(f"<div>{rows}</div>") if rows else escaped(words.UNTOLD)
+    return Html(f"<div>{rows}</div>") if rows else escaped(wording.UNTOLD)
 
 
 def _leases(status: dict[str, Any]) -> Html:
@@ -311,7 +311,7 @@ def _leases(status: dict[str, Any]) -> Html:
             [
                 escaped(f"host lease {node['host_id']}"),
                 escaped(name),
-                state(lease["state"], words.lease_tone(lease["state"])),
+                state(lease["state"], wording.lease_tone(lease["state"])),
                 escaped(f"generation {lease['generation']}"),
                 escaped(lease["timestamp"] or ""),
             ]
@@ -329,7 +329,7 @@ def _lease_row(name: str, lease: dict[str, Any], version: str, *, needed: bool) 
     last = " (the last)" if lease["active"] is False and lease["node"] else ""
     return [
         escaped(name),
-        escaped(f"{clean(lease['node'])}{last}" or words.UNTOLD),
+        escaped(f"{clean(lease['node'])}{last}" or wording.UNTOLD),
         held,
         escaped(f"{version} {lease['epoch']}"),
         escaped(""),
@@ -362,7 +362,7 @@ def _history(status: dict[str, Any]) -> Html:
         [
             moment(event["at"], status["at"]),
             escaped(event["kind"]),
-            escaped(words.event_subject(event)),
+            escaped(wording.event_subject(event)),
             escaped(event["text"]),
         ]
         for event in reversed(status["events"])
