@@ -46,43 +46,35 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (  # noqa: E402
     load,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.probe import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.agent_work import (  # noqa: E402
     probe_services,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (  # noqa: E402
-    power,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.package import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import power  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.install import (  # noqa: E402
     library_archive,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
-    disarm as declare_disarm,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
-    fence_config as declare_fence,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
-    maintenance as declare_maintenance,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
-    move as declare_move,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
-    policy as declare_policy,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
+    disarm,
+    fence_config,
     repair_records,
+    rule_and_node,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
-    rule_and_node as declare,
+    maintenance as operations_maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
-    service as declare_service,
+    move as operations_move,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
+    policy as operations_policy,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
+    service as operations_service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.status import (  # noqa: E402
     read_status,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (  # noqa: E402
     carries,
     process_table,
 )
@@ -257,7 +249,7 @@ class EmbeddedCluster:
             "timeout": PATIENCE,
             **more,
         }
-        return declare_service.declare_service(options, False)
+        return operations_service.declare_service(options, False)
 
     def declare_web(self) -> None:
         """Declare a service that answers over HTTP on ``web_port``."""
@@ -278,7 +270,7 @@ class EmbeddedCluster:
             "affinity": None,
             **more,
         }
-        return declare.declare_rule(options, False)
+        return rule_and_node.declare_rule(options, False)
 
     def maintenance(self, node: str, state: str, on: str = "", **more: Any) -> Any:
         """Drain a node or use it again, declared there or *on* another; wait until it is done."""
@@ -294,18 +286,18 @@ class EmbeddedCluster:
             "timeout": PATIENCE,
             **more,
         }
-        return declare_maintenance.declare_maintenance(options, False)
+        return operations_maintenance.declare_maintenance(options, False)
 
     def move(self, name: str, node: str, **more: Any) -> Any:
         """Move a service as the module does, and wait until it is there."""
         options = {"config": str(self.config("n1")), "name": name, "node": node, "live": True}
         asked = {**options, "wait": True, "timeout": PATIENCE, **more}
-        return declare_move.declare_move(asked, False)
+        return operations_move.declare_move(asked, False)
 
     def policy(self, **changes: Any) -> Any:
         """Change the cluster's policy as the module does, and wait until it is in force."""
         options = {"config": str(self._an_on()), "wait": True, "timeout": PATIENCE}
-        return declare_policy.declare_policy({**options, **changes}, False)
+        return operations_policy.declare_policy({**options, **changes}, False)
 
     def maintain(self, state: str, **more: Any) -> Any:
         """Hold, disarm or arm the whole cluster as the module does, and wait until it is so."""
@@ -314,7 +306,7 @@ class EmbeddedCluster:
             **{"owner": "test", "until": None, "duration": None, "wait": True},
             "timeout": PATIENCE,
         }
-        return declare_disarm.declare_cluster_maintenance({**options, **more}, False)
+        return disarm.declare_cluster_maintenance({**options, **more}, False)
 
     def _an_on(self) -> Path:
         """Return the configuration of a node that is on."""
@@ -545,12 +537,12 @@ class EmbeddedCluster:
             "timeout": 20,
         }
         levels = {name: {"levels": [[{"device": "machines", "plug": name}]]} for name in NODES}
-        declare_fence.declare_fence(
+        fence_config.declare_fence(
             {"path": str(fence), "devices": {"machines": device}, "nodes": levels}, False
         )
         for name in NODES:
             own = {"watchdog_timeout": 0, "run_directory": self._run_directory(name)}
-            declare.declare_node(
+            rule_and_node.declare_node(
                 {
                     "config": str(self.config(name)),
                     "cluster": NAME,

@@ -19,7 +19,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._holdfast.errors import InputError
 from ..module_utils._holdfast.names import absolute_path
-from ..module_utils._holdfast.operator.cli.package import library_archive
+from ..module_utils._holdfast.operator.cli.install import library_archive
 
 
 class ActionModule(ActionBase):

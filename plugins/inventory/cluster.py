@@ -102,7 +102,7 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructa
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._holdfast.errors import HoldfastError
-from ..module_utils._holdfast.operator.report.ask_status import ask_for_status
+from ..module_utils._holdfast.operator.cluster_info import ask_for_status
 from ..module_utils._holdfast.operator.report.inventory import inventory_groups, inventory_variables
 
 _MARKS = re.compile("[{]|#jinja2")

@@ -190,14 +190,10 @@ from ..module_utils._holdfast.operator.cli.htools.source import (
     read_cluster,
     read_source,
 )
-from ..module_utils._holdfast.placement.allocate.options import Options as PlacementOptions
+from ..module_utils._holdfast.placement.allocate.solution import Options as PlacementOptions
 from ..module_utils._holdfast.placement.capacity.capacity import Size
-from ..module_utils._holdfast.placement.capacity.report import (
-    PARTS,
-    Question,
-    describe_capacity,
-)
-from ..module_utils._holdfast.placement.iallocator.arithmetic_limits import oddities_refused
+from ..module_utils._holdfast.placement.capacity.report import PARTS, Question, describe_capacity
+from ..module_utils._holdfast.placement.iallocator.allocation import oddities_refused
 from ..module_utils._module import Options, Result, run
 
 OPTIONS = Options(

@@ -238,7 +238,7 @@ text:
   sample: []
 """
 
-from ..module_utils._holdfast.operator.report.cluster_info import inform
+from ..module_utils._holdfast.operator.cluster_info import inform
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(

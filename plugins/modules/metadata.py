@@ -258,10 +258,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.errors import InputError
-from ..module_utils._holdfast.operator.operations.declare_in_files import (
-    check_options,
-    with_maintenance,
-)
+from ..module_utils._holdfast.operator.operations.maintenance import check_options, with_maintenance
 from ..module_utils._holdfast.storage.paths import cluster_paths
 from ..module_utils._holdfast.storage.provision.metadata import (
     MetadataWanted,

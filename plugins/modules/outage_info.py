@@ -104,7 +104,7 @@ blocked:
   sample: {}
 """
 
-from ..module_utils._holdfast.operator.forecast.outage_events import outage_info
+from ..module_utils._holdfast.operator.forecast.outages import outage_info
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(

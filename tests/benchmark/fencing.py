@@ -37,7 +37,7 @@ sys.path.insert(0, str(CHECKOUT / ".collections"))
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.call import (  # noqa: E402
     call_fence_agent,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.locate import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.known_agents import (  # noqa: E402
     fence_environment,
     locate_fence_agent,
 )

@@ -25,9 +25,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (  # noqa: E402
-    step as cluster,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import step  # noqa: E402
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (  # noqa: E402
     Wanted,
 )
@@ -110,7 +108,7 @@ def best_of(rounds: int, state: ClusterState, seen: Seen) -> tuple[float, float]
     took = []
     for _round in range(rounds):
         begun = time.process_time()
-        cluster.step(state, seen, Timing())
+        step.step(state, seen, Timing())
         took.append(time.process_time() - begun)
     return min(took), statistics.median(took)
 
@@ -142,8 +140,8 @@ def main() -> int:
     last = (0, 0.0)
     for nodes, services in SIZES:
         state, seen = build(nodes, services, options.placement)
-        state = cluster.step(state, seen, Timing()).state
-        if cluster.step(state, seen, Timing()).state != state:
+        state = step.step(state, seen, Timing()).state
+        if step.step(state, seen, Timing()).state != state:
             raise SystemExit("the round is not steady")
         best, median = best_of(rounds, state, seen)
         dead, _median = best_of(3, state, without_a_node(seen))

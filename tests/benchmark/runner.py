@@ -27,9 +27,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (  # noqa: E402
-    run,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run  # noqa: E402
 from ansible_collections.holdfast.ha.tests.unit.agents.installed_agents import (  # noqa: E402
     install_command,
     install_fence_agent,

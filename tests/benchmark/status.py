@@ -65,8 +65,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.install import (  # noqa: E402
     compile_library,
     compiled_path,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.package import (  # noqa: E402
     library_archive,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (  # noqa: E402

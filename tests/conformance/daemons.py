@@ -14,12 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    step as cluster,
+    step as crm_step,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.global_maintenance import (  # noqa: E501
     in_force,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    step as lrm_step,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
@@ -162,14 +164,14 @@ class ClusterDaemon:
         self.idle = 0
         self.online_at = {}
         self.taken_over = self.world.now
-        shared.state = cluster.take_over(
+        shared.state = crm_step.take_over(
             shared.state, shared.epoch, self.machine.name, EPOCH_OF_WALL + self.world.now
         )
 
     def _manage(self) -> None:
         for _turn in range(TURNS):
             before = self.shared.state
-            step = cluster.step(before, self._look(), TIMING)
+            step = crm_step.step(before, self._look(), TIMING)
             for change in step.changes:
                 self.words.tell(
                     change, self.shared.wanted, step.state.disarm_mode, self.shared.removed
@@ -254,7 +256,7 @@ class LocalDaemon:
         """Take up what the last one left."""
         self.world, self.shared, self.machine = world, shared, machine
         last = shared.reports.get(machine.name)
-        self.report, self.memory = local.resume(last, machine.name, f"boot{machine.boot}")
+        self.report, self.memory = lrm_step.resume(last, machine.name, f"boot{machine.boot}")
         self.shutdown = ""
         self.tries: dict[str, int] = {}
         self.busy: dict[str, Job] = {}
@@ -276,10 +278,10 @@ class LocalDaemon:
         for _turn in range(TURNS):
             bound = self.report.phase in (Phase.ACTIVE, Phase.MAINTENANCE)
             renewal, lease = self._look_at_lease(bound)
-            step = local.step(
+            step = lrm_step.step(
                 self.report,
                 self.memory,
-                local.LocalSeen(
+                lrm_step.LocalSeen(
                     now=float(self.world.now),
                     wall=EPOCH_OF_WALL + self.world.now,
                     state=self.state,
@@ -306,10 +308,10 @@ class LocalDaemon:
     def announce(self) -> None:
         """Say at once that this daemon is to end; it begins with that at its turn."""
         self._read()
-        step = local.step(
+        step = lrm_step.step(
             self.report,
             self.memory,
-            local.LocalSeen(
+            lrm_step.LocalSeen(
                 now=float(self.world.now),
                 wall=EPOCH_OF_WALL + self.world.now,
                 state=self.state,

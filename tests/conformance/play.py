@@ -12,6 +12,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    MOVE,
+    STOP,
+    Request,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
@@ -20,11 +25,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     REBOOT,
     RESTART,
     Mode,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
-    MOVE,
-    STOP,
-    Request,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     STARTED,

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
-    power,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import power
 from cluster import NODES, EmbeddedCluster
 from damage import draw, records_file
 from damage.draw import Action, Damage, Round

@@ -36,14 +36,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records  # noqa: E402
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace import (  # noqa: E402
-    delta_lease as host_lease,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace import (  # noqa: E402
+    delta_lease,
     leader_record,
     resource_lease,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard import (  # noqa: E402
-    block as board_blocks,
+    block as whiteboard_block,
 )
 
 CHECKSUM_FIELD = re.compile(rb"((?:[^|]*\|){9} ?)([^| ]*)")
@@ -145,8 +143,8 @@ PIECES = (
 def targets() -> tuple[Target, ...]:
     """Return the decoders with their samples."""
     return (
-        *(_board_target(size) for size in sorted(board_blocks.SEPARATORS)),
-        *(_global_target(size) for size in sorted(board_blocks.SEPARATORS)),
+        *(_board_target(size) for size in sorted(whiteboard_block.SEPARATORS)),
+        *(_global_target(size) for size in sorted(whiteboard_block.SEPARATORS)),
         _host_lease_target(),
         _lease_target(),
         _file_header_target(),
@@ -158,48 +156,53 @@ def _board_target(size: int) -> Target:
     """Return the decoder of host blocks of *size* bytes."""
     health = {"vm": "down", "health": "bad", "detail": "unknown", "reason": "not here"}
     blocks = (
-        board_blocks.HostBlock(7, 4262, 3400, "n7.example.com", health, extra="state=Up\n"),
-        board_blocks.HostBlock(7, 0, -5, "n", None, True, True, None, None),
-        board_blocks.HostBlock(7, 10**12, 0, "x" * 60, {"a": [1, {"b": None}]}, extra="k=v\n" * 9),
+        whiteboard_block.HostBlock(7, 4262, 3400, "n7.example.com", health, extra="state=Up\n"),
+        whiteboard_block.HostBlock(7, 0, -5, "n", None, True, True, None, None),
+        whiteboard_block.HostBlock(
+            7, 10**12, 0, "x" * 60, {"a": [1, {"b": None}]}, extra="k=v\n" * 9
+        ),
     )
 
     def mend(data: bytearray) -> None:
-        machine = bytes(data[: board_blocks.MACHINE_BYTES]).rstrip(b"\0")
+        machine = bytes(data[: whiteboard_block.MACHINE_BYTES]).rstrip(b"\0")
         found = CHECKSUM_FIELD.match(machine)
         if found is not None:
             before, after = machine[: found.end(1)], machine[found.end(2) :]
             crc = zlib.crc32(before + b"00000000" + after)
             mended = before + f"{crc:08x}".encode() + after
-            data[: board_blocks.MACHINE_BYTES] = mended[: board_blocks.MACHINE_BYTES].ljust(
-                board_blocks.MACHINE_BYTES, b"\0"
+            data[: whiteboard_block.MACHINE_BYTES] = mended[: whiteboard_block.MACHINE_BYTES].ljust(
+                whiteboard_block.MACHINE_BYTES, b"\0"
             )
 
     def check(data: bytes) -> bool:
-        block = board_blocks.decode_host(data, 7)
+        block = whiteboard_block.decode_host(data, 7)
         if block is None:
             return False
         try:
-            again = board_blocks.encode_host(block, size)
+            again = whiteboard_block.encode_host(block, size)
         except InputError:
             # Read from others, but never written here: a name or text beyond ASCII.
             return True
-        if board_blocks.decode_host(again, 7) != block and data.isascii():
+        if whiteboard_block.decode_host(again, 7) != block and data.isascii():
             raise ValueError("it does not read back as it was")
         return True
 
-    samples = tuple(board_blocks.encode_host(block, size) for block in blocks)
+    samples = tuple(whiteboard_block.encode_host(block, size) for block in blocks)
     return Target(f"host block of {size}", 3, samples, mend, check)
 
 
 def _global_target(size: int) -> Target:
     """Return the decoder of global blocks of *size* bytes."""
     samples = (
-        *(board_blocks.encode_global(board_blocks.GlobalBlock(on), size) for on in (True, False)),
+        *(
+            whiteboard_block.encode_global(whiteboard_block.GlobalBlock(on), size)
+            for on in (True, False)
+        ),
         b"foo=bar\nmaintenance=yes\n".ljust(size, b"\0"),
     )
 
     def check(data: bytes) -> bool:
-        board_blocks.decode_global(data)
+        whiteboard_block.decode_global(data)
         return True
 
     return Target(f"global block of {size}", 1, samples, lambda _data: None, check)
@@ -214,22 +217,22 @@ def _mend_leader(data: bytearray) -> None:
 def _host_lease_target() -> Target:
     """Return the decoder of host leases."""
     leases = (
-        host_lease.DeltaLease("c1", 7, "n7", 3, 12345, 2, events=b"event"),
-        host_lease.DeltaLease("c1", io_timeout=10),
-        host_lease.DeltaLease("x" * 47, 7, "y" * 47, 2**64 - 1, 2**64 - 1, 65535),
+        delta_lease.DeltaLease("c1", 7, "n7", 3, 12345, 2, events=b"event"),
+        delta_lease.DeltaLease("c1", io_timeout=10),
+        delta_lease.DeltaLease("x" * 47, 7, "y" * 47, 2**64 - 1, 2**64 - 1, 65535),
     )
 
     def check(data: bytes) -> bool:
-        lease = host_lease.decode_delta(data, 7)
+        lease = delta_lease.decode_delta(data, 7)
         try:
-            again = host_lease.encode_delta(lease)
+            again = delta_lease.encode_delta(lease)
         except InputError:
             return True
-        if host_lease.decode_delta(again, 7) != lease:
+        if delta_lease.decode_delta(again, 7) != lease:
             raise ValueError("it does not read back as it was")
         return True
 
-    samples = tuple(host_lease.encode_delta(lease) for lease in leases)
+    samples = tuple(delta_lease.encode_delta(lease) for lease in leases)
     return Target("host lease", 2, samples, _mend_leader, check)
 
 

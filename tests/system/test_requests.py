@@ -15,9 +15,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
-    power,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import power
 from cluster import NODES, PATIENCE, EmbeddedCluster
 
 AGENT = """#!/bin/sh

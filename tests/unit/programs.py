@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import time
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (
     process_entry,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 
 
 def shell(text, **options):

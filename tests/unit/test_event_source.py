@@ -24,7 +24,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     Measured,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics import (
-    catalogue as catalogue,
+    exposition,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.collect import (  # noqa: E501
     Known,
@@ -54,7 +54,7 @@ def metrics(status, margin=15.0, rehearsed=None, node="n1"):
     }
     found = Known(node, status, {"lrm": Measured(0.0, values, {})}, reports, 0.0, AT)
     return render_metrics(
-        catalogue.PREFIX, catalogue.CATALOGUE, samples(found), {"cluster": "demo"}
+        exposition.PREFIX, exposition.CATALOGUE, samples(found), {"cluster": "demo"}
     )
 
 

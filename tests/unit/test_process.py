@@ -15,13 +15,10 @@ from operator import itemgetter
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import (
-    run as process,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import MARK
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import Outcome, run
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
-    Outcome,
-    run,
+    run as process,
 )
 from ansible_collections.holdfast.ha.tests.unit.programs import is_running, shell, wait_until
 

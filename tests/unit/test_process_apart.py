@@ -13,12 +13,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import (
-    apart as process_apart,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import (
-    family as process_family,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import apart, family
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.apart import (
     TimeUpError,
     run_apart,
@@ -76,7 +71,7 @@ def test_what_the_work_refuses_is_said_in_its_words(lock):
     def refuse():
         raise StorageError("The storage is gone.")
 
-    with pytest.raises(process_apart.HoldfastError, match=r"^The storage is gone\.$"):
+    with pytest.raises(apart.HoldfastError, match=r"^The storage is gone\.$"):
         run_apart(refuse, 20.0, lock)
 
 
@@ -86,7 +81,7 @@ def test_a_mistake_in_the_work_is_no_answer(lock):
 
 
 def test_a_child_that_somebody_kills_is_no_answer(lock):
-    with pytest.raises(process_apart.HoldfastError, match="ended without an answer"):
+    with pytest.raises(apart.HoldfastError, match="ended without an answer"):
         run_apart(lambda: os.kill(os.getpid(), signal.SIGKILL), 20.0, lock)
 
 
@@ -114,8 +109,8 @@ def test_work_that_hangs_is_ended_at_its_deadline_with_all_that_it_started(lock,
 
 
 def test_beside_work_that_cannot_be_ended_none_is_begun_until_it_ends(lock, tmp_path, monkeypatch):
-    monkeypatch.setattr(process_family, "_send_kill", lambda _kill, _number: None)
-    monkeypatch.setattr(process_apart, "GRACE", 0.2)
+    monkeypatch.setattr(family, "_send_kill", lambda _kill, _number: None)
+    monkeypatch.setattr(apart, "GRACE", 0.2)
     begun = tmp_path / "begun"
 
     def hang():

@@ -9,17 +9,15 @@ import signal
 import time
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import (
-    family as process_family,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import (
-    run as process,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process import family
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (
     ProcessEntry,
     descendants,
     process_table,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
+    run as process,
 )
 from ansible_collections.holdfast.ha.tests.unit.programs import is_running, shell, wait_until
 
@@ -136,8 +134,8 @@ def test_a_caller_that_is_interrupted_leaves_nothing_running(tmp_path):
 
 
 def test_a_group_is_killed_also_when_processes_cannot_be_looked_up(monkeypatch):
-    monkeypatch.setattr(process_family, "process_table", dict)
-    monkeypatch.setattr(process_family, "is_alive", lambda _pid, _start: False)
+    monkeypatch.setattr(family, "process_table", dict)
+    monkeypatch.setattr(family, "is_alive", lambda _pid, _start: False)
     outcome = shell("sleep 67 & echo $!; sleep 60", deadline=2.0)
     assert outcome.signal == signal.SIGKILL
     wait_until(lambda: not is_running(int(outcome.stdout)))
@@ -145,7 +143,7 @@ def test_a_group_is_killed_also_when_processes_cannot_be_looked_up(monkeypatch):
 
 def test_a_child_that_cannot_be_killed_does_not_hold_the_caller(monkeypatch):
     spared = []
-    monkeypatch.setattr(process_family, "_send_kill", lambda kill, pid: spared.append(pid))
+    monkeypatch.setattr(family, "_send_kill", lambda kill, pid: spared.append(pid))
     monkeypatch.setattr(process, "GRACE", 0.2)
     outcome = run(["/bin/sleep", "64"], deadline=0.1)
     os.kill(spared[0], signal.SIGKILL)

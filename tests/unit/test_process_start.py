@@ -13,10 +13,10 @@ import traceback
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (
     process_table,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 from ansible_collections.holdfast.ha.tests.unit.programs import shell
 
 SECRET = "correct horse"

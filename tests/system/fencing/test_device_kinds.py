@@ -18,9 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove 
     power_on,
     power_status,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.ask import (
-    ask,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.ask import ask
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge import (
     judge,
 )

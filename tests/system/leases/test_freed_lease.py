@@ -14,7 +14,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
     HostState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_stand_in import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_process import (
     free_host_by_joining,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (  # noqa: E501

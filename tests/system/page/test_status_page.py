@@ -26,7 +26,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
     Rebalance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.page import (  # noqa: E501

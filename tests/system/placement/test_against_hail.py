@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
-    hail as iallocator_command,
+    hail as htools_hail,
 )
 from ansible_collections.holdfast.ha.tests.system.placement.differences import Reply, explain
 from ansible_collections.holdfast.ha.tests.unit.placement import clusters
@@ -49,7 +49,7 @@ class Asked:
 
     def __call__(self, text, options=()):
         self.path.write_text(text)
-        status = iallocator_command.main([*options, str(self.path)])
+        status = htools_hail.main([*options, str(self.path)])
         printed = self.capsys.readouterr()
         return Reply(status, printed.out, printed.err)
 
@@ -251,7 +251,7 @@ def test_the_text_format_that_hail_saves_is_read_and_written_alike(tmp_path):
         subprocess.run(
             [HAIL, "-S", tmp_path / "theirs", request], capture_output=True, check=False, timeout=60
         )
-        iallocator_command.main(["-S", str(tmp_path / "ours"), str(request)])
+        htools_hail.main(["-S", str(tmp_path / "ours"), str(request)])
         theirs = (tmp_path / "theirs.pre-ialloc").read_text()
         assert (tmp_path / "ours.pre-ialloc").read_text() == theirs
 
@@ -280,7 +280,7 @@ def test_the_cluster_can_come_from_a_text_file_or_be_made_up(ours, tmp_path):
     for seed in range(FIRST, FIRST + 60):
         request = random_request(seed)
         (tmp_path / "request.json").write_text(json.dumps(request))
-        iallocator_command.main(["-S", str(tmp_path / "c"), str(tmp_path / "request.json")])
+        htools_hail.main(["-S", str(tmp_path / "c"), str(tmp_path / "request.json")])
         ours.capsys.readouterr()
         text = json.dumps(request)
         for options in (["-t", str(tmp_path / "c.pre-ialloc")], ["--simulate=p,4,900g,64g,8"]):

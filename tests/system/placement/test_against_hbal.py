@@ -16,9 +16,7 @@ import shutil
 import subprocess
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
-    hbal as balance_command,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import hbal
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501
     read_request,
 )
@@ -68,7 +66,7 @@ class Both:
             check=False,
             env={**os.environ, "LC_ALL": "C.UTF-8"},
         )
-        status = balance_command.main(["--like-hbal", "-t", str(self.path), *options])
+        status = hbal.main(["--like-hbal", "-t", str(self.path), *options])
         printed = self.capsys.readouterr()
         theirs = (done.returncode, done.stdout.decode(), done.stderr.decode())
         return theirs, (status, printed.out, printed.err)
@@ -178,7 +176,7 @@ def test_nodes_with_nothing_of_something_are_no_obstacle(both):
         theirs, ours = both(text, ["-l", "4", "-p", *some_options(seed, text)])
         assert ours == theirs, seed
         scores["Initial score: NaN" in theirs[1]] += 1
-        assert balance_command.main(["-t", str(both.path), "-l", "4", "--json"]) < 2
+        assert hbal.main(["-t", str(both.path), "-l", "4", "--json"]) < 2
         both.capsys.readouterr()
     assert COUNT < 100 or min(scores[True], scores[False]) > COUNT // 10
 
@@ -190,7 +188,7 @@ def test_policies_that_allow_no_cores_at_all_are_violated_alike(both, tmp_path):
     path = tmp_path / "request.json"
     path.write_text(json.dumps(message))
     done = subprocess.run(["hbal", "-I", path], capture_output=True, text=True, check=False)
-    assert balance_command.main(["--like-hbal", "-I", str(path)]) == done.returncode == 0
+    assert hbal.main(["--like-hbal", "-I", str(path)]) == done.returncode == 0
     line = "The cluster contains 2 policy-violating nodes.\n"
     assert line in done.stdout
     assert line in both.capsys.readouterr().out
@@ -320,7 +318,7 @@ def test_numbers_are_read_alike_in_options(both, option):
         assert ours == theirs, number
         if number != "--5":
             # Our own plan ends as well, whatever is no number.
-            assert balance_command.main(["-t", str(both.path), *options]) == ours[0]
+            assert hbal.main(["-t", str(both.path), *options]) == ours[0]
             both.capsys.readouterr()
 
 

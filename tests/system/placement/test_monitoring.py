@@ -16,13 +16,9 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
-    hail as iallocator_command,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
-    hbal as balance_command,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
-    mond as monitoring,
+    hail,
+    hbal,
+    mond,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
     instance,
@@ -90,7 +86,7 @@ def daemons():
     """Return a function that starts a daemon; all are ended afterwards."""
     running = []
 
-    def start(name, body, port=monitoring.PORT, **how):
+    def start(name, body, port=mond.PORT, **how):
         try:
             running.append(Daemon((name, port), body, **how))
         except OSError as error:
@@ -156,7 +152,7 @@ def test_hbal_balances_alike_by_what_the_daemons_tell(daemons, tmp_path, capsys,
     path = tmp_path / "cluster.data"
     path.write_text(balanced_text())
     options = ["-t", str(path), "--mond=yes", "-v", "-v", "-p", "--print-instances", *options]
-    assert told_by_us(balance_command, ["--like-hbal", *options], capsys) == told("hbal", *options)
+    assert told_by_us(hbal, ["--like-hbal", *options], capsys) == told("hbal", *options)
 
 
 @needs_hail
@@ -170,7 +166,7 @@ def test_hail_places_alike_by_what_the_daemons_tell(daemons, tmp_path, capsys, b
     path = tmp_path / "request.json"
     path.write_text(json.dumps(message))
     options = ["--mond=yes", "-p", str(path)]
-    assert told_by_us(iallocator_command, options, capsys) == told(HAIL, *options)
+    assert told_by_us(hail, options, capsys) == told(HAIL, *options)
 
 
 def xen_report(loads):
@@ -198,7 +194,7 @@ def test_hail_places_alike_by_the_load_of_each_instance_under_xen(daemons, tmp_p
     path = tmp_path / "request.json"
     path.write_text(json.dumps(request(new("rbd"), {name: node() for name in NAMES}, there)))
     options = ["--mond=yes", "--mond-xen", "-pname,pcnt,cload", str(path)]
-    assert told_by_us(iallocator_command, options, capsys) == told(HAIL, *options)
+    assert told_by_us(hail, options, capsys) == told(HAIL, *options)
 
 
 def entry(name, *reports):
@@ -243,14 +239,14 @@ def test_hbal_balances_alike_by_what_a_file_keeps_of_the_daemons(tmp_path, capsy
     (tmp_path / "kept.json").write_text(json.dumps(kept))
     options = ["-t", str(tmp_path / "cluster.data"), "--mond=yes", "-p", "--print-instances", *xen]
     options += [f"--mond-data={tmp_path / 'kept.json'}", "--exit-on-missing-mond-data"]
-    assert told_by_us(balance_command, ["--like-hbal", *options], capsys) == told("hbal", *options)
+    assert told_by_us(hbal, ["--like-hbal", *options], capsys) == told("hbal", *options)
 
 
 @needs_hbal
 def test_what_a_file_keeps_is_not_looked_at_unless_the_daemons_are_wanted(tmp_path, capsys):
     (tmp_path / "cluster.data").write_text(balanced_text())
     options = ["-t", str(tmp_path / "cluster.data"), "--mond-data=/nonexistent", "-p"]
-    assert told_by_us(balance_command, ["--like-hbal", *options], capsys) == told("hbal", *options)
+    assert told_by_us(hbal, ["--like-hbal", *options], capsys) == told("hbal", *options)
 
 
 def test_a_daemon_that_hangs_does_not_hold_up_the_answer(daemons):
@@ -259,7 +255,7 @@ def test_a_daemon_that_hangs_does_not_hold_up_the_answer(daemons):
     daemons("127.0.0.3", report(1.0), port, delay=20.0)
     said = []
     began = time.monotonic()
-    loads = monitoring.processor_loads(["127.0.0.2", "127.0.0.3"], said.append, None, port, 1.0)
+    loads = mond.processor_loads(["127.0.0.2", "127.0.0.3"], said.append, None, port, 1.0)
     assert loads is None
     assert time.monotonic() - began < 10
     assert "127.0.0.3" in said[0]
@@ -269,7 +265,7 @@ def test_many_nodes_are_asked_each_once(daemons):
     port = free_port()
     names = [f"127.0.0.{number}" for number in range(2, 60)]
     running = [daemons(name, report(number), port) for number, name in enumerate(names)]
-    loads = monitoring.processor_loads(names, pytest.fail, None, port)
+    loads = mond.processor_loads(names, pytest.fail, None, port)
     page = "/1/report/default/cpu-avg-load"
     assert loads == {name: float(number) for number, name in enumerate(names)}
     assert all(daemon.asked == [page] for daemon in running)
@@ -285,14 +281,14 @@ def test_hail_takes_alike_what_is_answered_in_another_way(
     path = tmp_path / "request.json"
     path.write_text(json.dumps(request(new("rbd"), {name: node() for name in NAMES})))
     options = ["--mond=yes", "-p", str(path)]
-    assert told_by_us(iallocator_command, options, capsys) == told(HAIL, *options)
+    assert told_by_us(hail, options, capsys) == told(HAIL, *options)
 
 
 def test_a_refusal_is_a_node_that_cannot_be_reached(daemons):
     port = free_port()
     daemons("127.0.0.2", report(1.0), port, status=404)
     said = []
-    assert monitoring.processor_loads(["127.0.0.2"], said.append, None, port) is None
+    assert mond.processor_loads(["127.0.0.2"], said.append, None, port) is None
     assert said[0].startswith("Failed to contact node's 127.0.0.2 MonD")
 
 

@@ -27,10 +27,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.resource
     Resource,
     perform,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import (
-    Outcome,
-    run,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import Outcome, run
 
 SCHEMAS = Path("/usr/share/resource-agents")
 """Where resource-agents has ra-api-1.dtd, which the metadata names."""

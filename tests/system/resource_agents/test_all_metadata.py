@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environment import (
     agent_environment,
+    seconds,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import (
     AgentName,
@@ -29,7 +30,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.parameters import (
     check_parameters,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.values import seconds
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 
 DEBIAN_12 = "1:4.12.0-"

@@ -20,7 +20,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.resource
     perform,
     prepare,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (
     process_table,
 )
 from ansible_collections.holdfast.ha.tests.system.resource_agents import agent_rigs

@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (
     process_entry,
     process_table,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 from ansible_collections.holdfast.ha.tests.unit.agents.command_service import (
     AGENT,
     Service,

@@ -21,7 +21,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.eviden
     wait_for_proof,
     weakest,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.locate import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.known_agents import (
     fence_environment,
     installed_fence_agents,
     locate_fence_agent,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.listing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.plugs import (
     ListedPlug,
     parse_listing,
 )

@@ -24,9 +24,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.check import (
     check_fence_agents,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.concurrency import (
-    together,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
@@ -42,7 +39,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.topolo
     FenceDelay,
     parse_fence_configuration,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.turns import Turns
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.turns import (
+    Turns,
+    together,
+)
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
     ACTIONS,
     OFF,

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.concurrency import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.turns import (
+    Turns,
     together,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.turns import Turns
 
 LONG = 30.0
 

@@ -24,8 +24,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.known_
     REFUSE_ABSENT_PLUGS,
     SWITCH_ONE_MACHINE,
     TAKE_ABSENT_PLUGS_FOR_OFF,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.locate import (
     fence_environment,
     installed_fence_agents,
 )

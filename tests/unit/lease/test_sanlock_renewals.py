@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_renewals import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_views import (
     Renewals,
     parse_renewals,
     read_renewals,

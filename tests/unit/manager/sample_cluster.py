@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    step as cluster,
+    step as crm_step,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
@@ -109,11 +109,11 @@ def says(
     return node_seen(node, report=report(node, results=results, services=services))
 
 
-def step(before: ClusterState, look: Seen, rounds: int = 1) -> cluster.Step:
+def step(before: ClusterState, look: Seen, rounds: int = 1) -> crm_step.Step:
     """Return the manager's step; what the last of several rounds with the same sight does."""
-    taken = cluster.step(before, look, TIMING)
+    taken = crm_step.step(before, look, TIMING)
     for _turn in range(rounds - 1):
-        taken = cluster.step(taken.state, look, TIMING)
+        taken = crm_step.step(taken.state, look, TIMING)
     return taken
 
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    MOVE,
+    Request,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
@@ -20,10 +24,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     LocalState,
     Mode,
     Outcome,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
-    MOVE,
-    Request,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,

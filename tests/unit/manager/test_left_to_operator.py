@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    step as cluster,
+    step as crm_step,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.intent import (
-    Intent,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    CLEAR,
+    Request,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
@@ -27,15 +28,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     LocalState,
     Mode,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
-    CLEAR,
-    Request,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,
     ServiceRule,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    Intent,
     NodeState,
     NodeStatus,
     ServiceState,
@@ -259,7 +257,7 @@ def test_that_a_dead_node_answered_is_remembered_until_it_is_proved_dead_again()
     answered = step(state({"web": ASKED}, off), seen(wanted(WEB), dead)).state
     assert answered.nodes["n2"].up_again
     sent = replace(answered, nodes={"n2": replace(off["n2"], power="sent")})
-    assert cluster.take_over(sent, 8, "n1", 2000.0).nodes["n2"].up_again
+    assert crm_step.take_over(sent, 8, "n1", 2000.0).nodes["n2"].up_again
     fenced = {"n2": replace(answered.nodes["n2"], state=NodeState.FENCE)}
     told = FenceReport("n2", True, "its device says off", 1000.0, 1001.0)
     proved = step(
@@ -508,7 +506,7 @@ def test_the_fence_of_a_candidate_is_not_called_off_as_its_node_was_proved_dead_
     off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1", proof="its device says off")}
     last = replace(state({}, off), manager="n1")
     intent = Intent("n1", "n1 is the manager: no heartbeat for 9.5 s", 1990.0, 1980.0, epoch=7)
-    taken = cluster.take_over(last, 8, "n3", 2000.0, intent)
+    taken = crm_step.take_over(last, 8, "n3", 2000.0, intent)
     silent = node_seen("n1", heartbeat_age=60.0, answer=Answer.NO)
     after = step(taken, seen(wanted(), {"n1": silent}), rounds=2).state
     assert after.nodes["n1"].state is NodeState.FENCE

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     Job,
     JobEnd,
@@ -46,7 +46,7 @@ RUNS = LocalService(WEB, LocalState.RUNNING, "7.1")
 
 
 def look(state_, wanted_=None, **changes):
-    return local.LocalSeen(100.0, 1000.0, state_, wanted_ or wanted(WEB), **changes)
+    return step.LocalSeen(100.0, 1000.0, state_, wanted_ or wanted(WEB), **changes)
 
 
 def lrm(phase=Phase.ACTIVE, **changes):
@@ -54,7 +54,7 @@ def lrm(phase=Phase.ACTIVE, **changes):
 
 
 def turn(report, seen, memory=None):
-    return local.step(report, memory or local.Memory(), seen)
+    return step.step(report, memory or step.Memory(), seen)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_an_lrm_says_that_its_node_goes_down_until_the_next_start(
     told = wanted(WEB, policy=Policy(shutdown=policy))
     taken = turn(lrm(), look(state({"web": started("n1")}), told, shutdown=shutdown))
     assert taken.report.goes_down == expected
-    again, _memory = local.resume(taken.report, "n1", "n1-boot2")
+    again, _memory = step.resume(taken.report, "n1", "n1-boot2")
     assert not again.goes_down
 
 
@@ -169,7 +169,7 @@ def test_a_reboot_goes_on_once_what_cannot_be_stopped_is_in_error(waited) -> Non
         accepted={"7.1": "web"},
     )
     seen = look(in_error, shutdown="reboot", shutdown_for=waited)
-    assert turn(report, seen, local.Memory()).ends
+    assert turn(report, seen, step.Memory()).ends
 
 
 def test_a_node_that_does_not_become_empty_in_time_stops_what_is_left() -> None:
@@ -228,9 +228,9 @@ def test_without_a_manager_that_freezes_an_lrm_ends_when_it_safely_can(
     local_ = RUNS if running else replace(RUNS, state=LocalState.STOPPED)
     report = replace(lrm(mode=Mode.RESTART), services={"web": local_})
     seen = look(state({"web": started("n1")}), shutdown=shutdown, shutdown_for=9.0)
-    assert not turn(report, seen, local.Memory()).ends
+    assert not turn(report, seen, step.Memory()).ends
     later = replace(seen, shutdown_for=10.0)
-    assert turn(report, later, local.Memory()).ends == ends
+    assert turn(report, later, step.Memory()).ends == ends
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_an_lrm_lets_go_when_it_had_nothing_for_long() -> None:
     nothing = look(state({}))
     first = turn(Report("n1", "n1-boot1", phase=Phase.ACTIVE), nothing)
     assert first.report.phase is Phase.ACTIVE
-    later = replace(nothing, now=100.0 + local.IDLE_AFTER)
+    later = replace(nothing, now=100.0 + step.IDLE_AFTER)
     assert turn(first.report, later, first.memory).report.phase is Phase.WAIT
 
 

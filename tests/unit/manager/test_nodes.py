@@ -22,9 +22,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.intent import (
-    Intent,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
     FenceReport,
@@ -40,6 +37,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ACTIVE,
+    Intent,
     NodeState,
     NodeStatus,
     ServiceState,

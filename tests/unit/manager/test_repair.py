@@ -6,10 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    step as cluster,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import step
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair_plan import (
     record_restored,
     repaired,
 )
@@ -111,7 +109,7 @@ def answered(state, name, runs, **changes):
 
 def rounds(state, nodes, number=4):
     for _turn in range(number):
-        state = cluster.step(state, seen(DECLARED, nodes), TIMING).state
+        state = step.step(state, seen(DECLARED, nodes), TIMING).state
     return state
 
 

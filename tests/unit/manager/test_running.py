@@ -11,6 +11,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
     EXPECTED_WITHIN,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    MOVE,
+    STOP,
+    Request,
     wanted_document,
     wanted_from_document,
 )
@@ -29,11 +32,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     LocalState,
     Mode,
     Outcome,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
-    MOVE,
-    STOP,
-    Request,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    CLEAR,
     Maintenance,
+    Request,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
@@ -20,10 +22,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     LocalService,
     LocalState,
     Outcome,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
-    CLEAR,
-    Request,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,

@@ -8,14 +8,12 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    MOVE,
     Maintenance,
+    Request,
     Wanted,
     wanted_document,
     wanted_from_document,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
-    MOVE,
-    Request,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,

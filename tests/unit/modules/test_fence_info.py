@@ -7,12 +7,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import locate
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.describe import (
     list_fence_agents,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.known_agents import (
+    installed_fence_agents,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import calls, write_device
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_ok
@@ -110,7 +112,7 @@ def test_all_installed_agents_are_listed_with_their_kind_or_why_they_have_none(t
 
 
 def test_the_installed_agents_are_listed():
-    installed = locate.installed_fence_agents()
+    installed = installed_fence_agents()
     if not installed:
         pytest.skip("fence-agents is not installed")
     listed = run_ok("fence_info", {})["agents"]

@@ -8,9 +8,7 @@ import json
 import socket
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal import (
-    ask as rehearsal_talk,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal import ask
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
     rehearse_fence,
 )
@@ -259,7 +257,7 @@ def test_an_address_where_nothing_answers_is_refused_as_its_silence_shows_nothin
 def test_a_node_that_answers_on_while_its_plug_is_off_is_another_s_plug(
     tmp_path, options, monkeypatch
 ):
-    monkeypatch.setattr(rehearsal_talk, "SILENCE", 0.0)
+    monkeypatch.setattr(ask, "SILENCE", 0.0)
     wanted = {**options, "nodes": ["n1"], "consent": True, "with_services": True}
     # Nothing listens there; that it says so is an answer of a machine that runs.
     message = run_failing("fence_rehearsal", {**wanted, "address": "127.0.0.1", "port": 1})

@@ -27,9 +27,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
     ServiceStatus,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
-    outage_events as outages,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import outages
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
     evacuate,
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics import (
-    catalogue as catalogue,
+    exposition,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (  # noqa: E501
     Kind,
@@ -45,9 +45,9 @@ def queries():
 def series():
     """Return the name of every series that there can be."""
     found = set()
-    for metric in catalogue.CATALOGUE:
+    for metric in exposition.CATALOGUE:
         ends = ("_sum", "_count") if metric.kind is Kind.SUMMARY else ("",)
-        found.update(f"{catalogue.PREFIX}{metric.name}{end}" for end in ends)
+        found.update(f"{exposition.PREFIX}{metric.name}{end}" for end in ends)
     return found
 
 

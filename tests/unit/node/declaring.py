@@ -16,10 +16,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    rule_and_node as declare,
+    rule_and_node,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    service as declare_service,
+    service as operations_service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.maintenance import (  # noqa: E501
     declare_maintenance,
@@ -91,7 +91,7 @@ class Cluster:
             "wait": False,
             "timeout": 0.3,
         }
-        return declare_service.declare_service({**options, **changes}, check)
+        return operations_service.declare_service({**options, **changes}, check)
 
     def rule(self, name="sides", check=False, **changes):
         options = {
@@ -103,7 +103,7 @@ class Cluster:
             "strict": False,
             "affinity": None,
         }
-        return declare.declare_rule({**options, **changes}, check)
+        return rule_and_node.declare_rule({**options, **changes}, check)
 
     def maintenance(self, state="drained", check=False, **changes):
         options = {

@@ -48,11 +48,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     HostLeaseView,
     HostState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
     foreseen,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
-    status as status_room,
+    status as report_status,
 )
 
 AT = 1_790_000_000.0
@@ -238,7 +238,7 @@ def finished_failover(began):
 
 def failover_data(failover):
     """One failover as it stands in the status."""
-    return status_room._failover(asdict(failover))
+    return report_status._failover(asdict(failover))
 
 
 def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disarmed_by=None, at=AT):
@@ -251,12 +251,12 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
             number, name, 3, 5000 + number, (leases or {}).get(number, HostState.LIVE), 0.4
         )
         nodes[name] = {
-            **status_room._node(name, state, wanted, None),
+            **report_status._node(name, state, wanted, None),
             "host_id": number,
             "address": f"10.0.0.{10 + number}",
             "score": (scores or {}).get(number, 3400),
             "heartbeat": 5000 + number,
-            "host_lease": status_room._host_lease(lease),
+            "host_lease": report_status._host_lease(lease),
             "problem": "",
         }
     status = {
@@ -265,7 +265,7 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
         "at": at,
         "global_maintenance": hold is not None,
         "maintenance": asdict(hold) if hold is not None else None,
-        "disarm": status_room.disarm_document(state, wanted),
+        "disarm": report_status.disarm_document(state, wanted),
         "membership": {
             "version": 1,
             "digest": "0" * 32,
@@ -283,21 +283,21 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
         "manager": {"node": state.manager, "epoch": state.epoch, "active": True},
         "configuration_lease": {"node": "n1", "epoch": wanted.version, "active": False},
         "nodes": nodes,
-        "services": status_room._services(state, wanted, _reports(state, wanted)),
+        "services": report_status._services(state, wanted, _reports(state, wanted)),
         "rules": [],
         "failovers": [failover_data(one) for one in state.failovers],
         "events": [asdict(event) for event in state.events],
     }
-    status["problems"] = status_room.problems(status)
-    status["under_way"] = status_room.under_way(status)
+    status["problems"] = report_status.problems(status)
+    status["under_way"] = report_status.under_way(status)
     return json.loads(json.dumps(status))
 
 
 def with_problems(status):
     """A copy of *status* whose problems are found anew, after a test has changed it."""
     fresh = copy.deepcopy(status)
-    fresh["problems"] = status_room.problems(fresh)
-    fresh["under_way"] = status_room.under_way(fresh)
+    fresh["problems"] = report_status.problems(fresh)
+    fresh["under_way"] = report_status.under_way(fresh)
     return fresh
 
 

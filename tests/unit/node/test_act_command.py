@@ -30,7 +30,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    service as declare_service,
+    service,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.result import Result
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
@@ -419,7 +419,7 @@ def test_what_an_agent_printed_drives_no_terminal(holdfast, cluster, device, mon
     cluster.service("web", resources=[RESOURCE])
     ends = {"state": "error", "node": "", "reason": NASTY}
     declared = Result(True, {"status": ends}, warnings=[NASTY])
-    monkeypatch.setattr(declare_service, "declare_service", lambda *_arguments: declared)
+    monkeypatch.setattr(service, "declare_service", lambda *_arguments: declared)
     said = holdfast("service", "start", "web")
     assert said == (0, f"web is started\n  error: {TAMED}\n", f"holdfast: {TAMED}\n")
 

@@ -17,14 +17,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     Member,
     SanlockSettings,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.answering import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
     TURN,
     AnsweringNetwork,
+    Network,
     answering_network,
     patience,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
-    Network,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     CLUSTER,

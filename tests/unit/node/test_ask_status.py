@@ -12,7 +12,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     HoldfastError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.ask_status import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cluster_info import (
     ask_for_status,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import healthy

@@ -11,10 +11,8 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import ClusterDataError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator import streams
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
-    hbal as balance_command,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
-    hbal_cluster as balance_cluster,
+    hbal,
+    hbal_cluster,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_clusters import uneven_cluster
 
@@ -27,7 +25,7 @@ def cluster(tmp_path):
 
 
 def test_a_plan_is_printed_in_hbals_form_with_what_it_copies(cluster, capsys):
-    assert balance_command.main(["-t", cluster, "-C"]) == 0
+    assert hbal.main(["-t", cluster, "-C"]) == 0
     printed = capsys.readouterr().out
     assert " => " in printed
     assert "Cluster score improved from" in printed
@@ -36,7 +34,7 @@ def test_a_plan_is_printed_in_hbals_form_with_what_it_copies(cluster, capsys):
 
 
 def test_a_plan_is_printed_as_data(cluster, capsys):
-    assert balance_command.main(["-t", cluster, "--json"]) == 0
+    assert hbal.main(["-t", cluster, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["score_after"] < plan["score_before"]
     assert [move["set"] for move in plan["moves"]] == sorted(move["set"] for move in plan["moves"])
@@ -44,8 +42,8 @@ def test_a_plan_is_printed_as_data(cluster, capsys):
 
 
 def test_the_saved_cluster_needs_no_move(cluster, tmp_path, capsys):
-    assert balance_command.main(["-t", cluster, "-S", str(tmp_path / "saved")]) == 0
-    assert balance_command.main(["-t", str(tmp_path / "saved.balanced")]) == 0
+    assert hbal.main(["-t", cluster, "-S", str(tmp_path / "saved")]) == 0
+    assert hbal.main(["-t", str(tmp_path / "saved.balanced")]) == 0
     assert capsys.readouterr().out.count("No solution found") == 1
 
 
@@ -65,7 +63,7 @@ def test_the_saved_cluster_needs_no_move(cluster, tmp_path, capsys):
     ],
 )
 def test_what_cannot_be_done_is_said_with_what_to_do(cluster, capsys, options, part):
-    assert balance_command.main([*options]) == 1
+    assert hbal.main([*options]) == 1
     assert part in capsys.readouterr().err
 
 
@@ -73,7 +71,7 @@ def test_a_plan_for_an_empty_cluster_is_data_too(tmp_path, capsys):
     path = tmp_path / "empty.data"
     parts = uneven_cluster(3).split("\n\n")
     path.write_text("\n\n".join(parts[:2]) + "\n\n\n" + "\n\n".join(parts[3:]))
-    assert balance_command.main(["-t", str(path), "--json"]) == 0
+    assert hbal.main(["-t", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["moves"] == []
 
 
@@ -101,11 +99,11 @@ MODULE = {
 )
 def test_a_limit_that_is_none_is_refused_before_anything_is_read(options, part):
     with pytest.raises(ClusterDataError, match=part):
-        balance_cluster.plan_balance({**MODULE, **options}, True)
+        hbal_cluster.plan_balance({**MODULE, **options}, True)
 
 
 def test_an_unknown_option_ends_with_the_help(capsys):
-    assert balance_command.main(["--nothing"]) == 2
+    assert hbal.main(["--nothing"]) == 2
     assert "Usage: holdfast balance" in capsys.readouterr().err
 
 

@@ -15,8 +15,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.install import (
     compile_library,
     compiled_path,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.package import (
     library_archive,
 )
 

@@ -34,12 +34,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine
     machine,
     power,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
-    look as look_command,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
-    metrics_command,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import look
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import (
     INTERRUPTED,
     NO_ANSWER,
@@ -48,16 +43,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
     main,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
-    foreseen_rebalance,
+    rebalance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     change_wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
-    bounded_read as in_time,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
-    status_in_time,
+    bounded_read,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import VERSION
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
@@ -171,7 +163,7 @@ def test_a_page_is_written_beside_the_text(config, cluster, tmp_path, capsys):
 
 @pytest.mark.parametrize("words", [["status", "--json"], ["watch", "--times", "1"]])
 def test_a_rebalance_is_planned_only_for_a_page(words, config, cluster, capsys, monkeypatch):
-    monkeypatch.setattr(foreseen_rebalance, "look", None)
+    monkeypatch.setattr(rebalance, "look", None)
     assert main([words[0], "--config", str(config), *words[1:]]) == WELL
 
 
@@ -189,7 +181,7 @@ def test_an_interrupt_is_one_sentence_that_says_what_becomes_of_it(
     def interrupted(_seconds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(metrics_command.time, "sleep", interrupted)
+    monkeypatch.setattr(look.time, "sleep", interrupted)
     written = str(tmp_path / "holdfast.prom")
     words = ["metrics", "--config", str(config), "--write", written, "--every", "15"]
     assert main(words) == INTERRUPTED
@@ -309,10 +301,10 @@ def test_metrics_that_nobody_would_read_are_refused(config, words, capsys):
 @pytest.fixture
 def hanging_storage(monkeypatch):
     """A storage of which no read ever returns, and little patience with it."""
-    monkeypatch.setattr(status_in_time, "read_status", lambda _node: signal.pause())
+    monkeypatch.setattr(bounded_read, "read_status", lambda _node: signal.pause())
     for read in ("read_manager", "damaged_records"):
         monkeypatch.setattr(ClusterStorage, read, lambda _storage: signal.pause())
-    monkeypatch.setattr(in_time, "LONGEST", 0.3)
+    monkeypatch.setattr(bounded_read, "LONGEST", 0.3)
 
 
 def test_metrics_are_told_while_the_storage_hangs(config, tmp_path, capsys, hanging_storage):
@@ -465,7 +457,7 @@ def test_watching_tells_changes_keeps_a_page_and_survives_a_storage_that_is_gone
         else:
             board.write_bytes(kept)
 
-    monkeypatch.setattr(look_command.time, "sleep", sleep)
+    monkeypatch.setattr(look.time, "sleep", sleep)
     page = tmp_path / "page.html"
     words = ["watch", "--config", str(config), "--every", "0.5", "--times", "3"]
     assert main([*words, "--html", str(page)]) == WELL
@@ -511,7 +503,7 @@ def test_watching_on_a_terminal_gives_the_screen_back_when_it_is_interrupted(
     def interrupted(_seconds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(look_command.time, "sleep", interrupted)
+    monkeypatch.setattr(look.time, "sleep", interrupted)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)

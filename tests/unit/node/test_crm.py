@@ -84,8 +84,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (  # noqa: E501
     OwnMembership,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.published_trouble import (  # noqa: E501
-    read_trouble,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.record_guard import (  # noqa: E501
+    KeptReport,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import NODES, Clock, configuration
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (

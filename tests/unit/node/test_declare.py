@@ -36,10 +36,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    await_manager,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    rule_and_node as declare,
+    change,
+    rule_and_node,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.fence_config import (  # noqa: E501
     declare_fence,
@@ -162,7 +160,7 @@ def test_a_service_that_is_not_there_can_be_absent(cluster):
     ],
 )
 def test_a_wait_in_a_cluster_that_does_nothing_says_so(cluster, monkeypatch, services, so):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(1, services, disarm="disarmed", disarm_mode="freeze")
     with pytest.raises(HoldfastError) as caught:
         cluster.service(resources=[RESOURCE], wait=True, timeout=0.3)
@@ -191,7 +189,7 @@ def test_a_wait_in_a_cluster_that_does_nothing_says_so(cluster, monkeypatch, ser
     ],
 )
 def test_a_wait_that_is_in_vain_says_what_the_service_is(cluster, monkeypatch, status, message):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(1, {"web": status} if status else {})
     with pytest.raises(HoldfastError) as caught:
         cluster.service(resources=[RESOURCE], wait=True)
@@ -200,7 +198,7 @@ def test_a_wait_that_is_in_vain_says_what_the_service_is(cluster, monkeypatch, s
 
 
 def test_a_state_from_before_the_change_ends_no_wait(cluster, monkeypatch):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(0, {"web": ServiceStatus(ServiceState.STARTED, "n1")})
     message = "The manager has not taken up the change after 0.3 s; see holdfast status."
     with pytest.raises(HoldfastError) as caught:
@@ -210,18 +208,18 @@ def test_a_state_from_before_the_change_ends_no_wait(cluster, monkeypatch):
 
 @pytest.mark.parametrize("failing", [3, 10_000])
 def test_a_wait_outlives_reads_that_fail_for_a_moment(cluster, monkeypatch, failing):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(1, {"web": ServiceStatus(ServiceState.STARTED, "n2", reason="free")})
     reads = []
 
-    class Failing(await_manager.ClusterStorage):
+    class Failing(change.ClusterStorage):
         def read_manager(self):
             reads.append(self)
             if len(reads) <= failing:
                 raise StorageError("a path fails over")
             return super().read_manager()
 
-    monkeypatch.setattr(await_manager, "ClusterStorage", Failing)
+    monkeypatch.setattr(change, "ClusterStorage", Failing)
     if failing < 10:
         assert cluster.service(resources=[RESOURCE], wait=True).values["status"]["node"] == "n2"
         return
@@ -350,7 +348,7 @@ def on_n2(state, reason=""):
 
 
 def test_a_wait_for_a_drain_names_what_blocks_it(cluster, monkeypatch):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(1, on_n2(ServiceState.STARTED, "no other node may run it"))
     with pytest.raises(HoldfastError) as caught:
         cluster.maintenance(wait=True)
@@ -404,7 +402,7 @@ def test_a_drain_waits_for_the_starts_of_what_was_on_the_node_and_of_nothing_els
 def test_a_wait_for_a_node_that_is_not_online_says_what_it_is(
     cluster, monkeypatch, status, message
 ):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(change, "POLL", 0.02)
     cluster.manager_says(1, nodes={"n2": status} if status else {})
     with pytest.raises(HoldfastError) as caught:
         cluster.maintenance("active", wait=True)
@@ -419,7 +417,7 @@ def node_options(folder, **changes):
 
 def test_a_node_configuration_that_is_wrong_writes_nothing(tmp_path):
     with pytest.raises(InputError):
-        declare.declare_node(node_options(tmp_path, node="n9"), False)
+        rule_and_node.declare_node(node_options(tmp_path, node="n9"), False)
     assert not (tmp_path / "etc").exists()
 
 
@@ -439,24 +437,24 @@ def test_no_node_is_declared_whose_watchdog_would_reset_it_while_it_is_well(
     )
     if refused:
         with pytest.raises(InputError, match=r"timing.daemon_grace: 24.9 .* 25 seconds or more"):
-            declare.declare_node(options, False)
+            rule_and_node.declare_node(options, False)
     else:
-        declare.declare_node(options, False)
+        rule_and_node.declare_node(options, False)
     assert (tmp_path / "etc").exists() != refused
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "etc").touch()
     with pytest.raises(StorageError, match=r"The folder .*etc cannot be made: "):
-        declare.declare_node(node_options(tmp_path), False)
+        rule_and_node.declare_node(node_options(tmp_path), False)
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff", b"[]"])
 def test_a_node_configuration_that_is_damaged_is_written_anew(tmp_path, content):
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "node.json").write_bytes(content)
-    assert declare.declare_node(node_options(tmp_path), False).changed
-    assert not declare.declare_node(node_options(tmp_path), False).changed
+    assert rule_and_node.declare_node(node_options(tmp_path), False).changed
+    assert not rule_and_node.declare_node(node_options(tmp_path), False).changed
 
 
 def fence_options(folder, **changes):
@@ -493,7 +491,7 @@ def test_a_fence_configuration_of_somebody_else_is_made_ours(tmp_path):
 @pytest.mark.parametrize("how", ["reported", "recorded", "none"])
 def test_a_node_that_has_services_keeps_its_name_and_host_id(tmp_path, how):
     create_storage(tmp_path)
-    declare.declare_node(node_options(tmp_path), False)
+    rule_and_node.declare_node(node_options(tmp_path), False)
     old = configuration(tmp_path)
     leases, storage = join(old), ClusterStorage(old)
     try:
@@ -515,8 +513,8 @@ def test_a_node_that_has_services_keeps_its_name_and_host_id(tmp_path, how):
     for changes in ({"node": "n7", "members": renamed}, {"members": moved}):
         options = {**node_options(tmp_path), **changes}
         if how == "none":
-            assert declare.declare_node(options, True).changed
+            assert rule_and_node.declare_node(options, True).changed
         else:
             with pytest.raises(InputError, match=r"while the node has services \(web\): drain it"):
-                declare.declare_node(options, True)
-    assert not declare.declare_node(node_options(tmp_path), False).changed
+                rule_and_node.declare_node(options, True)
+    assert not rule_and_node.declare_node(node_options(tmp_path), False).changed

@@ -30,10 +30,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.for
     rebalance_info,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    await_manager,
+    change as operations_change,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    move as declare_move_room,
+    move as operations_move,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     change_wanted,
@@ -306,7 +306,7 @@ def test_a_service_that_is_on_its_way_elsewhere_is_moved_once_it_has_arrived(mov
     def arrive(_seconds):
         movable.manager_says(3, movable.web, movable.online)
 
-    monkeypatch.setattr(declare_move_room.time, "sleep", arrive)
+    monkeypatch.setattr(operations_move.time, "sleep", arrive)
     with pytest.raises(HoldfastError, match="has not taken up the change"):
         move(movable, wait=True, timeout=0.3)
     assert movable.wanted().requests["web"].node == "n2"
@@ -316,11 +316,11 @@ def test_a_move_that_could_be_asked_for_only_at_the_end_of_its_time_is_still_wai
     movable, monkeypatch
 ):
     waited = []
-    monkeypatch.setattr(declare_move_room, "_wait", lambda *given: waited.append(given[-2]))
+    monkeypatch.setattr(operations_move, "_wait", lambda *given: waited.append(given[-2]))
     clock = iter([0.0, *[59.9] * 9])
-    monkeypatch.setattr(declare_move_room.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(operations_move.time, "monotonic", lambda: next(clock))
     move(movable, wait=True, timeout=60.0)
-    assert waited == [declare_move_room.TAKES_UP]
+    assert waited == [operations_move.TAKES_UP]
 
 
 @pytest.mark.parametrize("wait", [True, False])
@@ -350,7 +350,7 @@ def test_a_refusal_ends_the_wait_for_a_move_at_once(movable, monkeypatch):
         movable.storage.write_manager(says.with_event(event))
         return change
 
-    monkeypatch.setattr(declare_move_room, "change_wanted", refuse)
+    monkeypatch.setattr(operations_move, "change_wanted", refuse)
     with pytest.raises(HoldfastError) as caught:
         move(movable, wait=True, timeout=60.0)
     assert str(caught.value) == (
@@ -402,7 +402,7 @@ def test_a_cluster_is_not_disarmed_in_two_ways_nor_in_maintenance(cluster):
 
 
 def test_a_wait_for_disarming_says_what_is_under_way(cluster, monkeypatch):
-    monkeypatch.setattr(await_manager, "POLL", 0.02)
+    monkeypatch.setattr(operations_change, "POLL", 0.02)
     cluster.manager_says(1, {"web": ServiceStatus(ServiceState.RELOCATE, "n1", target="n2")})
     with pytest.raises(HoldfastError) as caught:
         disarm(cluster, wait=True)

@@ -23,12 +23,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import (
-    foreseen_rebalance,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (  # noqa: E501
-    foreseen,
+    rebalance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
+    foreseen,
     plan_rebalance,
 )
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample
@@ -71,14 +69,14 @@ def test_no_further_step_is_sought_when_the_time_is_up_and_the_plan_says_so(monk
     plan = sample.plan(seconds=0.0)
     assert (len(plan.steps), plan.whole) == (1, False)
     assert plan.after == plan.steps[0].step.imbalance
-    monkeypatch.setattr(foreseen_rebalance, "MOST_STEPS", 1)
+    monkeypatch.setattr(rebalance, "MOST_STEPS", 1)
     assert not sample.plan().whole
 
 
 @pytest.mark.parametrize(("limit", "number"), [("MOST_NODES", 2), ("MOST_SERVICES", 5)])
 def test_for_a_cluster_that_is_too_large_no_step_is_sought_at_all(monkeypatch, limit, number):
-    monkeypatch.setattr(foreseen_rebalance, limit, number)
-    monkeypatch.setattr(foreseen_rebalance, "steps", None)
+    monkeypatch.setattr(rebalance, limit, number)
+    monkeypatch.setattr(rebalance, "steps", None)
     plan = sample.plan()
     assert plan.left_out.startswith("With 3 nodes and 6 services it would take too long")
     assert "rebalance_info" in plan.left_out
@@ -88,8 +86,8 @@ def test_storage_that_fails_in_the_meantime_leaves_the_plan_out_and_not_the_page
     def failing(_configuration):
         raise StorageError("The records cannot be read.")
 
-    monkeypatch.setattr(foreseen_rebalance, "look", failing)
-    assert foreseen_rebalance.foresee(None).left_out == "The records cannot be read."
+    monkeypatch.setattr(rebalance, "look", failing)
+    assert rebalance.foresee(None).left_out == "The records cannot be read."
 
 
 def test_where_no_node_says_what_it_has_services_are_counted_as_the_manager_does():

@@ -19,10 +19,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
-    cluster_info as module,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.cluster_info import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator import cluster_info
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cluster_info import (
     inform,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
@@ -86,7 +84,7 @@ def test_what_is_wrong_with_other_services_is_no_matter_of_a_failover(cluster):
 
 def test_a_wait_outlives_a_read_that_fails_and_a_look_does_not(cluster, monkeypatch):
     says(cluster, OFF, RUNNING, LOST)
-    read, failures = module.read_status, []
+    read, failures = cluster_info.read_status, []
 
     def fail_once(configuration):
         if not failures:
@@ -94,7 +92,7 @@ def test_a_wait_outlives_a_read_that_fails_and_a_look_does_not(cluster, monkeypa
             raise StorageError(failures[0])
         return read(configuration)
 
-    monkeypatch.setattr(module, "read_status", fail_once)
+    monkeypatch.setattr(cluster_info, "read_status", fail_once)
     assert wait(cluster, timeout=30.0).values["services"]["web"]["node"] == "n1"
     for options in ({"until": "now", "recovered_from": None}, {"timeout": 0.0}):
         failures.clear()

@@ -15,7 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     newer_report,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.kept_report import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.record_guard import (  # noqa: E501
     NAME,
     KeptReport,
 )

@@ -9,14 +9,14 @@ import subprocess
 import sys
 
 LIBRARY = "ansible_collections.holdfast.ha.plugins.module_utils._holdfast"
-LOADED_LATER = "placement.for_services"
+LOADED_LATER = "placement.services"
 """What ``cluster/crm/load.py`` imports only when it is first asked for a score."""
 
 
 def test_a_manager_has_loaded_all_that_it_decides_with_before_its_first_round():
     program = (
         f"import json, sys; sys.path[:] = json.loads({json.dumps(json.dumps(sys.path))})\n"
-        f"import {LIBRARY}.node.crm\n"
+        f"import {LIBRARY}.node.daemon.crm\n"
         f"print('{LIBRARY}.{LOADED_LATER}' in sys.modules)"
     )
     said = subprocess.run(

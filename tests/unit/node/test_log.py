@@ -10,7 +10,7 @@ import socket
 import struct
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import log as log_module
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import log as node_log
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.log import (
     AGAIN,
     OVER,
@@ -25,8 +25,8 @@ from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock
 def journal(tmp_path, monkeypatch):
     """A journal that standard error leads to; returns the socket at which it is told."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(log_module, "JOURNAL", "journal")
-    monkeypatch.setattr(log_module, "_common", {})
+    monkeypatch.setattr(node_log, "JOURNAL", "journal")
+    monkeypatch.setattr(node_log, "_common", {})
     found = os.fstat(2)
     monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
@@ -65,7 +65,7 @@ def test_without_a_journal_a_line_goes_to_standard_error(journal, monkeypatch, c
     else:
         found = os.fstat(2)
         monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
-        monkeypatch.setattr(log_module, "JOURNAL", "/no/such/journal")
+        monkeypatch.setattr(node_log, "JOURNAL", "/no/such/journal")
     log("hello", service="web")
     assert capfd.readouterr().err.endswith(" hello\n")
 
@@ -140,4 +140,4 @@ def test_a_log_that_cannot_be_written_ends_no_daemon(monkeypatch, number):
     monkeypatch.setattr("sys.stderr", Full())
     monkeypatch.delenv("JOURNAL_STREAM", raising=False)
     log("started")
-    assert log_module.sys.stderr.tried == 1
+    assert node_log.sys.stderr.tried == 1

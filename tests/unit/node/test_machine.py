@@ -25,18 +25,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.network import (
     Network,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.notify import (
-    Notifier,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.shutdown import (
     why_ending,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
-    machine as machine_module,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.supervision import (
+    Notifier,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
-    power,
+    machine as machine_machine,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import power
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine.machine import (
     HANG,
     Machine,
@@ -181,7 +179,7 @@ def test_a_machine_without_a_process_to_spare_stays_on_and_starts_its_daemons_la
     monkeypatch.setattr(Machine, "_start", START)
     machine, daemon = tended.machine, tended.daemon
     started = [OSError(errno.EAGAIN, "Resource temporarily unavailable"), Child()]
-    monkeypatch.setattr(machine_module.subprocess, "Popen", lambda *_, **__: given(started.pop(0)))
+    monkeypatch.setattr(machine_machine.subprocess, "Popen", lambda *_, **__: given(started.pop(0)))
     machine._look_after(daemon, 1000.0)
     assert "lrm cannot be started: Resource temporarily" in capsys.readouterr().err
     machine._look_after(daemon, 1000.5)
@@ -210,9 +208,9 @@ def test_a_machine_that_stood_still_itself_kills_no_daemon_for_its_silence(
 ):
     """As after a freeze: what nobody listened to is no silence."""
     now = [time.monotonic()]
-    monkeypatch.setattr(machine_module.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(machine_module, "TICK", 0.0)
-    monkeypatch.setattr(machine_module, "_collect_children", lambda daemons: None)
+    monkeypatch.setattr(machine_machine.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(machine_machine, "TICK", 0.0)
+    monkeypatch.setattr(machine_machine, "_collect_children", lambda daemons: None)
     tended.machine._tick()
     for step in steps:
         now[0] += step

@@ -22,7 +22,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     Span,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics import (
-    catalogue as catalogue,
+    exposition,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.collect import (  # noqa: E501
     LATE,
@@ -84,7 +84,7 @@ def known(status, node="n1", now=100.0, **measured):
 
 def text(found, **more):
     rows = samples(found, **more)
-    return render_metrics(catalogue.PREFIX, catalogue.CATALOGUE, rows, {"cluster": "demo"})
+    return render_metrics(exposition.PREFIX, exposition.CATALOGUE, rows, {"cluster": "demo"})
 
 
 def read(found, **more):
@@ -253,18 +253,18 @@ def test_a_report_that_is_none_does_not_keep_the_rest_from_being_told(tmp_path):
 
 
 def test_names_keep_to_what_prometheus_asks_for():
-    for metric in catalogue.CATALOGUE:
+    for metric in exposition.CATALOGUE:
         assert re.fullmatch("[a-z][a-z0-9_]*", metric.name)
         assert metric.help.endswith(".")
         assert (metric.kind.value == "counter") is metric.name.endswith("_total")
-    names = [metric.name for metric in catalogue.CATALOGUE]
+    names = [metric.name for metric in exposition.CATALOGUE]
     assert len(set(names)) == len(names)
 
 
 def test_the_documentation_has_each_metric_with_its_help():
     text = (Path(__file__).resolve().parents[3] / "docs" / "metrics.md").read_text()
-    for metric in catalogue.CATALOGUE:
-        row = f"| `{catalogue.PREFIX}{metric.name}` | {metric.kind.value} | {metric.help} |"
+    for metric in exposition.CATALOGUE:
+        row = f"| `{exposition.PREFIX}{metric.name}` | {metric.kind.value} | {metric.help} |"
         assert text.count(row) == 1
 
 

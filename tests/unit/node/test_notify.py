@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.notify import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.supervision import (
     Notifier,
     kept,
 )

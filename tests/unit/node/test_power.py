@@ -18,9 +18,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     FenceError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
-    power,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import power
 
 DEADLINE = 30.0
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.published_trouble import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (
     COUNTS,
     EVERY,
     LONGEST,

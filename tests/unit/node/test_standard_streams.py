@@ -10,12 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import (
-    main as command,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import main
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import Cluster
 
-LIBRARY = Path(command.__file__).resolve().parent.parent
+LIBRARY = Path(main.__file__).resolve().parent.parent
 FULL = "holdfast: the answer cannot be written: No space left on device\n"
 CLOSED = "holdfast: the answer cannot be written: standard output is closed\n"
 

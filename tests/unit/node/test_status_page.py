@@ -20,23 +20,21 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     Failover,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.foreseen_rebalance import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
     Rebalance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page import (
-    plan as status_page_plan,
+    plan as page_plan,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page import (
-    style as status_page_style,
+    style,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.html import (  # noqa: E501
     STARTS_DRAWN,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.map import (  # noqa: E501
-    MARKS_SHOWN,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.page import (  # noqa: E501
     FAILOVERS_OPEN,
+    MARKS_SHOWN,
     render_page,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.plan import (  # noqa: E501
@@ -323,16 +321,16 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("scheme", ["LIGHT", "DARK"])
 def test_every_text_and_every_bar_can_be_told_from_its_ground(scheme):
-    colours = getattr(status_page_style, scheme)
-    for text, ground in status_page_style.TEXT_ON_GROUND:
+    colours = getattr(style, scheme)
+    for text, ground in style.TEXT_ON_GROUND:
         assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
-    for stroke, track in status_page_style.BAR_ON_TRACK:
+    for stroke, track in style.BAR_ON_TRACK:
         assert contrast(colours[stroke], colours[track]) >= 3, (stroke, track)
 
 
 def test_every_colour_that_the_rules_use_is_defined_in_both_schemes():
-    used = set(re.findall(r"var\(--([\w-]+)\)", status_page_style.style_sheet()))
-    assert used == set(status_page_style.LIGHT) == set(status_page_style.DARK)
+    used = set(re.findall(r"var\(--([\w-]+)\)", style.style_sheet()))
+    assert used == set(style.LIGHT) == set(style.DARK)
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -540,7 +538,7 @@ def test_of_many_nodes_the_plan_shows_those_that_change_most_and_the_rest_on_a_c
     assert {one["text"] for one in heads} >= set(names)
     assert folded == set(names) - changed
     assert page.all("summary")[0]["text"] == f"Nodes that stay as now: {len(folded)}"
-    monkeypatch.setattr(status_page_plan, "NODES_OPEN", 1)
+    monkeypatch.setattr(page_plan, "NODES_OPEN", 1)
     _text, page = plan_section(sample.build(state), plan)
     heads = [one for one in page.all("th") if one["@scope"] == "row"]
     folded = {one["text"] for one in heads if "details" in one["inside"]}

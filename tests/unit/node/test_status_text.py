@@ -16,9 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeState,
     ServiceState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
-    wording as status_words,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import wording
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.text import (
     render_failover,
     render_text,
@@ -128,8 +126,8 @@ def test_global_maintenance_is_loud_and_says_what_it_stops():
     ],
 )
 def test_what_is_not_known_of_a_maintenance_is_left_out(hold, sentence):
-    assert status_words.held(sample.on_hold(hold)) == sentence
-    assert status_words.held(sample.healthy()) == ""
+    assert wording.held(sample.on_hold(hold)) == sentence
+    assert wording.held(sample.healthy()) == ""
 
 
 def test_a_cluster_without_a_manager_does_not_pass_for_well():

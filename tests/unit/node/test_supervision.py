@@ -15,10 +15,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SANLOCK,
     SanlockSettings,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.notify import (
-    Notifier,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.supervision import (
+    Notifier,
     Supervision,
     _bond_of,
 )

@@ -13,11 +13,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import (
-    joining,
-    unfencing,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.unfencing import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import joining
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.joining import (
     give_access_back,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import (
@@ -84,7 +81,7 @@ def test_access_that_does_not_come_back_is_said_within_the_time_of_the_device(
 
 
 def test_devices_that_take_longer_than_all_of_them_may_are_given_up(tmp_path, node, monkeypatch):
-    monkeypatch.setattr(unfencing, "WITHIN", 1.5)
+    monkeypatch.setattr(joining, "WITHIN", 1.5)
     given = node(fabric(tmp_path / "a", on="sleep 60"), fabric(tmp_path / "b"), timeout=50.0)
     began = time.monotonic()
     with pytest.raises(LeaseError, match="access not given back"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.watch import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.look import (
     changes,
     screen,
 )

@@ -7,12 +7,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
-    Maintenance,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.requests import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     MOVE,
     Request,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
+    Maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,

@@ -14,7 +14,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     AgentError,
     InputError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf import call as call_room
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf import call as ocf_call
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import call
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.codes import MEANINGS
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environment import (
@@ -25,7 +25,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environm
     check_meta_of_action,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import AgentName
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.table import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.family import (
     process_entry,
 )
 from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import write_agent
@@ -323,7 +323,7 @@ def test_a_real_agent_starts_is_found_running_and_stops(tmp_path):
         "parameters": {"state": str(tmp_path / "state")},
         "timeout": 20.0,
         "run_directory": str(tmp_path / "run"),
-        "ocf_root": call_room.OCF_ROOT,
+        "ocf_root": ocf_call.OCF_ROOT,
     }
     assert call(path, "monitor", **options).stopped
     assert call(path, "start", **options).succeeded

@@ -8,13 +8,13 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     AgentError,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environment import seconds
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate import AgentName
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import (
     Action,
     load_metadata,
     parse_metadata,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.values import seconds
 from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import METADATA, write_agent
 from hypothesis import given
 from hypothesis import strategies as some

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environment import (
+    FALSE_WORDS,
+    TRUE_WORDS,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import (
     parse_metadata,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.parameters import (
     check_parameters,
     deprecation_warnings,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.values import (
-    FALSE_WORDS,
-    TRUE_WORDS,
 )
 from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import METADATA
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.options import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.solution import (  # noqa: E501
     Options,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.answer import (  # noqa: E501

@@ -11,7 +11,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.al
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.allocate import (  # noqa: E501
     Search,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.options import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.solution import (  # noqa: E501
     Options,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501

@@ -9,25 +9,21 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.options import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.solution import (  # noqa: E501
     Options,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity import (
-    report as capacity_report,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity import report
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.capacity import (  # noqa: E501
     Size,
     fill,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.drain import (  # noqa: E501
     plan_drain,
+    plan_standby,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.reboot_groups import (  # noqa: E501
     conflicts,
     reboot_rounds,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.standby import (  # noqa: E501
-    plan_standby,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.capacity.tiered import (  # noqa: E501
     fill_tiered,
@@ -100,9 +96,7 @@ def test_a_size_that_nothing_has_is_made_smaller_at_once_to_one_that_something_m
 @pytest.mark.parametrize("room", [float("nan"), float("inf")])
 def test_room_without_end_is_refused(room):
     with pytest.raises(InputError, match=r"room: '(nan|inf)' is not accepted"):
-        capacity_report.describe_capacity(
-            cluster({}), capacity_report.Question(room=room), Options()
-        )
+        report.describe_capacity(cluster({}), report.Question(room=room), Options())
 
 
 def test_no_more_are_counted_than_was_asked():

@@ -10,9 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
-    hail as iallocator_command,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import hail
 
 SHARED = Path(__file__).resolve().parents[4] / "shared"
 FOLDER = SHARED / "corpus" / "ganeti"
@@ -42,7 +40,7 @@ def test_a_fixture_is_answered_as_hails_own_tests_expect(case, tmp_path, capsys)
     path = tmp_path / name
     path.write_text(transform((FOLDER / name).read_text(), how))
     options = [str(FOLDER / o) if o.endswith(".data") else o for o in options]
-    status = iallocator_command.main([*options, str(path)])
+    status = hail.main([*options, str(path)])
     printed = capsys.readouterr()
     assert (status == 0) == well
     assert re.search(wanted, printed.out + printed.err), printed

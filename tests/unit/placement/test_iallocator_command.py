@@ -12,9 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import (
-    hail as iallocator_command,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import hail
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.dedicated import (  # noqa: E501
     _how_many,
 )
@@ -34,7 +32,7 @@ from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request
 
-LIBRARY = Path(iallocator_command.__file__).resolve().parent.parent
+LIBRARY = Path(hail.__file__).resolve().parent.parent
 
 
 @pytest.fixture
@@ -42,7 +40,7 @@ def run(capsys, tmp_path):
     def run(message, *options):
         path = tmp_path / "request.json"
         path.write_text(message if isinstance(message, str) else json.dumps(message))
-        status = iallocator_command.main([*options, str(path)])
+        status = hail.main([*options, str(path)])
         return (status, *capsys.readouterr())
 
     return run
@@ -73,11 +71,11 @@ def test_what_is_no_request_ends_in_one_clear_sentence(run, text, error):
 
 
 def test_a_missing_file_and_a_wrong_number_of_files_are_said(capsys):
-    assert iallocator_command.main(["/nonexistent"]) == 1
+    assert hail.main(["/nonexistent"]) == 1
     assert "/nonexistent cannot be read" in capsys.readouterr().err
-    assert iallocator_command.main([]) == 1
+    assert hail.main([]) == 1
     assert "This program needs an input file." in capsys.readouterr().err
-    assert iallocator_command.main(["a", "b"]) == 1
+    assert hail.main(["a", "b"]) == 1
     assert "Only one argument is accepted" in capsys.readouterr().err
 
 
@@ -96,7 +94,7 @@ def test_a_missing_file_and_a_wrong_number_of_files_are_said(capsys):
     ],
 )
 def test_a_wrong_command_line_is_told_with_the_usage(capsys, arguments, error):
-    assert iallocator_command.main(arguments) == 2
+    assert hail.main(arguments) == 2
     printed = capsys.readouterr().err
     assert error in printed
     assert "Usage:" in printed
@@ -118,7 +116,7 @@ def test_a_wrong_value_is_said_even_if_a_good_one_follows(run, options, error):
 
 
 def test_options_may_be_cut_short_joined_and_stand_anywhere():
-    settings = iallocator_command.read_command_line(
+    settings = hail.read_command_line(
         ["file", "-vv", "--no-cap", "-Sx", "-p", "--restrict=a,b", "--", "-other"]
     )
     assert settings.files == ["file", "-other"]
@@ -135,7 +133,7 @@ def test_options_may_be_cut_short_joined_and_stand_anywhere():
 def test_a_dash_is_standard_input(capsys, monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(json.dumps(request(new(), TWO)).encode()))
     monkeypatch.setattr(sys, "stdin", stream)
-    assert iallocator_command.main(["-"]) == 0
+    assert hail.main(["-"]) == 0
     assert json.loads(capsys.readouterr().out)["result"] == ["b", "a"]
 
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
-    random_scenario as random_scenarios,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import random_scenario
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.batch import (
     run_batch,
     run_seed,
@@ -74,14 +72,14 @@ def test_random_faults_never_break_safety_and_the_cluster_gets_well(batch: int) 
     ],
 )
 def test_what_operators_do_is_most_of_what_happens_only_where_it_is_drawn_so(drawing, most) -> None:
-    scenarios = [random_scenarios.random_scenario(seed, drawing) for seed in range(200)]
+    scenarios = [random_scenario.random_scenario(seed, drawing) for seed in range(200)]
     verbs = [action.verb for one in scenarios for action in one.actions]
     share = sum(verb in OPERATIONS or verb == "service" for verb in verbs) / len(verbs)
     assert (share > 0.5) is most
 
 
 def test_what_is_drawn_close_together_comes_within_seconds() -> None:
-    scenarios = [random_scenarios.random_scenario(seed, "close") for seed in range(200)]
+    scenarios = [random_scenario.random_scenario(seed, "close") for seed in range(200)]
     lasted = sorted(one.actions[-1].at - one.actions[0].at for one in scenarios)
     assert lasted[len(lasted) // 2] < 6.0
 
@@ -113,7 +111,7 @@ def test_virtual_machines_are_paused_and_go_on_and_no_other_is() -> None:
     assert [one.problem for _seed, one in outcomes if one.problem] == []
     paused = 0
     for seed, one in outcomes:
-        virtual = random_scenarios.random_scenario(seed, "pauses").virtual
+        virtual = random_scenario.random_scenario(seed, "pauses").virtual
         words = [text.split() for _at, text in one.trace]
         names = {one[0] for one in words if one[1:] == ["is", "paused"]}
         assert names <= set(virtual)

@@ -10,9 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
-    random_scenario as random_scenarios,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import random_scenario
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.liveness import (
     play_and_get_well,
 )
@@ -58,7 +56,7 @@ def test_one_seed_gives_the_same_trace_to_the_letter_in_two_processes() -> None:
 @pytest.mark.parametrize("first", range(0, 200, 20))
 def test_skipped_rounds_would_have_changed_nothing(first: int) -> None:
     for seed in range(first, first + 20):
-        scenario = random_scenarios.random_scenario(seed)
+        scenario = random_scenario.random_scenario(seed)
         skipping, going = play(scenario), play(scenario, every_round=True)
         assert skipping.trace == going.trace, f"seed {seed}"
         assert skipping.rounds < going.rounds
@@ -67,7 +65,7 @@ def test_skipped_rounds_would_have_changed_nothing(first: int) -> None:
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_skipped_rounds_would_have_changed_nothing_where_clocks_stand_still(first: int) -> None:
     for seed in range(first, first + 10):
-        scenario = random_scenarios.random_scenario(seed, random_scenarios.PAUSES)
+        scenario = random_scenario.random_scenario(seed, random_scenario.PAUSES)
         assert play(scenario).trace == play(scenario, every_round=True).trace, f"seed {seed}"
         (again,) = read_scenarios(write_scenario(scenario), "text")
         assert play(again).trace == play(scenario).trace, f"seed {seed}"
@@ -76,7 +74,7 @@ def test_skipped_rounds_would_have_changed_nothing_where_clocks_stand_still(firs
 @pytest.mark.parametrize("first", range(0, 80, 20))
 def test_skipped_rounds_would_have_changed_nothing_where_records_go_back(first: int) -> None:
     for seed in range(first, first + 20):
-        scenario = random_scenarios.random_scenario(seed, random_scenarios.STALE)
+        scenario = random_scenario.random_scenario(seed, random_scenario.STALE)
         well = play_and_get_well(scenario)
         assert well.trace == play_and_get_well(scenario, every_round=True).trace, f"seed {seed}"
         (again,) = read_scenarios(write_scenario(scenario), "text")
@@ -85,7 +83,7 @@ def test_skipped_rounds_would_have_changed_nothing_where_records_go_back(first: 
 
 def test_skipped_rounds_would_have_changed_nothing_while_a_cluster_gets_well() -> None:
     for seed in range(8):
-        scenario = random_scenarios.random_scenario(seed)
+        scenario = random_scenario.random_scenario(seed)
         well = play_and_get_well(scenario)
         assert well.trace == play_and_get_well(scenario, every_round=True).trace, f"seed {seed}"
 
@@ -93,6 +91,6 @@ def test_skipped_rounds_would_have_changed_nothing_while_a_cluster_gets_well() -
 @pytest.mark.parametrize("first", range(0, 100, 20))
 def test_a_random_scenario_written_as_text_goes_the_same_way(first: int) -> None:
     for seed in range(first, first + 20):
-        scenario = random_scenarios.random_scenario(seed)
+        scenario = random_scenario.random_scenario(seed)
         (again,) = read_scenarios(write_scenario(scenario), "text")
         assert play(again).trace == play(scenario).trace, f"seed {seed}"

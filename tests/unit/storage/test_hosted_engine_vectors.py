@@ -38,11 +38,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     lint,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.view import (
+    Watched,
     vm_status,
     vm_status_text,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.watch import (  # noqa: E501
-    Watched,
 )
 from ansible_collections.holdfast.ha.tests.unit.storage.hosted_engine_departures import (
     CONTAINED_HERE,

@@ -24,9 +24,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (
     cluster_paths,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import (
-    records as provision_records,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import records
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
     LockspaceWanted,
     apply_lockspace,
@@ -186,7 +184,7 @@ def test_a_storage_that_fills_up_leaves_the_old_file(paths, monkeypatch):
     def full(*_arguments, **_more):
         raise StorageError("no space is left")
 
-    monkeypatch.setattr(provision_records, "create", full)
+    monkeypatch.setattr(records, "create", full)
     with pytest.raises(StorageError, match="no space"):
         apply(LARGER, paths)
     assert standing(paths) == before
@@ -195,4 +193,4 @@ def test_a_storage_that_fills_up_leaves_the_old_file(paths, monkeypatch):
 @pytest.mark.parametrize("size", [0, -1, 65, True, "2"])
 def test_a_size_out_of_range_is_refused_by_its_option(size):
     with pytest.raises(InputError, match=r"configuration_size: .* MiB from 1 to 64"):
-        provision_records.sizes_from_options({"configuration_size": size})
+        records.sizes_from_options({"configuration_size": size})

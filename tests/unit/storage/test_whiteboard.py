@@ -27,11 +27,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     encode_host,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.view import (
+    Watched,
     view,
     vm_status,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.watch import (  # noqa: E501
-    Watched,
     watch,
 )
 from hypothesis import given

@@ -17,9 +17,8 @@ from .call import LISTS
 from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools, about_device
 from .device import DEFAULT_TIMEOUT, parse_fence_device
 from .evidence import NONE
-from .level_off import last_line
-from .listing import ListedPlug, parse_listing
-from .prove import FenceResult, diagnose, power_off, power_on, power_status, unfence
+from .plugs import ListedPlug, parse_listing
+from .prove import FenceResult, diagnose, last_line, power_off, power_on, power_status, unfence
 from .request import check_plug
 from .topology import FenceConfiguration, FenceStep
 

@@ -17,7 +17,7 @@ from ..errors import FenceError
 from ..process.run import KEEP, Outcome
 from ..process.run import run as run_process
 from ..secrets import hide
-from .locate import fence_environment
+from .known_agents import fence_environment
 from .metadata import FenceMetadata
 from .request import fence_request
 from .secret_sources import secrets_from_files, secrets_from_scripts

@@ -9,14 +9,14 @@ from typing import Any
 
 from ..errors import FenceError, HoldfastError
 from .apply import described
-from .concurrency import together
 from .conversation import TOOLS, Conversation, FenceTools
 from .device import FenceDevice
 from .evidence import FABRIC, GATE, POWER, PROOF_RULES, evidence_of, kind_of
-from .locate import installed_fence_agents, locate_fence_agent
+from .known_agents import installed_fence_agents, locate_fence_agent
 from .metadata import FenceMetadata, FenceParameter, load_fence_metadata
 from .prove import power_status
 from .topology import FenceConfiguration
+from .turns import together
 
 LOADING_AT_ONCE = 8
 """Each is a start of Python with many imports: more at once only take longer."""

@@ -21,7 +21,7 @@ from ..ocf.metadata import metadata_root
 from ..process.run import Outcome
 from ..process.run import run as run_process
 from ..secrets import is_secret_name, secret_values
-from .locate import fence_environment
+from .known_agents import fence_environment
 
 METADATA_DEADLINE = 20.0
 """Seconds for the metadata action: it needs no device, but loads much Python."""

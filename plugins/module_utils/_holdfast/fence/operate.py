@@ -10,10 +10,10 @@ from typing import Any
 from ..errors import FenceError
 from ..result import Result
 from .apply import DEVICE_ACTIONS, PowerEnd, PowerPlan, ask_device, reach_power
-from .concurrency import together
 from .conversation import TOOLS, FenceTools
 from .prove import power_status
 from .topology import FenceConfiguration, FenceStep
+from .turns import together
 
 
 def operate(

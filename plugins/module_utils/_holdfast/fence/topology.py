@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from ..errors import FenceError, InputError
 from ..names import node_name
 from .device import FenceDevice, mapping, parse_fence_device, seconds
-from .private_file import read_private_file
 from .request import check_plug
+from .secret_sources import read_private_file
 
 MAX_LEVELS = 9
 """As in other cluster managers; more than two or three never had a use."""

@@ -5,19 +5,21 @@
 Management boards and outlets take one session at a time and fail the second; and two
 requests to switch the same node off are one.  Both hold for all threads of a process:
 the manager's fences, or all nodes of one task.
+
+Many nodes at once: as fast as the slowest device, and one failure stops no other.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from ..errors import FenceError
+from ..errors import FenceError, HoldfastError
 
 T = TypeVar("T")
 
@@ -94,3 +96,37 @@ class Turns:
 
 TURNS = Turns()
 """Those of this process."""
+
+
+Answer = TypeVar("Answer")
+
+MOST_AT_ONCE = 128
+"""Each is an agent's process of some 20 MB; nobody fences more nodes in one breath."""
+
+
+@dataclass(frozen=True)
+class Ends(Generic[Answer]):
+    """What came of each name: in ``done`` what was returned, in ``failed`` the error."""
+
+    done: Mapping[str, Answer]
+    failed: Mapping[str, HoldfastError]
+
+
+def together(
+    names: Iterable[str], act: Callable[[str], Answer], most_at_once: int = MOST_AT_ONCE
+) -> Ends[Answer]:
+    """Call *act* with each of *names*, once, all at the same time.
+
+    A HoldfastError is the end of that one name alone; any other error is raised once all
+    are through.
+    """
+    each = list(dict.fromkeys(names))
+    done: dict[str, Answer] = {}
+    failed: dict[str, HoldfastError] = {}
+    with ThreadPoolExecutor(max(1, min(len(each), most_at_once))) as pool:
+        for name, future in [(name, pool.submit(act, name)) for name in each]:
+            try:
+                done[name] = future.result()
+            except HoldfastError as error:
+                failed[name] = error
+    return Ends(done, failed)

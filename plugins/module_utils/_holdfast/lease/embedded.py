@@ -26,8 +26,7 @@ from ..storage.lockspace.delta_lease import DeltaLease, LeaseArea
 from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.lockspace.leader_record import MEBIBYTE
 from ..storage.lockspace.resource_lease import LEASE_NAMES, area_offset
-from .free_host import refuse_own, refuse_to_free
-from .host_watch import HostWatch, state_by_time
+from .host_watch import HostWatch, refuse_own, refuse_to_free, state_by_time
 from .interface import HostLeaseView, LeaseHolder
 from .lease_file import LeaseFile
 

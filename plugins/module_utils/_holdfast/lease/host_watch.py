@@ -4,6 +4,13 @@
 
 Clocks of two nodes are never compared: a timestamp on the storage is only good for
 seeing that it is another one than at the last look.
+
+When the host lease of a dead node may be set free.
+
+It is the one record that a node writes for another, and the most dangerous write
+there is: whoever waits for the dead node's leases has them at once.  That a fence
+device has verified the node to be off is for the caller to know; here it is refused
+whenever the storage itself says that it cannot be so.
 """
 
 from __future__ import annotations
@@ -11,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..errors import LeaseError
 from ..storage.lockspace.delta_lease import DeltaLease
 from ..storage.lockspace.host_timing import LeaseTiming
 from .interface import HostState
@@ -76,3 +84,30 @@ def state_by_time(
     if watchdog_timeout is not None and unchanged_for >= timing.dead_seconds:
         return HostState.DEAD
     return HostState.FAIL if unchanged_for >= timing.fail_seconds else HostState.LIVE
+
+
+def refuse_to_free(
+    present: DeltaLease, host_id: int, generation: int, timestamp: int | None
+) -> None:
+    """Refuse to free *present*, the host lease of *host_id*, just read.
+
+    *generation* and *timestamp* are what it had when the fence began; None for a
+    timestamp that is not known.  Raises ``LeaseError`` when the node joined or renewed
+    since.
+    """
+    if present.generation != generation:
+        raise LeaseError(
+            f"host id {host_id} is not set free: its generation is {present.generation}, not"
+            f" {generation} as when it was fenced."
+        )
+    if not present.free and timestamp is not None and present.timestamp != timestamp:
+        raise LeaseError(
+            f"host id {host_id} is not set free: node {present.host_name} renewed it since the"
+            f" fence began (timestamp {present.timestamp}, then {timestamp})."
+        )
+
+
+def refuse_own(host_id: int, own_host_id: int) -> None:
+    """Refuse to free a node's own host lease: whoever can ask is not off."""
+    if host_id == own_host_id:
+        raise LeaseError(f"host id {host_id} is this node's own and is not set free.")

@@ -29,7 +29,7 @@ from ..names import host_id as checked_host_id
 from ..storage.lockspace.delta_lease import DeltaLease, LeaseArea
 from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.lockspace.resource_lease import LEASE_NAMES, ResourceLease
-from .free_host import refuse_own, refuse_to_free
+from .host_watch import refuse_own, refuse_to_free
 from .interface import HostLeaseView, LeaseHolder
 from .lease_file import LeaseFile
 from .sanlock_binding import BindingDaemon, load_binding
@@ -39,13 +39,14 @@ from .sanlock_daemon import (
     IO_TIMEOUT,
     LEADER_CODES,
     Holding,
+    HostMessage,
     Progress,
     Resource,
     SanlockDaemon,
     explained,
+    messages_for,
 )
 from .sanlock_membership import Membership
-from .sanlock_messages import HostMessage, messages_for
 from .sanlock_views import HostViews
 
 FREE_LEASE_WAIT = 0.25

@@ -4,13 +4,23 @@
 
 Our own looks at the storage count first.  sanlock runs for longer than a daemon of
 ours that was just started, so it is asked about a host that we have not seen renew.
+
+How long sanlock's renewals of a host lease took, by its own history.
+
+sanlock keeps the last 180 renewals of a lockspace (sanlock.8, "client renewal"), one line each:
+when, how long the read and the write took, and how many renewals before it timed out or failed.
+It is only told by the ``sanlock`` command.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from ..errors import LeaseError, StorageError
+from ..errors import AgentError, LeaseError, StorageError
+from ..process.run import run
 from ..storage.lockspace.delta_lease import DeltaLease
 from ..storage.lockspace.host_timing import LeaseTiming
 from .host_watch import HostWatch, Sight, state_by_time
@@ -160,3 +170,44 @@ class HostViews:
         if last is None or last[0] != told:
             last = self._told_dead[host_id] = told, self._clock()
         return self._is_so_still(lease, last[1])
+
+
+ANSWER = 2.0
+"""Seconds for the daemon to answer: who measures must not wait for one that hangs."""
+
+_RENEWAL = re.compile(
+    r"^timestamp=(\d+) read_ms=(\d+) write_ms=(\d+)"
+    r"(?: next_timeouts=(\d+))?(?: next_errors=(\d+))?",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Renewals:
+    """The renewals that sanlock remembers: the last and the slowest in seconds; its failures."""
+
+    last: float
+    slowest: float
+    failed: int
+
+
+def parse_renewals(text: str) -> Renewals | None:
+    """Return what a history says; None if there is no renewal in it."""
+    rows = [[int(part or 0) for part in one.groups()] for one in _RENEWAL.finditer(text)]
+    if not rows:
+        return None
+    seconds = [(read + write) / 1000.0 for _at, read, write, _timeouts, _errors in rows]
+    return Renewals(seconds[-1], max(seconds), sum(row[3] + row[4] for row in rows))
+
+
+def read_renewals(lockspace: str, run_directory: str = "") -> Renewals | None:
+    """Return the renewals of a lockspace; None where sanlock is not there or does not answer."""
+    environment = dict(os.environ)
+    if run_directory:
+        environment["SANLOCK_RUN_DIR"] = run_directory
+    words = ["sanlock", "client", "renewal", "-s", lockspace]
+    try:
+        outcome = run(words, deadline=ANSWER, environment=environment)
+    except AgentError:
+        return None
+    return parse_renewals(outcome.stdout) if outcome.exit_status == 0 else None

@@ -15,7 +15,6 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from ..cluster.model.desired import Wanted, wanted_document, wanted_from_document
-from ..cluster.model.intent import Intent
 from ..cluster.model.lease_freeing import (
     Freeing,
     awaited_writers,
@@ -30,7 +29,7 @@ from ..cluster.model.report import (
     report_from_document,
     sight_from_document,
 )
-from ..cluster.model.state import ClusterState
+from ..cluster.model.state import ClusterState, Intent
 from ..cluster.model.state_codec import known, state_document, state_from_document
 from ..cluster.model.versions import LeaseVersion
 from ..errors import MALFORMED, FormatError, LeaseError

@@ -7,17 +7,22 @@ in: OCF 1.1, Parameter passing; the names beyond it are those that pacemaker's
 executor sets and that agents have come to expect.  Left out on purpose: HA_LOGFILE and
 HA_LOGFACILITY, so that agents log to their standard error, which we keep; OCF_TRACE_RA,
 which makes agents write every secret that they are given into a file.
+
+Values of agent parameters: is a value of its type, and how is it written.
+
+The type in an agent's metadata is advice.  Some agents give a parameter a type
+that its own default does not have; for such a parameter nothing is checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from ..errors import InputError
 from ..names import did_you_mean
 from ..process.run import EXIT_REASON
 from .locate import OCF_ROOT, AgentName
-from .values import written
 
 RUN_DIRECTORY = "/run/resource-agents"
 """HA_RSCTMP: where agents keep state that must not survive a boot."""
@@ -136,3 +141,72 @@ def check_meta_of_action(action: str, meta: Mapping[str, str], option: str = "me
 def _milliseconds(seconds: float) -> str:
     """Write a time as agents get it; one above 0 must not become a probe's 0."""
     return str(max(1, round(seconds * 1000)) if seconds > 0 else 0)
+
+
+TRUE_WORDS = ("yes", "true", "1", "YES", "TRUE", "True", "on", "ON")
+"""What the function ocf_is_true of resource-agents takes for true (its "ja" left out)."""
+
+
+FALSE_WORDS = ("no", "false", "0", "NO", "FALSE", "False", "off", "OFF")
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+
+
+_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)")
+
+
+_UNITS = {
+    "ms": 0.001,
+    "msec": 0.001,
+    "us": 0.000001,
+    "usec": 0.000001,
+    "": 1.0,
+    "s": 1.0,
+    "sec": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "hr": 3600.0,
+    "d": 86400.0,
+}
+
+
+def seconds(text: str | None) -> float | None:
+    """Return a duration such as ``20``, ``20s``, ``2m30s`` or ``1d`` in seconds, else None."""
+    if text is None or not text.strip():
+        return None
+    total, position = 0.0, 0
+    text = text.strip()
+    while position < len(text):
+        part = _DURATION.match(text, position)
+        if part is None or part.group(2).lower() not in _UNITS:
+            return None
+        total += float(part.group(1)) * _UNITS[part.group(2).lower()]
+        position = part.end()
+    return total
+
+
+def written(value: object) -> str | None:
+    """Return *value* as an agent gets it, or None for what cannot be a parameter's value."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    return None
+
+
+def expectation(kind: str, options: Sequence[str], value: str) -> str | None:
+    """Return what was expected when *value* is not of the type *kind*, else None."""
+    if kind == "boolean":
+        if value in TRUE_WORDS or value in FALSE_WORDS:
+            return None
+        # The agents' shell function knows only some spellings: "Yes" would mean false.
+        return "true or false"
+    if kind == "integer":
+        return None if _INTEGER.match(value) else "a whole number"
+    if kind in ("second", "time"):
+        return None if seconds(value) is not None else "a duration such as 30 or 2m30s"
+    if kind == "select" and options:
+        return None if value in options else "one of " + ", ".join(options)
+    return None

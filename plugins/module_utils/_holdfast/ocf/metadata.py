@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from ..errors import AgentError
 from ..process.run import Outcome
 from ..process.run import run as run_process
-from .environment import agent_environment
+from .environment import agent_environment, seconds
 from .locate import OCF_ROOT, AgentName
-from .values import seconds
 
 METADATA_DEADLINE = 20.0
 """Seconds for the meta-data action: agents that source many files took up to 2 s."""

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from ..errors import InputError
 from ..names import did_you_mean
 from ..secrets import shown
+from .environment import expectation, written
 from .metadata import AgentMetadata, Parameter
-from .values import expectation, written
 
 
 def check_parameters(

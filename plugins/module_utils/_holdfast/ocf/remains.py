@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import AgentError, InputError
-from ..process.table import ProcessEntry, process_table
+from ..process.family import ProcessEntry, process_table
 
 SETTLE = 2.0
 """Seconds that remains get to be gone: a killed process ends a moment after the kill."""

@@ -10,15 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..cluster.crm import election
-from ..cluster.crm import step as cluster
-from ..cluster.crm.repair import record_restored, repaired
-from ..cluster.crm.repair_plan import Records
+from ..cluster.crm import step as crm_step
+from ..cluster.crm.repair_plan import Records, record_restored, repaired
 from ..cluster.model.desired import Wanted
-from ..cluster.model.intent import Intent
 from ..cluster.model.lease_freeing import freeing
 from ..cluster.model.observed import FenceReport, NodeSeen, PowerReport, Seen
 from ..cluster.model.report import Report
-from ..cluster.model.state import ClusterState, NodeState
+from ..cluster.model.state import ClusterState, Intent, NodeState
 from ..cluster.model.versions import not_heard_yet, older_than_reports, paused, reports_seen
 from .daemon import ACTING, Daemon
 from .machine import Machine
@@ -26,7 +24,7 @@ from .moving import Horizon, Moving
 from .observer import ANSWER_WAIT, Observer, lease_ran_out
 from .record_look import known_floors, read_records
 from .rules import new_events
-from .settings import ROUND
+from .scenario import ROUND
 from .timeline import Cadence
 from .torn import torn_state
 
@@ -185,7 +183,7 @@ class ClusterDaemon(Daemon):
         last = records.state or ClusterState()
         intent = storage.newest_intent()
         wall = self.clock.wall(now)
-        self.state = cluster.take_over(last, storage.epoch, name, wall, intent)
+        self.state = crm_step.take_over(last, storage.epoch, name, wall, intent)
         self._begun_with(last)
         return False
 
@@ -400,7 +398,7 @@ class ClusterDaemon(Daemon):
         self._look_at_clock(now)
         seen = self._seen(nodes, now)
         self._trouble = ""
-        step = cluster.step(state, seen, self.world.settings.timing)
+        step = crm_step.step(state, seen, self.world.settings.timing)
         if self._is_late():
             return
         if step.state != self._written:
@@ -439,7 +437,7 @@ class ClusterDaemon(Daemon):
             self.world.rules.stands(read)
         self.fleet.wake_locals()
 
-    def _recorded(self, step: cluster.Step, seen: Seen, ok: bool) -> None:
+    def _recorded(self, step: crm_step.Step, seen: Seen, ok: bool) -> None:
         if not ok:
             # What failed may stand on storage all the same: it is read back first.
             self.state = self._written = None
@@ -449,7 +447,7 @@ class ClusterDaemon(Daemon):
         self._stored = (step.state, self.slot.sequence)
         self._order(step, seen)
 
-    def _order(self, step: cluster.Step, seen: Seen) -> None:
+    def _order(self, step: crm_step.Step, seen: Seen) -> None:
         """Give the orders of a round whose record stands."""
         self.state = step.state
         for fence in seen.fences:
@@ -618,7 +616,7 @@ class ClusterDaemon(Daemon):
             return None
         horizon = Horizon()
         seen = self._seen(self.observer.nodes(now, horizon), now, horizon)
-        step = cluster.step(self.state, seen, self.world.settings.timing)
+        step = crm_step.step(self.state, seen, self.world.settings.timing)
         if step.state != self._written or step.fences or step.powers or step.board is not None:
             return None
         return horizon.seconds

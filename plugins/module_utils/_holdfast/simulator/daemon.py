@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .machine import Machine
-from .settings import ROUND
+from .scenario import ROUND
 from .timeline import Cadence
 
 if TYPE_CHECKING:

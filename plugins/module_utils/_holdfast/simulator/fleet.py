@@ -17,7 +17,7 @@ from .daemon import ACTING, STARTED_AGAIN, Daemon
 from .fence_devices import Fencing
 from .local_daemon import LocalDaemon
 from .machine import Machine
-from .settings import Settings
+from .scenario import Settings
 from .shared_storage import StaleView
 from .world import World
 

@@ -12,7 +12,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..cluster.lrm import step as local
+from ..cluster.lrm import step as lrm_step
 from ..cluster.model.desired import IGNORE, Wanted
 from ..cluster.model.jobs import Job, JobEnd, JobKind
 from ..cluster.model.report import POWEROFF, RESTART, WRITTEN_AGAIN, LocalState, Mode, Report
@@ -21,7 +21,7 @@ from ..cluster.model.versions import newer_report
 from .daemon import ACTING, Daemon
 from .machine import Machine
 from .moving import Horizon, Moving
-from .settings import HEARTBEAT_ROUNDS, MONITOR_TAKES
+from .scenario import HEARTBEAT_ROUNDS, MONITOR_TAKES
 from .torn import torn_report
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class LocalDaemon(Daemon):
         self.slot = fleet.world.storage.reports[machine.name]
         self.number, last = self._last_report(machine)
         fleet.world.rules.resumes(machine)
-        self.report, self.memory = local.resume(
+        self.report, self.memory = lrm_step.resume(
             last, machine.name, machine.boot_id, virtual=machine.virtual
         )
         self.written: Report | None = None
@@ -91,7 +91,7 @@ class LocalDaemon(Daemon):
         self.pending.extend(self.ended)
         self.ended.clear()
         seen = self._seen(now, trouble)
-        step = local.step(self.report, self.memory, seen)
+        step = lrm_step.step(self.report, self.memory, seen)
         self._look_at_own_record(now)
         if step.report != self.written or self.clock.mono(now) >= self.write_again:
             self.machine.kept.write(now, self.number + 1, step.report)
@@ -151,12 +151,12 @@ class LocalDaemon(Daemon):
     def _stands(self) -> bool:
         return self.slot.stands(*self._stored)
 
-    def _seen(self, now: float, trouble: str, horizon: Horizon | None = None) -> local.LocalSeen:
+    def _seen(self, now: float, trouble: str, horizon: Horizon | None = None) -> lrm_step.LocalSeen:
         mono, wall = self.clock.mono(now), self.clock.wall(now)
         if horizon is not None:
             mono = Moving(mono, self.clock.rate, horizon)
             wall = Moving(wall, self.clock.rate, horizon)
-        return local.LocalSeen(
+        return lrm_step.LocalSeen(
             now=mono,
             wall=wall,
             state=self.state,
@@ -187,7 +187,7 @@ class LocalDaemon(Daemon):
         self.slot.put(report, self.world.now, self.number)
         self.fleet.wake_managers()
 
-    def _written(self, step: local.LocalStep, ok: bool, trouble: str) -> None:
+    def _written(self, step: lrm_step.LocalStep, ok: bool, trouble: str) -> None:
         if ok:
             self.written = step.report
             self.number = self.slot.told = self.slot.sequence
@@ -199,7 +199,7 @@ class LocalDaemon(Daemon):
         self._act(step)
         self._gives_up(trouble)
 
-    def _act(self, step: local.LocalStep) -> None:
+    def _act(self, step: lrm_step.LocalStep) -> None:
         self.world.rules.follows(self.machine, step.report, self.state)
         self.report, self.memory = step.report, step.memory
         self.pending.clear()
@@ -318,7 +318,7 @@ class LocalDaemon(Daemon):
             due = {**memory.monitor_due, **dict.fromkeys(self._foretells, math.inf)}
             memory = replace(memory, monitor_due=due)
         horizon.until((self.write_again - self.clock.mono(now)) / self.clock.rate)
-        step = local.step(self.report, memory, self._seen(now, trouble, horizon))
+        step = lrm_step.step(self.report, memory, self._seen(now, trouble, horizon))
         if step.jobs or step.ends or step.report != self.written or step.memory != memory:
             return None
         return horizon.seconds

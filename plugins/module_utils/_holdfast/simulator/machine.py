@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field
 
 from ..cluster.model.report import Report
-from .settings import RENEWAL, Settings
+from .scenario import RENEWAL, Settings
 from .timeline import Cadence
 
 EPOCH = 1_700_000_000.0
@@ -66,7 +66,7 @@ NOT_SYNCED = 5.0
 
 
 class KeptReport:
-    """The copy of a node's last report on its own disk: see ``node/daemon/kept_report.py``."""
+    """The copy of a node's last report on its own disk: see ``node/daemon/record_guard.py``."""
 
     __slots__ = ("_kept",)
 

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from ..cluster.crm.freeze import DISARMED
 from ..cluster.crm.repair_plan import Keep
-from ..cluster.model.desired import IGNORE, Wanted
+from ..cluster.model.desired import IGNORE, MOVE, STOP, Request, Wanted
 from ..cluster.model.maintenance import Maintenance
 from ..cluster.model.report import POWEROFF, REBOOT
-from ..cluster.model.requests import MOVE, STOP, Request
 from ..cluster.model.service import STARTED, STOPPED
 from ..cluster.model.state import NodeState
 from ..errors import InputError

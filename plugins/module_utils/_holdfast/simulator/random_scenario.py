@@ -28,8 +28,7 @@ from .random_actions import (
     PAUSED,
     Maker,
 )
-from .scenario import Action, Scenario
-from .settings import Settings
+from .scenario import Action, Scenario, Settings
 
 BEGIN = 2.0
 FAULTS_UNTIL = 20.0

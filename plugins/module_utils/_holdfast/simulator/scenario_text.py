@@ -26,8 +26,7 @@ from .declarations import (
     rule_statement,
     service_statement,
 )
-from .scenario import WHENS, Action, Expectation, Scenario
-from .settings import Settings
+from .scenario import WHENS, Action, Expectation, Scenario, Settings
 
 RANGES = ("fence", "agent")
 """Settings that are a shortest and a longest time, written ``1..3``."""

@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..cluster.model.desired import Wanted
-from ..cluster.model.intent import Intent
 from ..cluster.model.lease_freeing import Freeing
 from ..cluster.model.report import Report
-from ..cluster.model.state import ClusterState
+from ..cluster.model.state import ClusterState, Intent
 from ..cluster.model.versions import LeaseVersion
 from .slot import Slot
 

@@ -22,8 +22,7 @@ from .actions import ACTIONS
 from .fleet import Fleet
 from .machine import EPOCH
 from .rules import Violation
-from .scenario import Action
-from .settings import Settings
+from .scenario import Action, Settings
 
 BEGINS = 5.0
 """Seconds for which the copy of the cluster runs before anything happens to it."""

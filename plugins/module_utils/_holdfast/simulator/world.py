@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from ..cluster.model import lease_freeing
 from .machine import Clock, Machine
 from .rules import Rules
-from .settings import Settings
+from .scenario import Settings
 from .shared_storage import SharedStorage
 from .slot import Slot
 from .timeline import Timeline

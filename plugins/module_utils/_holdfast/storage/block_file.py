@@ -7,6 +7,8 @@ all access is direct (``O_DIRECT``) and every write is on the device when it
 returns (``O_DSYNC``).  Direct I/O wants aligned memory, offsets and lengths: an
 anonymous ``mmap`` gives the first, callers keep to the rest.  A short read is
 never handed on: missing bytes that pass for blank ones would hide a node.
+
+What is open until it is closed, which the end of a ``with`` block does.
 """
 
 from __future__ import annotations
@@ -16,10 +18,36 @@ import mmap
 import os
 import stat
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar
 
 from ..errors import StorageError
-from .closing import Closing
+
+Opened = TypeVar("Opened", bound="Closing")
+
+
+class Closing(ABC):
+    """A file, or what works on one."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file; does nothing where none is open."""
+
+    def __enter__(self: Opened) -> Opened:
+        """Return the object itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
 
 PAGE = 4096
 """What direct I/O accepts on every device in use (512-byte and 4096-byte sectors)."""

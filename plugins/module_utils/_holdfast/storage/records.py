@@ -21,8 +21,7 @@ from typing import Protocol
 
 from ..errors import FormatError, InputError, LeaseError, StorageError
 from ..names import MAX_HOST_ID, cluster_name
-from .block_file import PAGE, HeldFile
-from .closing import Closing
+from .block_file import PAGE, Closing, HeldFile
 from .whole_file import create
 
 FILE_MAGIC = b"HOLDFAST"

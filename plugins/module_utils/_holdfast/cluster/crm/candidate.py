@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from ...errors import LeaseError, StorageError
 from ..model.effects import Cycle, Log, perform
-from ..model.intent import Intent
 from ..model.lease_freeing import freeing
 from ..model.observed import FenceReport
+from ..model.state import Intent
 from ..model.versions import paused
 from . import election
 from .effects import (

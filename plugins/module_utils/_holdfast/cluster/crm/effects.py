@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Optional
 
 from ..model.desired import Wanted
 from ..model.effects import Effect
-from ..model.intent import Intent
 from ..model.lease_freeing import Freeing
 from ..model.membership import Membership
 from ..model.observed import FenceReport, NodeSeen, PowerReport
 from ..model.report import Report
-from ..model.state import ClusterState
+from ..model.state import ClusterState, Intent
 from ..model.versions import LeaseVersion
 from .adoption import HostView
 
@@ -130,7 +130,7 @@ class HoldsManagerLease(Effect[bool]):
     """Return whether this process has the manager lease, as far as it can be sure now."""
 
 
-class AcquireManagerLease(Effect["int | None"]):
+class AcquireManagerLease(Effect[Optional[int]]):
     """Try for the manager lease; return its version, the epoch, or None if another has it."""
 
 
@@ -142,11 +142,11 @@ class ReadManagerLease(Effect[LeaseHolder]):
     """Read from the storage who has the manager lease."""
 
 
-class ReadManagerRecord(Effect["ClusterState | None"]):
+class ReadManagerRecord(Effect[Optional[ClusterState]]):
     """Read the newest record of a manager; throws ``FormatError`` if it is damaged."""
 
 
-class ReadReadableState(Effect["ClusterState | None"]):
+class ReadReadableState(Effect[Optional[ClusterState]]):
     """Read the newest record of a manager that is not damaged."""
 
 
@@ -154,14 +154,14 @@ class ReadRecords(Effect[StoredRecords]):
     """Read everything that a new manager compares before it takes over."""
 
 
-class ReadDesired(Effect["tuple[Wanted, int]"]):
+class ReadDesired(Effect[tuple[Wanted, int]]):
     """Read the newest configuration, and the host id in whose slot it is.
 
     Throws ``FormatError`` if it is damaged.
     """
 
 
-class ReadIntent(Effect["Intent | None"]):
+class ReadIntent(Effect[Optional[Intent]]):
     """Read the newest fence that a candidate has announced."""
 
 

@@ -25,7 +25,7 @@ from .effects import (
     WriteState,
 )
 from .memory import Crm
-from .repair import record_restored
+from .repair_plan import record_restored
 
 OWN_LOOK = 5.0
 """Seconds between two looks at whether the manager's record on storage is as it was written."""

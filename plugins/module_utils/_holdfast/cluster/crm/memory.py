@@ -28,8 +28,7 @@ from .effects import (
     WriteFreeing,
 )
 from .freed_leases import FreedLeases
-from .repair import repaired
-from .repair_plan import Records, compare
+from .repair_plan import Records, compare, repaired
 from .wall_clock import EVEN_FOR, WallClock, first_look, look_again
 
 LATE = 1.5

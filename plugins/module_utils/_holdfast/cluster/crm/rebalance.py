@@ -16,8 +16,7 @@ from math import sqrt
 
 from ..model.service import STARTED
 from ..model.state import MOVING, ServiceState
-from . import selection as choice
-from . import started as running
+from . import selection, started
 from .load import NOTHING
 from .round import Round
 
@@ -94,7 +93,7 @@ def _begin(round_: Round, best: Move, before: float) -> None:
         status = round_.state.services[service_id]
         wanted = round_.seen.wanted.services[service_id]
         round_.say("balance", text, service=service_id, node=best.target)
-        running.move(round_, service_id, status, wanted, choice.Choice(best.target, text))
+        started.move(round_, service_id, status, wanted, selection.Choice(best.target, text))
     round_.state = replace(round_.state, uneven=0.0)
 
 
@@ -103,7 +102,7 @@ def _loads(round_: Round) -> dict[str, float]:
     load = round_.load
     loads = {}
     for node in round_.seen.nodes:
-        if choice.unusable(node, round_.state, round_.seen):
+        if selection.unusable(node, round_.state, round_.seen):
             continue
         if load.figures is None:
             loads[node] = float(load.counts.get(node, 0))
@@ -179,7 +178,7 @@ def _movable(round_: Round, service_id: str, node: str) -> bool:
     wanted = round_.seen.wanted.services.get(service_id)
     if status is None or wanted is None or wanted.state != STARTED:
         return False
-    if choice.waits_for_word(service_id, round_.state, round_.seen):
+    if selection.waits_for_word(service_id, round_.state, round_.seen):
         return False
     return status.state is ServiceState.STARTED and status.node == node
 
@@ -207,4 +206,4 @@ def _may_go(round_: Round, service_id: str, target: str) -> bool:
         return False
     if round_.load.refusals([target], service_id, status):
         return False
-    return not choice.refusal(service_id, target, round_.state, round_.seen)
+    return not selection.refusal(service_id, target, round_.state, round_.seen)

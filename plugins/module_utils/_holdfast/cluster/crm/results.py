@@ -4,18 +4,20 @@
 
 Its result in the report of its node, or the proof of that node's death: nothing else ends one
 that was begun.  A live migration is not, before its target expects it.
+
+A service in error: what keeps it there, and the ways out.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model.report import CommandResult, Outcome, Report
+from ..model.report import CommandResult, LocalState, Outcome, Report
 from ..model.service import STARTED, Service
 from ..model.state import MOVING, ServiceState, ServiceStatus
-from . import selection as choice
-from . import started as running
-from . import stopped as inactive
+from . import freeze, selection
+from . import started as crm_started
+from . import stopped as crm_stopped
 from .round import Round
 
 EXPECTED_WITHIN = 30.0
@@ -39,7 +41,7 @@ def take_result(
     elif result.outcome is Outcome.BLOCKED and status.state is ServiceState.MIGRATE:
         _migrated_in_part(round_, service_id, status, result.text)
     elif result.outcome is Outcome.BLOCKED:
-        running.fail(round_, service_id, status, result.text, node=status.node)
+        crm_started.fail(round_, service_id, status, result.text, node=status.node)
     elif status.state is ServiceState.REQUEST_START:
         _start_ended(round_, service_id, status, result)
     elif status.state is ServiceState.MIGRATE and result.outcome is not Outcome.OK:
@@ -65,7 +67,7 @@ def _wait_for_target(round_: Round, service_id: str, status: ServiceStatus) -> N
     let go of its watchdog: then it would live on, and with it what came.
     """
     target = status.target
-    why = choice.unusable(target, round_.state, round_.seen)
+    why = selection.unusable(target, round_.state, round_.seen)
     if why:
         reason = f"did not go to {target}: {why}"
         back = replace(status, state=ServiceState.STARTED, target="", reason=reason)
@@ -91,7 +93,7 @@ def _interrupted(
         state = ServiceState.RELOCATE if status.state is ServiceState.MIGRATE else status.state
         round_.command(service_id, status, state)
         return
-    drained = choice.drained(status.node, round_.state, round_.seen)
+    drained = selection.drained(status.node, round_.state, round_.seen)
     if wanted is None or wanted.state != STARTED or drained:
         round_.command(service_id, status, ServiceState.REQUEST_STOP)
         return
@@ -119,7 +121,7 @@ def _start_ended(
         round_.say("started", text, service=service_id, node=status.node)
         _note_recovered(round_, service_id, status.node, result.at or round_.seen.wall)
         return
-    running.try_elsewhere(round_, service_id, replace(status, from_node=""), result.text)
+    crm_started.try_elsewhere(round_, service_id, replace(status, from_node=""), result.text)
 
 
 def _left(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
@@ -137,10 +139,10 @@ def _left(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
     if wanted is None or (wanted.state != STARTED and not live):
         round_.set_service(service_id, stopped)
         return
-    if target and (live or not choice.unusable(target, round_.state, round_.seen)):
+    if target and (live or not selection.unusable(target, round_.state, round_.seen)):
         # After a live migration it is there already, whatever the node looks like now.
         coming = replace(status, from_node=status.node if live else "")
-        inactive.begin(round_, service_id, coming, wanted, target, reason)
+        crm_stopped.begin(round_, service_id, coming, wanted, target, reason)
         return
     round_.set_service(service_id, stopped)
 
@@ -174,3 +176,77 @@ def _note_recovered(round_: Round, service_id: str, node: str, at: float) -> Non
             continue
         started = {**failover.started, service_id: (node, at)}
         round_.state = round_.state.with_failover(replace(failover, started=started))
+
+
+ERROR_RETRY = 30.0
+"""Seconds, by the wall clock, after which a stop that failed is tried again if still wanted."""
+
+
+def look_at_error(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None
+) -> None:
+    """Out of an error: it is declared stopped, removed, or given another definition.
+
+    What could not be stopped may be gone all the same, with the last start of its node.
+    """
+    if _is_gone(round_, service_id, status):
+        stop_ended(round_, service_id, status)
+        return
+    if _is_stuck(round_, service_id, status) and crm_started.may_demand_fence(
+        round_, status.node, status, wanted
+    ):
+        crm_started.fail(round_, service_id, status, status.reason, node=status.node)
+        return
+    mended = wanted is None or wanted.state != STARTED or wanted.digest() != status.digest
+    if mended:
+        clear(round_, service_id, status)
+
+
+def clear(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """Take a service out of its error: what may still run is stopped, then all begins anew."""
+    if status.node:
+        _stop_again(round_, service_id, status)
+        return
+    stopped = ServiceStatus(
+        ServiceState.STOPPED,
+        reason="out of its error",
+        last_node=status.last_node,
+        request=status.request,
+    )
+    round_.set_service(service_id, stopped)
+
+
+def _is_stuck(round_: Round, service_id: str, status: ServiceStatus) -> bool:
+    """Return whether its node has tried to stop it, and says that it could not."""
+    report = round_.seen.nodes[status.node].report if status.node in round_.seen.nodes else None
+    local = report.services.get(service_id) if report is not None else None
+    return local is not None and local.state is LocalState.BLOCKED
+
+
+def _is_gone(round_: Round, service_id: str, status: ServiceStatus) -> bool:
+    """Return whether a new LRM found stopped what the last one could not stop."""
+    if not freeze.online(round_, status.node):
+        return False
+    report = round_.seen.nodes[status.node].report
+    local = report.services.get(service_id) if report is not None else None
+    return local is not None and local.uid == status.uid and local.state is LocalState.STOPPED
+
+
+def _stop_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """Try to stop what could not be stopped, again and again while that is wanted.
+
+    It stays in error meanwhile.  Without its digest it is known that this was tried.
+    """
+    if not freeze.online(round_, status.node):
+        return
+    report = round_.seen.nodes[status.node].report
+    result = report.results.get(status.uid) if report is not None else None
+    now = round_.seen.wall
+    if status.digest:
+        first = replace(status, digest="", not_before=now)
+        round_.command(service_id, first, ServiceState.ERROR)
+    elif result is not None and result.outcome is Outcome.OK:
+        stop_ended(round_, service_id, status)
+    elif result is not None and not 0.0 <= now - status.not_before < ERROR_RETRY:
+        again = replace(status, not_before=now, reason=result.text)
+        round_.command(service_id, again, ServiceState.ERROR)

@@ -17,18 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ..model.desired import CLEAR, MOVE
 from ..model.policy import COUNT
 from ..model.report import Report
-from ..model.requests import CLEAR, MOVE
 from ..model.service import Service
 from ..model.state import HELD, REMOVED_KEPT, ClusterState, ServiceState, ServiceStatus
-from . import freeze as held
-from . import probing as looked_for
-from . import results as command_ends
-from . import selection as choice
-from . import service_error
-from . import started as running
-from . import stopped as inactive
+from . import freeze, probing, results, selection, started, stopped
 from .round import Round
 from .unproven import doubt_leases
 
@@ -76,14 +70,14 @@ def _look_at(round_: Round, service_id: str) -> None:
     status = round_.state.services.get(service_id)
     if wanted is not None and wanted.ignored:
         if status is not None:
-            inactive.forget(round_, service_id, "to be ignored: left as it is")
+            stopped.forget(round_, service_id, "to be ignored: left as it is")
         return
     if status is None:
         if not round_.state.disarm and wanted is not None:
             _ask_for(round_, service_id, wanted)
         return
-    if status.state in HELD or held.is_held(round_, status):
-        held.look_at(round_, service_id, status, wanted)
+    if status.state in HELD or freeze.is_held(round_, status):
+        freeze.look_at(round_, service_id, status, wanted)
         return
     if status.uid in round_.fresh and status.state is ServiceState.REQUEST_START:
         _just_placed(round_, service_id, status, wanted)
@@ -92,14 +86,14 @@ def _look_at(round_: Round, service_id: str) -> None:
         _note_request(round_, service_id, status)
         return
     if status.state is ServiceState.PROBE:
-        looked_for.look_for(round_, service_id, status, wanted)
+        probing.look_for(round_, service_id, status, wanted)
     elif status.state in (ServiceState.STOPPED, ServiceState.RECOVERY):
-        inactive.look_at_stopped(round_, service_id, status, wanted)
+        stopped.look_at_stopped(round_, service_id, status, wanted)
     elif status.state is ServiceState.ERROR:
-        service_error.look_at_error(round_, service_id, status, wanted)
+        results.look_at_error(round_, service_id, status, wanted)
     elif status.node not in round_.seen.nodes:
         _not_configured(round_, service_id, status)
-    elif held.online(round_, status.node):
+    elif freeze.online(round_, status.node):
         report = round_.seen.nodes[status.node].report
         if report is not None:
             _active(round_, service_id, status, wanted, report)
@@ -154,14 +148,14 @@ def _just_placed(
     """
     if wanted is None or status.from_node or status.node not in round_.seen.nodes:
         return
-    better = choice.better_place(service_id, round_.state, round_.seen, round_.load)
+    better = selection.better_place(service_id, round_.state, round_.seen, round_.load)
     if better is None:
         return
     if not better.node and status.node in status.failed_nodes:
         # Its start failed wherever it may be, and it is tried here once more.
         return
     if better.node:
-        running.move(round_, service_id, status, wanted, better, live=False)
+        started.move(round_, service_id, status, wanted, better, live=False)
         return
     round_.set_service(service_id, replace(status.stopped(better.reason), leave=better.leave))
     round_.say("waiting", better.reason, service=service_id)
@@ -184,8 +178,8 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
         # Not yet: it is heard once the service runs.
         wanted = round_.seen.wanted.services.get(service_id)
         if status.state is ServiceState.PROBE:
-            looked_for.look_for(round_, service_id, status, wanted)
-        elif held.online(round_, status.node):
+            probing.look_for(round_, service_id, status, wanted)
+        elif freeze.online(round_, status.node):
             report = round_.seen.nodes[status.node].report
             if report is not None:
                 _active(round_, service_id, status, wanted, report)
@@ -194,16 +188,16 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
         return
     heard = replace(status, request=request.made)
     if request.kind == CLEAR and status.state is ServiceState.ERROR:
-        if not status.node or held.online(round_, status.node):
+        if not status.node or freeze.online(round_, status.node):
             round_.set_service(service_id, heard)
             round_.say("request", "its error is cleared by the operator", service=service_id)
-            service_error.clear(round_, service_id, heard)
+            results.clear(round_, service_id, heard)
         return
     if status.state is ServiceState.STARTED and request.kind != CLEAR:
-        running.answer_request(round_, service_id, heard, request)
+        started.answer_request(round_, service_id, heard, request)
         return
     if status.state is ServiceState.STOPPED and request.kind == MOVE:
-        why = choice.refusal(service_id, request.node, round_.state, round_.seen)
+        why = selection.refusal(service_id, request.node, round_.state, round_.seen)
         if not why:
             _go_stopped(round_, service_id, heard, request.node)
             return
@@ -219,7 +213,7 @@ def _is_not_known_yet(round_: Round, node: str) -> bool:
 
     So it is for a manager that is new, or did not watch for a while.
     """
-    return held.online(round_, node) and not round_.seen.nodes[node].beats
+    return freeze.online(round_, node) and not round_.seen.nodes[node].beats
 
 
 def _go_stopped(round_: Round, service_id: str, heard: ServiceStatus, node: str) -> None:
@@ -240,9 +234,9 @@ def _active(
 ) -> None:
     """A service on a node that is online: read the result of its command, or keep it well."""
     if status.state is ServiceState.STARTED:
-        running.look_at(round_, service_id, status, wanted, report)
+        started.look_at(round_, service_id, status, wanted, report)
         return
-    command_ends.take_result(round_, service_id, status, wanted, report)
+    results.take_result(round_, service_id, status, wanted, report)
 
 
 def _not_configured(round_: Round, service_id: str, status: ServiceStatus) -> None:

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..model.desired import MOVE, Request
 from ..model.report import LocalState, Mode, Report, stays_up
-from ..model.requests import MOVE, Request
 from ..model.service import STARTED, Service
 from ..model.state import ClusterState, NodeState, ServiceState, ServiceStatus
-from . import selection as choice
+from . import selection
 from .recovery import begin_failover
 from .round import Round
 from .unproven import doubt_leases
@@ -95,7 +95,7 @@ def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request
         return
     why = "it is there already"
     if request.node != heard.node:
-        why = choice.refusal(service_id, request.node, round_.state, round_.seen)
+        why = selection.refusal(service_id, request.node, round_.state, round_.seen)
     round_.set_service(service_id, heard)
     if why:
         text = f"asked to move to {request.node}: {why}"
@@ -112,7 +112,7 @@ def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request
             if member != service_id:
                 reason = f"kept together with {service_id!r}, which the operator moves"
             live = request.live and (wanted is None or wanted.live_migration)
-            move(round_, member, status, one, choice.Choice(request.node, reason), live=live)
+            move(round_, member, status, one, selection.Choice(request.node, reason), live=live)
 
 
 def move(
@@ -120,7 +120,7 @@ def move(
     service_id: str,
     status: ServiceStatus,
     wanted: Service,
-    chosen: choice.Choice,
+    chosen: selection.Choice,
     *,
     live: bool = True,
 ) -> None:
@@ -128,7 +128,7 @@ def move(
     goes_live = live and wanted.live_migration and not status.no_live
     state = ServiceState.MIGRATE if goes_live else ServiceState.RELOCATE
     leaving = status.maintenance_node
-    if not leaving and choice.drained(status.node, round_.state, round_.seen):
+    if not leaving and selection.drained(status.node, round_.state, round_.seen):
         leaving = status.node
     moving = replace(
         status,
@@ -161,7 +161,7 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
     if wanted.state != STARTED:
         round_.set_service(service_id, stopped)
         return
-    chosen = choice.choose(service_id, round_.state, round_.seen, round_.load)
+    chosen = selection.choose(service_id, round_.state, round_.seen, round_.load)
     if not chosen.node or chosen.node in failed:
         chosen = _next_try(round_, service_id, status)
     if not chosen.node or status.not_before > round_.seen.wall:
@@ -266,9 +266,9 @@ def _has_a_past(status: ServiceStatus) -> bool:
     return bool(status.failed_nodes or status.crashes or status.node in status.no_failback)
 
 
-def _next_try(round_: Round, service_id: str, status: ServiceStatus) -> choice.Choice:
+def _next_try(round_: Round, service_id: str, status: ServiceStatus) -> selection.Choice:
     """Return where to try again once all nodes were tried: in place, if that can be."""
-    chosen = choice.choose(
+    chosen = selection.choose(
         service_id, round_.state, round_.seen, round_.load, stay=status.node, again=True
     )
     if not chosen.node:
@@ -306,8 +306,8 @@ def _found_stopped(
         return
     reason = f"no longer runs on {status.node}: {text}"
     round_.say("lost", reason, service=service_id, node=status.node)
-    stay = choice.better_place(service_id, round_.state, round_.seen, round_.load) is None
-    free = not choice.unusable(status.node, round_.state, round_.seen)
+    stay = selection.better_place(service_id, round_.state, round_.seen, round_.load) is None
+    free = not selection.unusable(status.node, round_.state, round_.seen)
     if wanted is not None and wanted.state == STARTED and stay and free:
         again = replace(status, digest=wanted.digest(), reason=reason)
         round_.command(service_id, again, ServiceState.REQUEST_START)
@@ -330,7 +330,7 @@ def _keep_well(
         return
     if not _may_move(round_, service_id, status):
         return
-    better = choice.better_place(service_id, round_.state, round_.seen, round_.load)
+    better = selection.better_place(service_id, round_.state, round_.seen, round_.load)
     if better is None:
         well = status
         if status.leave:
@@ -362,5 +362,5 @@ def _may_move(round_: Round, service_id: str, status: ServiceStatus) -> bool:
         or wanted.node_rule_for(service_id) is not None
         or wanted.partners(service_id, "apart")
         or wanted.partners(service_id, "together")
-        or choice.drained(status.node, round_.state, round_.seen)
+        or selection.drained(status.node, round_.state, round_.seen)
     )

@@ -12,9 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..model.desired import Wanted
-from ..model.intent import Intent
 from ..model.observed import Seen, Timing
-from ..model.state import ClusterState, Event, Failover, NodeState, NodeStatus
+from ..model.state import ClusterState, Event, Failover, Intent, NodeState, NodeStatus
 from .fencing import switch_on_again
 from .freeze import look_at_disarm
 from .global_maintenance import look_at_maintenance

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..model.service import STARTED, Service
 from ..model.state import NodeState, ServiceState, ServiceStatus
-from . import selection as choice
+from . import selection
 from .round import Round
 
 
@@ -54,18 +54,18 @@ def look_at_stopped(
         stay = status.maintenance_node
     if round_.seen.wanted.policy.rebalance_on_start and not recovering:
         stay = ""
-    chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, stay=stay)
+    chosen = selection.choose(service_id, round_.state, round_.seen, round_.load, stay=stay)
     if not chosen.node and status.failed_nodes:
-        chosen = choice.choose(service_id, round_.state, round_.seen, round_.load, again=True)
+        chosen = selection.choose(service_id, round_.state, round_.seen, round_.load, again=True)
     if _came_to_its_target(round_, status):
         # It was migrating: what runs on its target already must be found there, wherever
         # else it could be, or could not.
-        chosen = choice.Choice(status.target, "it was on its way there", chosen.rejected)
+        chosen = selection.Choice(status.target, "it was on its way there", chosen.rejected)
         status = replace(status, from_node=status.node)
     if not chosen.node:
         reason = chosen.reason
         if status.leave:
-            reason = choice.cannot_leave(status.last_node, status.leave, reason)
+            reason = selection.cannot_leave(status.last_node, status.leave, reason)
         _wait(round_, service_id, status, reason)
         return
     reason = chosen.reason
@@ -95,7 +95,7 @@ def _leaves_its_last_node(round_: Round, status: ServiceStatus, node: str) -> bo
         return False
     if status.failed_nodes or last not in round_.seen.nodes:
         return False
-    return not choice.unusable(last, round_.state, round_.seen)
+    return not selection.unusable(last, round_.state, round_.seen)
 
 
 def _starts_where_it_was(round_: Round, status: ServiceStatus) -> bool:
@@ -105,7 +105,7 @@ def _starts_where_it_was(round_: Round, status: ServiceStatus) -> bool:
         return False
     if status.leave or not node:
         return False
-    return not choice.unusable(node, round_.state, round_.seen)
+    return not selection.unusable(node, round_.state, round_.seen)
 
 
 def begin(

@@ -238,7 +238,7 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
 
 
 def _begin(lrm: Lrm, jobs: tuple[Job, ...]) -> Cycle[None]:
-    """Begin *jobs*; the node is bound to its watchdog before the first of them, not a turn later."""
+    """Begin *jobs*; the node is bound to its watchdog before the first of them."""
     if jobs:
         yield from perform(Supervise(_runs_services(lrm)))
     for job in jobs:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Optional
 
 from ..model.desired import Wanted
 from ..model.effects import Effect
@@ -110,12 +111,12 @@ class IsFreeingHostLease(Effect[bool]):
     """Return whether this node's CRM may be freeing another node's host lease."""
 
 
-class ReadManagerRecord(Effect["ClusterState | None"]):
+class ReadManagerRecord(Effect[Optional[ClusterState]]):
     """Read the newest record of a manager; throws ``FormatError`` if it is damaged."""
 
 
 @dataclass(frozen=True)
-class ReadDesiredFrom(Effect["Wanted | None"]):
+class ReadDesiredFrom(Effect[Optional[Wanted]]):
     """Read the configuration in the slot of the node with *host_id*."""
 
     host_id: int

@@ -26,8 +26,7 @@ from ..model.report import (
     Report,
 )
 from ..model.state import ClusterState
-from . import commands as local_commands
-from . import mode as local_phase
+from . import commands, mode
 from .results import note_end
 from .round import LocalRound, Memory
 
@@ -138,12 +137,12 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
         here = state.services_named(report.node)
         round_.ordered = frozenset(state.services[one].uid for one in here)
         _let_go(round_, state)
-        local_commands.note_coming(round_, state, seen.wanted)
+        commands.note_coming(round_, state, seen.wanted)
     for end in seen.ended:
         note_end(round_, end)
     _resolve_doubts(round_)
     said = round_.report.mode
-    local_phase.look_at_phase(round_, state, seen.wanted, seen.shutdown, seen.shutdown_for)
+    mode.look_at_phase(round_, state, seen.wanted, seen.shutdown, seen.shutdown_for)
     if seen.room is not None:
         round_.set(room=seen.room)
     if seen.lease_trouble:
@@ -152,14 +151,14 @@ def step(report: Report, memory: Memory, seen: LocalSeen) -> LocalStep:
     else:
         round_.set(lease_lost=False)
         if state is not None:
-            local_commands.follow(round_, state, seen.wanted)
-        if local_phase.stops_all(said, seen.shutdown):
+            commands.follow(round_, state, seen.wanted)
+        if mode.stops_all(said, seen.shutdown):
             _stop_everything(round_, "its node shuts down")
         elif dead:
             _stop_everything(round_, dead)
         elif round_.report.mode is not Mode.DISARM:
             _monitor(round_, seen.wanted)
-    ends = local_phase.may_end(round_, state, seen.wanted, seen.shutdown, seen.shutdown_for)
+    ends = mode.may_end(round_, state, seen.wanted, seen.shutdown, seen.shutdown_for)
     return LocalStep(round_.report, round_.memory, tuple(round_.jobs), ends, refused)
 
 

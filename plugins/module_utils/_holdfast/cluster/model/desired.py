@@ -5,20 +5,26 @@
 It is what the modules ``service``, ``rule``, ``node_maintenance`` and
 ``cluster_maintenance`` change and what the manager works towards.  As a document it
 is plain JSON data; this file turns it into checked values and back.
+
+What an operator asks for once: a move, a stop with a timeout, or the end of an error.
+
+A request stands in the wanted configuration with the time at which it was made.  The
+manager remembers in the service's status the last one that it has heard, so that each is
+answered once: it is carried out, or refused with a reason, and never tried again later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from ... import names
 from ...errors import InputError
 from .maintenance import Maintenance, maintenance_document, maintenance_from_document
 from .membership import Acceptance, acceptance_document, acceptance_from_document
 from .policy import Policy, policy_document, policy_from_document
-from .requests import Request, request_document, request_from_document
 from .rules import (
     TOGETHER,
     NodeRule,
@@ -39,6 +45,46 @@ from .service import (
     service_document,
     service_from_options,
 )
+
+MOVE = "move"
+STOP = "stop"
+CLEAR = "clear"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request: ``move`` to *node*, ``stop`` within *timeout* seconds, or ``clear`` its error.
+
+    *made* is seconds since 1970 and tells one request from another.  *live* False means
+    that a move stops the service and starts it again, even where it could migrate.
+    """
+
+    kind: str
+    made: float
+    node: str = ""
+    timeout: float | None = None
+    live: bool = True
+
+
+def request_document(request: Request) -> dict[str, Any]:
+    """Return a request as plain data."""
+    return asdict(request)
+
+
+def request_from_document(row: Mapping[str, Any]) -> Request:
+    """Read back what ``request_document`` made; raises ``InputError`` where it is wrong."""
+    kind = row.get("kind")
+    if kind not in (MOVE, STOP, CLEAR):
+        raise InputError("kind", kind, "'move', 'stop' or 'clear'")
+    timeout = row.get("timeout")
+    return Request(
+        kind=kind,
+        made=float(row.get("made", 0.0)),
+        node=names.node_name(row.get("node"), "node") if kind == MOVE else "",
+        timeout=float(timeout) if timeout is not None else None,
+        live=bool(row.get("live", True)),
+    )
+
 
 FREEZE = "freeze"
 IGNORE = "ignore"

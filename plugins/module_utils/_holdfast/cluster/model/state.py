@@ -5,6 +5,8 @@
 Times in here are seconds since 1970 by the manager's clock.  They are for
 people and for the record only: every decision about waiting is made on the
 reader's own monotonic clock, in ``seen.py``.
+
+What a candidate for the manager lease writes down before it fences who holds it.
 """
 
 from __future__ import annotations
@@ -380,3 +382,17 @@ def _may_be_active(status: ServiceStatus, node: str) -> bool:
     if node == status.target and node != status.node:
         return state in (ServiceState.MIGRATE, ServiceState.RECOVERY)
     return status.state in ACTIVE and state is not ServiceState.RECOVERY and bool(status.node)
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What a candidate recorded before it fenced the manager's node; times since 1970.
+
+    *epoch* is that of the manager lease which the node held; 0 where it is not known.
+    """
+
+    node: str
+    reason: str
+    last_heartbeat: float
+    recorded: float
+    epoch: int = 0

@@ -16,15 +16,14 @@ from dataclasses import dataclass, replace
 from ...errors import HoldfastError
 from ..call import FenceCall
 from ..check import check_fence_agents
-from ..concurrency import together
 from ..conversation import TOOLS, Conversation, FenceTools, about_device
 from ..evidence import GATE, NONE, evidence_of
-from ..level_off import last_line
-from ..listing import ListedPlug, parse_listing
-from ..locate import locate_fence_agent
+from ..known_agents import locate_fence_agent
 from ..metadata import FenceMetadata, load_fence_metadata
-from ..prove import FenceResult, power_off, power_on
+from ..plugs import ListedPlug, parse_listing
+from ..prove import FenceResult, last_line, power_off, power_on
 from ..topology import FenceConfiguration, FenceLevel, FenceStep
+from ..turns import together
 from .judge import DeviceFindings, Findings, PlugFindings
 
 SILENCE = 10.0

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ...errors import FenceError
 from ..device import FenceDevice
 from ..evidence import ASSUMED, GATE, NONE, PROOF_RULES, VERIFIED, wait_for_proof, weakest
-from ..listing import ListedPlug, find_plug, shown
+from ..plugs import ListedPlug, find_plug, shown
 from ..topology import FenceConfiguration, FenceStep
 
 WORKS = "works"

@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a worker does: calls the resource agents of one service, in order or in reverse."""
+"""What a worker does: calls the resource agents of one service, in order or in reverse.
+
+What really runs on this node, by the word of the agents alone.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from ...errors import HoldfastError
 from ...ocf.call import OcfResult, call
 from ...ocf.environment import SEARCH_PATH
 from ...ocf.locate import locate, parse_agent
+from ..cluster_storage import ClusterStorage
 from ..configuration import MARK, NodeConfiguration
 from .leftovers import CALLER
 
@@ -233,3 +237,20 @@ def agent_extras(configuration: NodeConfiguration) -> dict[str, str]:
     if MARK in os.environ:
         extras[MARK] = os.environ[MARK]
     return extras
+
+
+def probe_services(configuration: NodeConfiguration) -> dict[str, str]:
+    """Return for each declared service ``running``, ``partly`` or ``stopped`` on this node.
+
+    No daemon and no record is asked but the wanted configuration.
+    """
+    storage = ClusterStorage(configuration)
+    try:
+        wanted, _slot = storage.read_wanted()
+    finally:
+        storage.close()
+    work = AgentWork(configuration)
+    sights: dict[str, Sight] = {}
+    for service_id, service in sorted(wanted.services.items()):
+        sights[service_id] = work.carry_out(Job(JobKind.PROBE, service)).sight
+    return {service_id: sight.value for service_id, sight in sights.items()}

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...cluster.crm import cycle, effects
 from ...cluster.crm.memory import CrmSettings, start_crm
-from ...cluster.model.effects import Clocks, Cycle, ForgetRepeated, Log, ReadClocks
+from ...cluster.model.effects import Cycle
 from ...errors import FormatError
 from ...lease.interface import HostState
 from ...storage.lockspace.host_timing import LeaseTiming
@@ -24,16 +24,15 @@ from ...storage.whiteboard.file import GlobalBlock
 from ..cluster_storage import MANAGER_LEASE, ClusterStorage
 from ..configuration import CRM, LRM, NodeConfiguration
 from ..log import Repeating, log, name_daemon
-from .answering import answering_network
 from .fence_orders import Orders
 from .free_under_way import end_of_predecessor, under_way
-from .kept_report import KeptReport
-from .network import Network
-from .notify import Notifier
+from .heartbeat import PublishedTrouble
+from .network import Network, answering_network
 from .observer import Observer
 from .own_membership import OwnMembership
-from .performing import play
-from .published_trouble import PublishedTrouble
+from .performing import clocks_and_journal, play
+from .record_guard import KeptReport
+from .supervision import Notifier
 from .telemetry import (
     FENCE,
     FENCES_UNDER_WAY,
@@ -80,7 +79,6 @@ class ClusterDaemon:
         self._membership = OwnMembership(configuration)
         self._telemetry = Telemetry(telemetry_path(configuration.run_directory, "crm"), clock)
         self._published = PublishedTrouble(configuration.run_directory, clock)
-        self._repeating = Repeating(clock)
         self._stop = False
         timing = LeaseTiming(configuration.sanlock.io_timeout)
         self._crm = start_crm(
@@ -119,9 +117,7 @@ class ClusterDaemon:
         """Return what performs each kind of effect."""
         storage, leases, orders = self._storage, self._leases, self._orders
         return {
-            ReadClocks: lambda _: Clocks(self._clock(), time.time()),
-            Log: self._log,
-            ForgetRepeated: lambda _: self._repeating.forget(),
+            **clocks_and_journal(self._clock, Repeating(self._clock)),
             effects.AwaitPredecessor: lambda _: self._await_predecessor(),
             effects.AdoptHostLease: lambda _: storage.adopt_host_lease(),
             effects.ConfirmHostLease: lambda _: leases.renew(),
@@ -216,18 +212,6 @@ class ClusterDaemon:
 
     def _wake_nodes(self) -> None:
         self._network.hint(member.at(LRM) for member in self._configuration.members.values())
-
-    def _log(self, line: Log) -> None:
-        if line.repeated:
-            self._repeating.log(line.text, node=line.node)
-        else:
-            log(
-                line.text,
-                node=line.node,
-                service=line.service,
-                epoch=line.epoch,
-                reason=line.reason,
-            )
 
     def _listen(self, seconds: float) -> None:
         _hinted, answered = self._network.listen(max(seconds, 0.0))

@@ -4,6 +4,18 @@
 
 It takes seconds to minutes, so it has a thread and leases of its own; meanwhile the
 daemon goes round and says that it is alive.
+
+Giving this node the access back that fabric devices cut, before it joins the cluster.
+
+Some agents can do it on the node itself alone (FenceAgentAPI, on_target), and it must
+come before joining: without access there may be no storage to join on.  It is safe then,
+as nothing that was taken over from this node runs here any more.  Where no device of the
+node cuts access, no agent is called.
+
+A node leaves its cluster in an orderly way: its host lease is free at once after that.
+
+Stopping sanlock frees nothing, so without this the others would have to wait for the
+node's death, or fence it, before anything of it is taken for free.
 """
 
 from __future__ import annotations
@@ -11,15 +23,78 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
-from ...errors import LeaseError
+from ...errors import HoldfastError, InputError, LeaseError
+from ...fence.conversation import TOOLS, Conversation, FenceTools
+from ...fence.device import FenceDevice
+from ...fence.evidence import FABRIC, NONE, kind_by_name
+from ...fence.prove import unfence
+from ...fence.topology import FenceConfiguration, load_fence_configuration
 from ...lease.sanlock_daemon import DaemonStatus
 from ...storage.lockspace.host_timing import LeaseTiming
-from ..cluster_storage import make_leases
-from ..configuration import NodeConfiguration, SanlockSettings
-from . import unfencing
+from ..cluster_storage import ClusterStorage, make_leases
+from ..configuration import LRM, NodeConfiguration, SanlockSettings
+from ..log import log
+from .free_under_way import is_under_way
+from .network import own_network
 
-SLACK = 60.0 + unfencing.WITHIN
+WITHIN = 120.0
+"""Seconds for all devices of the node together; a join that failed is tried again."""
+
+
+def give_access_back(configuration: NodeConfiguration, tools: FenceTools = TOOLS) -> None:
+    """Have all fabric devices of this node let it in again, and make sure that they did.
+
+    Raises ``LeaseError`` with the reason when one did not within ``WITHIN`` seconds.  A
+    fence configuration that is not there, or cannot be used, keeps no node from joining.
+    """
+    devices = _fabric_devices(configuration, tools)
+    if devices is None:
+        return
+    result = unfence(devices, configuration.node, tools, WITHIN)
+    if not result.confirmed:
+        raise LeaseError(f"access not given back: {result.reason}.")
+    log(f"access given back by {', '.join(devices.devices_of(configuration.node))}")
+
+
+def _fabric_devices(
+    configuration: NodeConfiguration, tools: FenceTools
+) -> FenceConfiguration | None:
+    """Return the levels of this node with nothing but what cuts its access; None without."""
+    node = configuration.node
+    if not configuration.fence_configuration.exists():
+        return None
+    try:
+        fence = load_fence_configuration(str(configuration.fence_configuration))
+    except HoldfastError as error:
+        log(f"whether a device cuts this node's access is not known: {error}")
+        return None
+    if node not in fence.levels:
+        return None
+    talk = Conversation(fence, tools)
+    cutting = {name for name in fence.devices_of(node) if _cuts_access(talk, fence.devices[name])}
+    levels = [
+        tuple(step for step in level if step.device in cutting) for level in fence.levels[node]
+    ]
+    if not cutting:
+        return None
+    return replace(fence, levels={node: tuple(level for level in levels if level)})
+
+
+def _cuts_access(talk: Conversation, device: FenceDevice) -> bool:
+    """Say whether *device* is a fabric device; only an agent that is not known is asked."""
+    kind = kind_by_name(device.agent)
+    if kind != NONE:
+        return kind == FABRIC
+    try:
+        return talk.agent(device).metadata.unfences
+    except HoldfastError as error:
+        log(f"whether {device.name} cuts this node's access is not known: {error}")
+        return False
+
+
+SLACK = 60.0 + WITHIN
 """Seconds over what joining takes at most before it counts as hung: to be given access back
 first, and to leave after a failure, which has 30 s."""
 
@@ -79,7 +154,7 @@ def join_lockspace(configuration: NodeConfiguration) -> None:
     """
     from ...lease.sanlock import installed_daemon
 
-    unfencing.give_access_back(configuration)
+    give_access_back(configuration)
     settings = configuration.sanlock
     refuse_other_watchdog(settings, installed_daemon(settings.run_directory).status())
     leases = make_leases(configuration)
@@ -111,3 +186,38 @@ def refuse_other_watchdog(settings: SanlockSettings, status: DaemonStatus) -> No
         " watchdog_fire_timeout in /etc/sanlock/sanlock.conf (sanlock 3.9 or newer; before that"
         " it is always 60 s) or configure the other value on all nodes."
     )
+
+
+def leave_cluster(configuration: NodeConfiguration) -> None:
+    """Give this node's host lease back; for the node's shutdown, after its daemons have ended.
+
+    Raises ``LeaseError`` when the node has no host lease, while its LRM runs, and while
+    services of this start of the node are not known to have stopped: drain the node first.
+    """
+    me = configuration.me
+    try:
+        # Held until the end, so that no LRM starts meanwhile.
+        place_of_the_lrm = own_network(configuration, LRM)
+    except InputError as error:
+        raise LeaseError(
+            f"The LRM of {configuration.node} still runs; stop the daemons before the node leaves."
+        ) from error
+    storage = ClusterStorage(configuration)
+    try:
+        report = storage.read_report(me.host_id)
+        left = [*report.running(), *report.coming] if report is not None else []
+        if report is not None and report.boot == configuration.boot() and left:
+            raise LeaseError(
+                f"Node {configuration.node} keeps its host lease: {', '.join(left)} may still run"
+                " here; drain the node before it leaves."
+            )
+        if is_under_way(configuration.run_directory):
+            raise LeaseError(
+                f"Node {configuration.node} keeps its host lease: its CRM has not finished freeing"
+                " another node's host lease."
+            )
+        storage.adopt_host_lease()
+        storage.leases.withdraw()
+    finally:
+        storage.close()
+        place_of_the_lrm.close()

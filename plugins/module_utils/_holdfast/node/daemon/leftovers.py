@@ -18,8 +18,7 @@ from pathlib import Path
 
 from ...errors import StorageError
 from ...process.family import MARK as RUN
-from ...process.family import Family
-from ...process.table import carried, carries, process_table
+from ...process.family import Family, carried, carries, process_table
 from ..configuration import NodeConfiguration
 
 CALLER = "HOLDFAST_CALLER"

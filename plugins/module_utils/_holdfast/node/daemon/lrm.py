@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from ...cluster.crm.global_maintenance import in_force
-from ...cluster.lrm import step as local
+from ...cluster.lrm import step as lrm_step
 from ...cluster.model.desired import Wanted
 from ...cluster.model.jobs import Job, JobEnd, JobKind, Sight
 from ...cluster.model.report import WRITTEN_AGAIN, LocalState, Report
@@ -24,21 +24,18 @@ from ...cluster.model.state import ClusterState
 from ...cluster.model.versions import newer_report
 from ...errors import FormatError, HoldfastError, LeaseError, StorageError
 from ..cluster_storage import ClusterStorage
-from ..configuration import CRM, LRM, NodeConfiguration, make_private
+from ..configuration import CRM, LRM, NodeConfiguration, make_private, node_room
 from ..log import Repeating, log, name_daemon
-from ..room import node_room
 from .agent_work import AgentWork
-from .answering import answering_network
 from .clock_jump import Clocks, ClockWatch
 from .heartbeat import MANAGERS_RECORD, OLDER_RECORD, OWN_RECORD, Hindered, heartbeat
-from .kept_report import KeptReport
 from .leftovers import end_leftover_agents
 from .membership import HostLease
-from .network import Network
-from .notify import Notifier
+from .network import Network, answering_network
 from .own_membership import OwnMembership
+from .record_guard import KeptReport
 from .shutdown import why_ending
-from .supervision import Supervision
+from .supervision import Notifier, Supervision
 from .telemetry import (
     HEARTBEAT_WRITE,
     JOB,
@@ -132,7 +129,7 @@ class LocalDaemon:
         if leftovers:
             log(f"ended {leftovers} agents of the LRM before this one")
         self._kept = KeptReport(configuration.folder, configuration.cluster)
-        self._report, self._memory = local.resume(
+        self._report, self._memory = lrm_step.resume(
             self._last_report(),
             configuration.node,
             configuration.boot(),
@@ -188,7 +185,7 @@ class LocalDaemon:
         if self._read() and not trouble:
             self._note_jump(clocks)
         self._take_ended()
-        seen = local.LocalSeen(
+        seen = lrm_step.LocalSeen(
             now=now,
             wall=time.time(),
             state=self._state,
@@ -204,7 +201,7 @@ class LocalDaemon:
         report = self._membership.noted(self._report, self._state)
         if report.membership_differs:
             self._repeating.log(f"not the cluster's membership: {report.membership_differs}")
-        step = local.step(report, self._memory, seen)
+        step = lrm_step.step(report, self._memory, seen)
         self._note_refusal(step.refused, now)
         if not self._write(step.report) and not trouble:
             # Nothing may happen that does not stand on storage; look again next round.
@@ -412,7 +409,7 @@ class LocalDaemon:
         jump = self._clocks.jump()
         if jump:
             return f"{jump}: its host lease and the manager's record are read again first"
-        return local.proved_dead(self._report, self._state)
+        return lrm_step.proved_dead(self._report, self._state)
 
     def _ran_here(self, service_id: str) -> bool:
         """Return whether a service was seen to run here, and not to end; asked by the workers.

@@ -26,9 +26,9 @@ from ...storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT
 from ...storage.whiteboard.file import Board
 from ..cluster_storage import ClusterStorage
 from ..configuration import NodeConfiguration
-from .foreign_hosts import ForeignHosts
 from .heartbeat import report_number, trouble_told
 from .network import Network
+from .own_membership import ForeignHosts
 from .record_guard import report_older_than_told
 
 SLOW_STORAGE = 1.0

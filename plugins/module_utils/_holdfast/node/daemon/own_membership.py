@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from ...cluster.crm.adoption import HostView
 from ...cluster.model.membership import Membership, Place, differences, make_membership
 from ...cluster.model.report import Report
 from ...cluster.model.state import ClusterState
 from ...secrets import is_secret_name
+from ...storage.whiteboard.file import Board
 from ..configuration import NodeConfiguration
 
 UNREADABLE = "unreadable"
@@ -137,3 +139,35 @@ def _file_version(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+class ForeignHosts:
+    """Watches the blocks of host ids that no configured member has."""
+
+    def __init__(self, known: Collection[int]) -> None:
+        """Watch all host ids but the *known* ones."""
+        self._known = frozenset(known)
+        self._timestamps: dict[int, int] = {}
+        self._changed: dict[int, float] = {}
+        self._beating: set[int] = set()
+
+    def look(self, board: Board, now: float, watched_since: float) -> dict[int, HostView]:
+        """Return the view of each such host id; *now* is in monotonic seconds.
+
+        Nobody watched before *watched_since*: what changed before that is no heartbeat.
+        """
+        views: dict[int, HostView] = {}
+        for host_id, block in board.hosts.items():
+            if host_id in self._known:
+                continue
+            before = self._timestamps.get(host_id)
+            if before is None or before != block.timestamp:
+                self._timestamps[host_id] = block.timestamp
+                self._changed[host_id] = now
+            if before is None or self._changed[host_id] < watched_since:
+                self._beating.discard(host_id)
+            elif before != block.timestamp:
+                self._beating.add(host_id)
+            age = now - max(self._changed[host_id], watched_since)
+            views[host_id] = HostView(block.host_name, age, host_id in self._beating)
+        return views

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from ...cluster.model.effects import Cycle
+from ...cluster.model.effects import Clocks, Cycle, ForgetRepeated, Log, ReadClocks
 from ...errors import HoldfastError
+from ..log import Repeating, log
 
 T = TypeVar("T")
 
@@ -33,3 +35,28 @@ def play(cycle: Cycle[T], performers: Performers) -> T:
     except StopIteration as end:
         returned: T = end.value
         return returned
+
+
+def clocks_and_journal(
+    clock: Callable[[], float], repeating: Repeating
+) -> dict[type, Callable[[Any], Any]]:
+    """Return what performs the effects that all cycles have; *clock* is the monotonic one."""
+    return {
+        ReadClocks: lambda _: Clocks(clock(), time.time(), time.clock_gettime(time.CLOCK_BOOTTIME)),
+        Log: lambda line: _write_line(line, repeating),
+        ForgetRepeated: lambda _: repeating.forget(),
+    }
+
+
+def _write_line(line: Log, repeating: Repeating) -> None:
+    if line.repeated:
+        repeating.log(line.text, node=line.node)
+        return
+    log(
+        line.text,
+        node=line.node,
+        service=line.service,
+        uid=line.uid,
+        epoch=line.epoch,
+        reason=line.reason,
+    )

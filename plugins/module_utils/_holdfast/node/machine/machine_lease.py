@@ -20,8 +20,7 @@ from ...lease.sanlock_command import CommandDaemon
 from ...lease.sanlock_process import await_daemon, start_daemon
 from ..cluster_storage import ClusterStorage
 from ..configuration import SANLOCK, NodeConfiguration, make_private
-from ..daemon.leave import leave_cluster
-from ..daemon.unfencing import give_access_back
+from ..daemon.joining import give_access_back, leave_cluster
 from ..log import Repeating, log
 
 LOOK = 0.25

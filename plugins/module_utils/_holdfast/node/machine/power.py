@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...errors import FenceError, InputError
-from ...process.table import carried
+from ...process.family import carried
 from ..configuration import MARK, run_directory
 
 POLL = 0.02

@@ -231,7 +231,7 @@ def _refuse_what_cannot_be_emptied(configuration: NodeConfiguration, node: str) 
 def _refuse_fenced_by_hand(configuration: NodeConfiguration, node: str) -> None:
     """Raise ``HoldfastError`` for a node that was fenced by hand: it may be switched on then."""
     from ...cluster.model.maintenance import fenced_by_hand, told
-    from ..operations.kept_empty import kept_empty
+    from ..operations.maintenance import kept_empty
 
     drained = kept_empty(configuration, node)
     if drained is not None and fenced_by_hand(drained):

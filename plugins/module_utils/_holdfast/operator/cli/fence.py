@@ -180,7 +180,7 @@ def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> No
     Somebody may have their hands in it: its power is not for whoever only ends a fence.
     """
     from ...cluster.model.maintenance import fenced_by_hand, told
-    from ..operations.kept_empty import kept_empty
+    from ..operations.maintenance import kept_empty
 
     drained = kept_empty(configuration, node)
     if drained is not None and not fenced_by_hand(drained):
@@ -247,7 +247,7 @@ def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -
 
 
 def _wait_until_recovered(options: argparse.Namespace) -> None:
-    from ..report.cluster_info import inform
+    from ..cluster_info import inform
 
     asked: dict[str, Any] = {
         "until": "recovered",

@@ -6,6 +6,11 @@ Python keeps no bytecode of what it imports from an archive.  So a second archiv
 the library, with the sources and their bytecode (PEP 552, unchecked hash-based), and with a note
 of the very library it was made of: ``program.py`` leaves it alone if that is another by now.
 Another Python passes the bytecode over and compiles the sources, as zipimport does.
+
+The library as one file, from which Python on a node imports the package ``holdfast``.
+
+The archive is the same, byte for byte, for the same sources: whoever installs it can
+tell from the content alone whether anything changed.
 """
 
 from __future__ import annotations
@@ -21,7 +26,30 @@ from typing import Any
 
 from ...errors import HoldfastError
 from ...storage.whole_file import write_bytes
-from .package import FIXED_DATE, PACKAGE
+
+PACKAGE = "holdfast"
+LIBRARY = Path(__file__).resolve().parent.parent
+FIXED_DATE = (2026, 1, 1, 0, 0, 0)
+
+PROGRAM = "program.py"
+"""What ``python3 -m holdfast`` runs; Galaxy takes no file of the name that Python wants for it."""
+
+
+def library_archive() -> bytes:
+    """Return the library of which this file is a part as a zip archive."""
+    files = {
+        path.relative_to(LIBRARY).as_posix(): path.read_bytes() for path in LIBRARY.rglob("*.py")
+    }
+    files["__main__.py"] = files[PROGRAM]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in sorted(files.items()):
+            entry = zipfile.ZipInfo(f"{PACKAGE}/{name}", FIXED_DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            file.writestr(entry, content)
+    return buffer.getvalue()
+
 
 MADE_OF = f"{PACKAGE}/made_of.json"
 UNCHECKED_HASH = (1).to_bytes(4, "little")

@@ -1,15 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast watch``, ``history``, ``check``, ``list``, ``lint``: ways to look at the cluster.
+"""``holdfast watch``, ``history``, ``check``, ``list``, ``lint``, ``metrics``: what the cluster does.
 
 Exit status: 0, or 2 when the question could not be answered; of ``check`` those of
 monitoring plugins: 0 well, 1 a warning, 2 critical, 3 not known.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -120,8 +121,8 @@ def _go_on_looking(
 ) -> None:
     """Look, tell, and wait, until that was done often enough."""
     from ...text import clean
-    from ..report.status_in_time import read_status_in_time, write_page_in_time
-    from .watch import changes
+    from ..cluster_info import write_page_in_time
+    from ..report.bounded_read import read_status_in_time
 
     before: dict[str, Any] | None = None
     looks, trouble = 0, ""
@@ -153,7 +154,6 @@ def _go_on_looking(
 def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
     """Draw the whole screen anew, over what is on it, so that it does not flicker."""
     from ..report.text import render_text
-    from .watch import screen
 
     size = shutil.get_terminal_size((100, 24))
     parts = [f"Every {every:g} s; Ctrl-C ends."]
@@ -191,8 +191,8 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from ..report.bounded_read import read_status_in_time
     from ..report.health import unknown
-    from ..report.status_in_time import read_status_in_time
 
     try:
         status = read_status_in_time(load(Path(options.config)))
@@ -246,7 +246,7 @@ def _list(options: argparse.Namespace) -> int:
         # Known without any storage.
         names = sorted(configuration.members)
     else:
-        from ..report.status_in_time import read_status_in_time
+        from ..report.bounded_read import read_status_in_time
 
         status = read_status_in_time(configuration)
         groups = {"online": ONLINE, "manager": MANAGER}
@@ -280,3 +280,134 @@ def _damaged_records(configuration: NodeConfiguration) -> list[str]:
         return [clean(error)]
     finally:
         storage.close()
+
+
+_NUMBER = re.compile(r"(?<!\w)(?<!\w[.:-])\d+(?:\.\d+)?(?!\w|[.:-]\w)")
+
+
+def changes(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
+    """Return what is new in the status *after*, one line each with its time, the oldest first.
+
+    New are events, problems that came and that went, and another manager.  Without a status
+    *before* the first line says how the cluster is, and nothing older is told.
+    """
+    from ...cluster.model.maintenance import utc
+    from ...text import clean
+    from ..report import wording
+
+    at = utc(after["at"])
+    if before is None:
+        _tone, verdict = wording.verdict(after)
+        first = f"{at}  cluster {clean(after['cluster'])}: {verdict}; {wording.summary(after)}"
+        return [first, *(f"{at}  problem: {clean(one)}" for one in after["problems"])]
+    known = [_key(event) for event in before["events"]]
+    told = [
+        f"{utc(event['at'])}  {clean(event['kind'])}  {wording.event_subject(event)}:"
+        f" {clean(event['text'])}"
+        for event in after["events"]
+        if _key(event) not in known
+    ]
+    if wording.manager(before) != wording.manager(after):
+        told.append(f"{at}  {wording.manager(after)}")
+    came, went = _came_and_went(before["problems"], after["problems"])
+    told.extend(f"{at}  problem: {clean(one)}" for one in came)
+    told.extend(f"{at}  no longer: {clean(one)}" for one in went)
+    return told
+
+
+def screen(text: str, height: int) -> str:
+    """Return what of *text* fits on a screen, with its last line saying what does not."""
+    lines = text.splitlines()
+    if len(lines) <= height:
+        return "\n".join(lines)
+    left = len(lines) - height + 1
+    return "\n".join([*lines[: height - 1], f"... {left} more lines; holdfast status shows all"])
+
+
+def _came_and_went(before: list[str], after: list[str]) -> tuple[list[str], list[str]]:
+    """Return the problems that are new and those that are gone.
+
+    One of which only numbers changed, such as the attempts of a fence, is neither.
+    """
+    went = [one for one in before if one not in after]
+    came = []
+    for text in (one for one in after if one not in before):
+        same = [one for one in went if _form(one) == _form(text)]
+        if same:
+            went.remove(same[0])
+        else:
+            came.append(text)
+    return came, went
+
+
+def _form(text: str) -> tuple[str, ...]:
+    """Return the text of a problem without the numbers that count on or away in it.
+
+    Its first two words say what it is about.  A number in a name or an address is none.
+    """
+    words_ = text.split(" ", 2)
+    return (*words_[:2], *(_NUMBER.sub("#", one) for one in words_[2:]))
+
+
+def _key(event: dict[str, Any]) -> tuple[Any, ...]:
+    return (event["at"], event["kind"], event["node"], event["service"], event["text"])
+
+
+SUFFIX = ".prom"
+"""The node exporter's textfile collector reads files that end so, and no others."""
+
+
+def register_metrics(commands: Any, add_config: Any) -> None:
+    """Add the command to the subparsers *commands*; *add_config* adds its option ``--config``."""
+    metrics = commands.add_parser("metrics", help="print or write metrics for Prometheus")
+    add_config(metrics)
+    metrics.add_argument(
+        "--write",
+        metavar="FILE",
+        help=f"a file in the node exporter's textfile folder, ending in {SUFFIX}; as a whole",
+    )
+    metrics.add_argument(
+        "--every", type=float, metavar="SECONDS", help="with --write: go on, so often"
+    )
+    metrics.add_argument(
+        "--rehearsals", metavar="FILE", help="the report of the fence rehearsals, if not the usual"
+    )
+    metrics.add_argument(
+        "--whole-cluster",
+        action="store_true",
+        help="also what is told by the manager's node alone, on any node",
+    )
+    metrics.set_defaults(act=_metrics)
+
+
+def _metrics(options: argparse.Namespace) -> int:
+    from ...node.configuration import load
+    from ...storage.whole_file import write_text
+    from ..report.metrics.collect import DEFAULT_REPORT, node_metrics
+
+    configuration = load(Path(options.config))
+    report = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
+    _check_metrics(options)
+    while True:
+        text = node_metrics(configuration, report, whole_cluster=options.whole_cluster)
+        if not options.write:
+            sys.stdout.write(text)
+            return 0
+        try:
+            write_text(Path(options.write), text)
+        except HoldfastError as error:
+            if not options.every:
+                raise
+            from ...text import clean
+
+            sys.stderr.write(f"holdfast: {clean(error)}\n")
+        if not options.every:
+            return 0
+        time.sleep(options.every)
+
+
+def _check_metrics(options: argparse.Namespace) -> None:
+    if options.write and not options.write.endswith(SUFFIX):
+        raise InputError("--write", options.write, f"a file that ends in {SUFFIX}")
+    if options.every is not None and not (options.write and options.every > 0):
+        raise InputError("--every", options.every, "seconds above 0, beside --write")

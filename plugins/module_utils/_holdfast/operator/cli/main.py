@@ -30,13 +30,8 @@ from ..streams import (
     prepare_streams,
     takes_colour,
 )
-from . import act as act_command
-from . import board as board_command
-from . import completion, metrics_command
-from . import fence as fence_command
-from . import look as look_command
-from . import membership as membership_command
-from . import records as records_command
+from . import act as cli_act
+from . import board, completion, fence, look, membership, records
 from .board import Commands
 
 DAEMONS = ("lrm", "crm", "machine")
@@ -62,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 
         return balance(arguments[1:])
     name = arguments[0] if arguments else ""
-    no_answer = look_command.UNKNOWN if name == "check" else NO_ANSWER
+    no_answer = look.UNKNOWN if name == "check" else NO_ANSWER
     if not prepare_streams():
         if name not in DAEMONS:
             # Before anything is done: what becomes of it could not be told.
@@ -106,7 +101,7 @@ def _act(arguments: Sequence[str]) -> int:
         options = _parser().parse_args(list(arguments))
     except SystemExit as ended:
         if ended.code != WELL and arguments[:1] == ["check"]:
-            return look_command.refuse_check(arguments)
+            return look.refuse_check(arguments)
         # After a help that was printed.
         sys.stdout.flush()
         raise
@@ -123,13 +118,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="SUBCOMMAND")
     _add_questions(commands)
     _add_machine(commands)
-    board_command.register(commands)
-    look_command.register(commands, _add_config)
-    act_command.register(commands, _add_config)
-    fence_command.register(commands, _add_config)
-    membership_command.register(commands, _add_config)
-    records_command.register(commands, _add_config)
-    metrics_command.register(commands, _add_config)
+    board.register(commands)
+    look.register(commands, _add_config)
+    cli_act.register(commands, _add_config)
+    fence.register(commands, _add_config)
+    membership.register(commands, _add_config)
+    records.register(commands, _add_config)
+    look.register_metrics(commands, _add_config)
     completion.register(commands, _parser)
     commands.add_parser(
         "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"
@@ -225,11 +220,11 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 def _status(options: argparse.Namespace) -> int:
     configuration = load(Path(options.config))
     if options.html:
-        from ..report.status_in_time import write_page_in_time
+        from ..cluster_info import write_page_in_time
 
         status = write_page_in_time(Path(options.html), configuration)
     else:
-        from ..report.status_in_time import read_status_in_time
+        from ..report.bounded_read import read_status_in_time
 
         status = read_status_in_time(configuration)
     if options.json:
@@ -256,7 +251,7 @@ def _why(options: argparse.Namespace) -> int:
 
 
 def _probe(options: argparse.Namespace) -> int:
-    from ...node.daemon.probe import probe_services
+    from ...node.daemon.agent_work import probe_services
 
     sys.stdout.write(json.dumps(probe_services(load(Path(options.config))), indent=2) + "\n")
     return WELL
@@ -291,7 +286,7 @@ def _bytecode(options: argparse.Namespace) -> int:
 
 
 def _leave(options: argparse.Namespace) -> int:
-    from ...node.daemon.leave import leave_cluster
+    from ...node.daemon.joining import leave_cluster
 
     configuration = load(Path(options.config))
     leave_cluster(configuration)

@@ -6,18 +6,25 @@ A group of nodes may be out if everything on them has somewhere to go by the man
 choice, and if any one node of the others could still be lost (N+1) as far as it could be
 before.  Groups are filled one node after the other, the manager's own node last, so that the
 manager lease changes hands once.
+
+Saying which nodes can be out of service together, for the module ``outage_info``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 from ...cluster.crm.load import Load
 from ...cluster.crm.selection import choose, unusable
 from ...cluster.model.observed import Seen
 from ...cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState
-from .moves import Carried, Move, emptied
+from ...errors import InputError
+from ...node.configuration import load
+from ...result import Result
+from .moves import Carried, Move, checked_nodes, emptied, look, short_of_room
 
 
 @dataclass(frozen=True)
@@ -159,3 +166,43 @@ def _lost(node: str, state: ClusterState, seen: Seen) -> dict[str, str]:
         load.change(service_id, gone, started)
         state = state.with_service(service_id, started)
     return lost
+
+
+def outage_info(options: Mapping[str, Any], check: bool) -> Result:
+    """Return groups of nodes that can be out together, as the module was asked.
+
+    Raises ``InputError`` for a node that is none, or for groups of no node.
+    """
+    configuration = load(Path(options["config"]))
+    nodes = checked_nodes(options["nodes"] or sorted(configuration.members), configuration)
+    if options["at_once"] < 1:
+        raise InputError("at_once", options["at_once"], "a number of nodes from 1 on")
+    state, seen = look(configuration)
+    plan = plan_outages(
+        state,
+        seen,
+        nodes,
+        at_once=options["at_once"],
+        redundant=options["redundant"],
+        owner=options["owner"] or "",
+    )
+    warnings = [
+        f"While {', '.join(group.nodes)} cannot be used, {sentence}"
+        for group in plan.groups
+        for sentence in short_of_room(
+            group.then, [move.target for move in group.moves], seen.wanted.policy
+        )
+    ]
+    return Result(values=_document(plan), warnings=warnings)
+
+
+def _document(plan: Outages) -> dict[str, Any]:
+    return {
+        "groups": [
+            {"nodes": list(group.nodes), "moves": [asdict(move) for move in group.moves]}
+            for group in plan.groups
+        ],
+        "nodes": [node for group in plan.groups for node in group.nodes],
+        "sizes": [len(group.nodes) for group in plan.groups],
+        "blocked": dict(plan.blocked),
+    }

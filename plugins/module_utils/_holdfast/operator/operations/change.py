@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changing the wanted configuration: read, plan, and write under the configuration lease."""
+"""Changing the wanted configuration: read, plan, and write under the configuration lease.
+
+Waiting until the manager has done what was declared.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from ...cluster.crm.global_maintenance import has_maintenance, in_force
 from ...cluster.model.desired import Wanted
 from ...cluster.model.state import ClusterState
 from ...cluster.model.versions import WAY_OUT
-from ...errors import LeaseError
+from ...errors import HoldfastError, LeaseError, StorageError
 from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from .size_limit import refuse_too_large
@@ -137,3 +140,56 @@ def _verify(storage: ClusterStorage, written: Wanted) -> None:
             f"The change to version {written.version} of the wanted configuration lost against"
             f" version {newest.version} and is not applied; try again."
         )
+
+
+POLL = 0.2
+
+
+def await_manager(
+    configuration: NodeConfiguration,
+    version: int,
+    timeout: float,
+    done: Callable[[ClusterState], bool],
+    why: Callable[[ClusterState], str],
+    failed: Callable[[ClusterState], str] = lambda _state: "",
+) -> ClusterState:
+    """Wait until the manager has taken up *version* and *done*, and return its record.
+
+    Raises ``HoldfastError`` with *why* it is not so after *timeout* seconds; or at once
+    with what has *failed*, where waiting longer is of no use.  A read that fails, as it may while
+    a path to the storage fails over, is tried again until then.
+    """
+    until = time.monotonic() + timeout
+    storage = ClusterStorage(configuration)
+    try:
+        while True:
+            try:
+                state = storage.read_manager() or ClusterState()
+                missing = _missing(state, version, done, why, failed)
+            except StorageError as error:
+                missing = f"What came of it is not known ({error})"
+            if not missing:
+                return state
+            if time.monotonic() > until:
+                raise HoldfastError(f"{missing} after {timeout:g} s; see holdfast status.")
+            time.sleep(POLL)
+    finally:
+        storage.close()
+
+
+def _missing(
+    state: ClusterState,
+    version: int,
+    done: Callable[[ClusterState], bool],
+    why: Callable[[ClusterState], str],
+    failed: Callable[[ClusterState], str],
+) -> str:
+    """Return what is still to come, nothing if it is *done*; raise for what has *failed*."""
+    if state.config_version < version:
+        return "The manager has not taken up the change"
+    if done(state):
+        return ""
+    failure = failed(state)
+    if failure:
+        raise HoldfastError(f"{failure}; see holdfast why.")
+    return why(state)

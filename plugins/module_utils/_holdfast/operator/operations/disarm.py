@@ -21,8 +21,7 @@ from ...cluster.model.state import ClusterState
 from ...errors import InputError
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
-from .await_manager import await_manager
-from .change import change_wanted
+from .change import await_manager, change_wanted
 from .maintenance import asked_maintenance, declare_global_maintenance
 
 HOLD = "hold"

@@ -16,8 +16,7 @@ from typing import Any
 
 from ... import names
 from ...cluster.crm.global_maintenance import why_held
-from ...cluster.model.desired import Wanted
-from ...cluster.model.requests import MOVE, Request
+from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.service import needs_from_options
 from ...cluster.model.state import ClusterState, Event
 from ...errors import HoldfastError
@@ -31,8 +30,7 @@ from ..forecast.moves import (
     plan_evacuation,
     short_of_room,
 )
-from .await_manager import await_manager
-from .change import change_wanted
+from .change import await_manager, change_wanted
 from .move import ENDS
 
 

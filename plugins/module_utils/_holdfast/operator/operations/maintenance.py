@@ -5,19 +5,30 @@
 Each function takes the options of its module and whether it is check mode, and returns
 what changed; the plan in check mode is the one that is applied.  What an option does
 not say of a maintenance that is there stays as it is.
+
+Why a node is kept empty: a fence by hand leaves it off, and its power is for who ends that.
+
+Somebody may have their hands in it.  Who ends some other drain does not know of that.
+
+The maintenance that the module ``metadata`` declares beside its work on the cluster's files.
+
+Who holds a cluster, and why, from its files alone: for who has no node's configuration.
 """
 
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.model.desired import Wanted
+from ...cluster.crm.global_maintenance import in_force
+from ...cluster.model.desired import Wanted, wanted_from_document
 from ...cluster.model.maintenance import (
     FENCE_REASON,
     Maintenance,
@@ -29,13 +40,18 @@ from ...cluster.model.maintenance import (
 )
 from ...cluster.model.report import Mode
 from ...cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState
-from ...errors import FormatError, InputError
+from ...cluster.model.state_codec import state_from_document
+from ...errors import FormatError, HoldfastError, InputError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
+from ...storage.paths import ClusterPaths
+from ...storage.records import Kind, Record, RecordFile
+from ...storage.whiteboard.board import Board
 from ...storage.whiteboard.file import GlobalBlock
-from .await_manager import await_manager
-from .change import change_wanted
+from ...storage.whole_file import exists
+from ..report.status import global_maintenance
+from .change import await_manager, change_wanted
 
 ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
 """A global maintenance of which block 0 is all there is."""
@@ -282,3 +298,95 @@ def _wait_for_hold(
         return f"The cluster is in maintenance ({told(state.hold)})"
 
     await_manager(configuration, version, timeout, done, why)
+
+
+def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | None:
+    """Return the maintenance of *node* that is in force, or None."""
+    storage = ClusterStorage(configuration)
+    try:
+        state = storage.read_manager()
+        wanted = in_force(storage.read_wanted()[0], state.ended if state is not None else {})
+    finally:
+        storage.close()
+    return wanted.maintenance.get(node)
+
+
+NEEDS_CONFIG = ("node", "reason", "owner", "until", "duration")
+"""What the whiteboard has no place for."""
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse what would be overlooked, and a node of another cluster, before anything is done."""
+    declares = options["config"] is not None and options["maintenance"] is not None
+    for option in NEEDS_CONFIG:
+        if options[option] is not None and not declares:
+            raise InputError(option, options[option], "it only beside config and maintenance")
+    if not declares:
+        return
+    if options["state"] != "present":
+        raise InputError("maintenance", options["maintenance"], "it only with state=present")
+    configuration = load(Path(options["config"]))
+    if (configuration.cluster, configuration.storage) != (options["name"], Path(options["path"])):
+        raise InputError(
+            "config",
+            options["config"],
+            f"the configuration of a node of cluster {options['name']} in {options['path']}; it is"
+            f" of {configuration.cluster} in {configuration.storage}",
+        )
+
+
+def with_maintenance(files: Result, options: Mapping[str, Any], check: bool) -> Result:
+    """Declare the maintenance that *options* ask for, and return it together with *files*."""
+    begin = options["maintenance"]
+    more: dict[str, Any] = {"wait": False, "timeout": 0.0}
+    if options["node"] is not None:
+        more["state"] = "drained" if begin else "active"
+        declared = declare_maintenance({**options, **more}, check)
+    else:
+        more["state"] = "present" if begin else "absent"
+        declared = declare_global_maintenance({**options, **more}, check)
+    before, after = files.before, files.after
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        before = {**before, "declared": declared.before}
+        after = {**after, "declared": declared.after}
+    return replace(
+        files,
+        changed=files.changed or declared.changed,
+        values={**files.values, "declared": declared.values["maintenance"]},
+        before=before,
+        after=after,
+    )
+
+
+def read_hold(paths: ClusterPaths, board: Board) -> dict[str, Any] | None:
+    """Return the global maintenance as plain data, None if there is none.
+
+    What cannot be read of the records is passed over: then it is what *board* says.
+    """
+    state, wanted = ClusterState(), Wanted()
+    if exists(paths.state):
+        try:
+            with RecordFile(paths.state) as file:
+                manager = _newest(file, Kind.CRM)
+                configuration = _newest(file, Kind.CONFIGURATION)
+            if manager is not None:
+                state = state_from_document(json.loads(manager.payload))
+            if configuration is not None:
+                wanted = wanted_from_document(json.loads(configuration.payload))
+        except (HoldfastError, ValueError, KeyError, TypeError, AttributeError):
+            pass
+    hold = global_maintenance(board, state, in_force(wanted, state.ended))
+    return maintenance_document(hold) if hold is not None else None
+
+
+def _newest(file: RecordFile, kind: Kind) -> Record | None:
+    """Return the record of the highest epoch; a configuration's is its version."""
+    found: list[Record] = []
+    for host_id in range(1, file.geometry().max_hosts + 1):
+        try:
+            record = file.read(kind, host_id)
+        except FormatError:
+            continue
+        if record is not None:
+            found.append(record)
+    return max(found, key=lambda record: record.epoch, default=None)

@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from ... import names
-from ...cluster.crm import selection as choice
+from ...cluster.crm import selection
 from ...cluster.crm.global_maintenance import why_held
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.observed import NodeSeen, Seen
-from ...cluster.model.requests import MOVE, Request
 from ...cluster.model.state import ClusterState, ServiceState, ServiceStatus
 from ...errors import HoldfastError, InputError, StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
-from .await_manager import POLL, await_manager
-from .change import change_wanted
+from .change import POLL, await_manager, change_wanted
 
 MOVABLE = (ServiceState.STARTED, ServiceState.STOPPED, ServiceState.REQUEST_START)
 """States in which a request to move is heard, at once or once the service runs."""
@@ -136,7 +134,7 @@ def _refuse_what_cannot_be(
             f"Service {name!r} can be moved only while it runs or is stopped; it is"
             f" {status.state.value}: {status.why or 'no reason known'}."
         )
-    why = choice.refusal(name, node, state, seen)
+    why = selection.refusal(name, node, state, seen)
     if why:
         raise InputError("node", node, f"a node that can take service {name!r} now; {why}")
 

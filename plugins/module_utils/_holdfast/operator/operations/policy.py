@@ -13,8 +13,7 @@ from ...cluster.model.desired import Wanted
 from ...cluster.model.policy import Policy, policy_document, policy_from_document
 from ...node.configuration import load
 from ...result import Result
-from .await_manager import await_manager
-from .change import change_wanted
+from .change import await_manager, change_wanted
 
 
 def declare_policy(options: Mapping[str, Any], check: bool) -> Result:

@@ -4,7 +4,7 @@
 
 The repair is a configuration of a new generation, written under the configuration lease into
 this node's slot.  The manager takes it up by looking for every service on every node
-(``cluster/crm/repair.py``).  What is right, if storage and nodes differ, is for the operator to say:
+(``cluster/crm/repair_plan.py``).  What is right, if storage and nodes differ, is for the operator to say:
 what runs, or what is in the file.
 """  # noqa: E501
 
@@ -23,8 +23,7 @@ from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...node.daemon.record_guard import read_records, report_older_than_told
 from ...storage.whiteboard.file import Board
-from .await_manager import await_manager
-from .change import WAIT, acquire_configuration, change_wanted
+from .change import WAIT, acquire_configuration, await_manager, change_wanted
 from .size_limit import refuse_too_large
 
 REPORT_WAIT = 30.0

@@ -12,8 +12,7 @@ from typing import Any
 
 from ... import names
 from ...cluster.crm.global_maintenance import why_held
-from ...cluster.model.desired import Wanted
-from ...cluster.model.requests import CLEAR, STOP, Request
+from ...cluster.model.desired import CLEAR, STOP, Request, Wanted
 from ...cluster.model.service import (
     STARTED,
     STOPPED,
@@ -30,8 +29,7 @@ from ...ocf.metadata import AgentMetadata, load_metadata
 from ...ocf.parameters import check_parameters
 from ...result import Result
 from ...secrets import HIDDEN, is_secret_name, without_secrets
-from .await_manager import await_manager
-from .change import change_wanted
+from .change import await_manager, change_wanted
 
 MIGRATION = ("migrate_to", "migrate_from")
 """The actions that an agent needs for a live migration (OCF 1.1, Actions)."""
@@ -48,7 +46,7 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
     """Declare a service as the module ``service`` was told to, or remove it.
 
     An error is cleared, and a service stopped with a timeout, by a request that stands
-    beside the declaration; see ``cluster/model/requests.py``.
+    beside the declaration; see ``cluster/model/desired.py``.
     """
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])

@@ -3,6 +3,8 @@
 """A look at the storage that ends within a few seconds, though the storage may not answer.
 
 For whoever must not hang with the storage: metrics, monitoring, and people who look.
+
+The cluster as it is now, or within a few seconds that its storage does not answer.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 from ...errors import StorageError
 from ...node.configuration import NodeConfiguration
 from ...process.apart import TimeUpError, run_apart
+from .status import read_status
 
 LONGEST = 6.0
 """Seconds for a look at the storage, which takes a fraction of one even at hundreds of nodes.
@@ -38,3 +41,12 @@ def in_time(configuration: NodeConfiguration, read: Callable[[], Any]) -> Any:
             f"The storage {configuration.storage} does not answer within {LONGEST:g} s{before};"
             " see to its mount or its paths."
         ) from None
+
+
+def read_status_in_time(configuration: NodeConfiguration) -> dict[str, Any]:
+    """Return what ``read_status`` does; ``StorageError`` if that takes longer than ``LONGEST``.
+
+    Whatever else is wrong is a ``HoldfastError``.
+    """
+    status: dict[str, Any] = in_time(configuration, lambda: read_status(configuration))
+    return status

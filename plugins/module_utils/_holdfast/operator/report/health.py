@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...cluster.model.state import NodeState
 from ...text import clean
-from . import wording as words
+from . import wording
 from .wording import Tone
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def judge_health(
             elif _newest(report) < status["at"] - max_age * _DAY:
                 doubts.append(f"The fencing of {node} was not rehearsed for {max_age:g} days.")
     level = Level.CRITICAL if critical else Level.WARNING if doubts else Level.OK
-    well = f"Cluster {clean(status['cluster'])}: {words.summary(status)}; {words.manager(status)}."
+    well = (
+        f"Cluster {clean(status['cluster'])}: {wording.summary(status)}; {wording.manager(status)}."
+    )
     return Health(level, (*critical, *doubts) or (well,), _figures(status, len(critical)))
 
 
@@ -90,12 +92,12 @@ def unknown(why: str) -> Health:
 def _warnings(status: dict[str, Any]) -> list[str]:
     found = []
     if status["global_maintenance"]:
-        found.append(f"{words.held(status)} {words.GLOBAL_MAINTENANCE}".strip())
+        found.append(f"{wording.held(status)} {wording.GLOBAL_MAINTENANCE}".strip())
     if status["disarm"] is not None:
-        found.append(f"{words.disarmed(status)} {words.DISARMED}")
+        found.append(f"{wording.disarmed(status)} {wording.DISARMED}")
     for name, node in status["nodes"].items():
         if node["maintenance"] is not None:
-            found.append(f"Node {clean(name)}: {words.node_note(node, status['at'])}.")
+            found.append(f"Node {clean(name)}: {wording.node_note(node, status['at'])}.")
     for failover in status["failovers"]:
         if not failover["finished"]:
             found.append(f"The failover of node {clean(failover['node'])} is under way.")
@@ -115,6 +117,6 @@ def _figures(status: dict[str, Any], problems: int) -> dict[str, int]:
         "nodes_online": sum(one["state"] == NodeState.ONLINE.value for one in nodes.values()),
         "services": len(services),
         "services_as_wanted": sum(
-            words.service_tone(one, nodes) in well for one in services.values()
+            wording.service_tone(one, nodes) in well for one in services.values()
         ),
     }

@@ -20,8 +20,8 @@ from ...errors import InputError, StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...text import clean
-from . import wording as words
-from .status_history import event_document
+from . import wording
+from .status import event_document
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -128,7 +128,7 @@ def lines(events: Sequence[dict[str, Any]]) -> list[str]:
     kinds = max((len(clean(event["kind"])) for event in events), default=0)
     told: list[str] = []
     for event in events:
-        about = words.event_subject(event)
+        about = wording.event_subject(event)
         kind = clean(event["kind"])
         told.append(f"{utc(event['at'])}  {kind:<{kinds}}  {about}: {clean(event['text'])}")
         told.extend(f"{'':22}not {clean(node)}: {clean(why)}" for node, why in event["rejected"])

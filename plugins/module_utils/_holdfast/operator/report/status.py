@@ -4,12 +4,14 @@
 
 Only what stands on the storage is read; no daemon is asked, so this works while
 all of them are gone.
+
+The manager's history as plain data, and what it last chose for each service.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -21,14 +23,20 @@ from ...cluster.model.policy import policy_document
 from ...cluster.model.report import LocalState, Mode, Sight
 from ...cluster.model.rules import rule_document
 from ...cluster.model.service import STARTED, STOPPED
-from ...cluster.model.state import ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
+from ...cluster.model.state import (
+    ClusterState,
+    Event,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
 from ...cluster.model.versions import paused
 from ...errors import StorageError
 from ...lease.interface import HostLeaseView, HostState
 from ...node.cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
-from ...node.daemon.heartbeat import trouble_told
-from ...node.daemon.published_trouble import read_trouble
+from ...node.daemon.heartbeat import read_trouble, trouble_told
 from ...node.daemon.record_guard import read_records, report_older_than_told
 from ...storage.whiteboard.file import Board, HostBlock
 from .membership import (
@@ -38,7 +46,21 @@ from .membership import (
     recorded_name,
     unknown_node,
 )
-from .status_history import event_document, last_choices
+
+CHOICES = ("start", "move")
+"""The kinds of events that say which node was chosen for a service, and which were not."""
+
+
+def event_document(event: Event) -> dict[str, Any]:
+    """Return one line of the history as plain data."""
+    return {**asdict(event), "rejected": [list(one) for one in event.rejected]}
+
+
+def last_choices(events: Iterable[Event]) -> dict[str, dict[str, Any]]:
+    """Return for each service which node was last chosen and why, and why others were not."""
+    chosen = {one.service: one for one in events if one.kind in CHOICES}
+    return {service: event_document(one) for service, one in chosen.items()}
+
 
 EVENTS_SHOWN = 50
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...cluster.model.maintenance import utc
 from ...text import clean
-from . import wording as words
+from . import wording
 from .timeline import steps, total
 from .wording import Tone
 
@@ -71,21 +71,21 @@ def render_failover(failover: dict[str, Any], width: int = 100) -> list[str]:
 
 
 def _headline(status: dict[str, Any], colour: bool, width: int) -> list[str]:
-    tone, text = words.verdict(status)
+    tone, text = wording.verdict(status)
     lines = [
         f"Cluster {clean(status['cluster'])}: {_painted(text, tone, colour)}",
-        f"{_capital(words.manager(status))}; {words.summary(status)}",
+        f"{_capital(wording.manager(status))}; {wording.summary(status)}",
         f"As of {utc(status['at'])}, configuration version {status['config_version']}",
     ]
     if status["backend"] == "embedded":
-        lines += textwrap.wrap(words.EMBEDDED, max(width, 40))
+        lines += textwrap.wrap(wording.EMBEDDED, max(width, 40))
     if status["global_maintenance"]:
         loud = _painted("*** GLOBAL MAINTENANCE ***", Tone.WARN, colour)
-        sentences = f"{words.held(status)} {words.GLOBAL_MAINTENANCE}"
+        sentences = f"{wording.held(status)} {wording.GLOBAL_MAINTENANCE}"
         lines += ["", loud, *textwrap.wrap(sentences, max(width, 40))]
     if status["disarm"] is not None:
         loud = f"*** {status['disarm']['state'].upper()} ({status['disarm']['mode']}) ***"
-        sentences = f"{words.disarmed(status)} {words.DISARMED}"
+        sentences = f"{wording.disarmed(status)} {wording.DISARMED}"
         lines += ["", _painted(loud, Tone.WARN, colour)]
         lines += textwrap.wrap(sentences, max(width, 40))
     if status["problems"] or status["under_way"]:
@@ -105,12 +105,12 @@ def _nodes(status: dict[str, Any], colour: bool, width: int) -> list[str]:
             [
                 Cell(clean(name)),
                 Cell(str(node["host_id"]), right=True),
-                Cell(clean(node["state"]), words.node_tone(node)),
-                Cell(words.age_since(node["since"], status["at"]), right=True),
-                Cell(lease, words.lease_tone(lease)),
+                Cell(clean(node["state"]), wording.node_tone(node)),
+                Cell(wording.age_since(node["since"], status["at"]), right=True),
+                Cell(lease, wording.lease_tone(lease)),
                 Cell(str(node["score"]), right=True),
                 Cell(str(len(node["services"])), right=True),
-                Cell(words.node_note(node, status["at"])),
+                Cell(wording.node_note(node, status["at"])),
             ]
         )
     return _table(header, rows, colour, width)
@@ -121,11 +121,11 @@ def _services(status: dict[str, Any], colour: bool, width: int) -> list[str]:
     rows = [
         [
             Cell(clean(service_id)),
-            Cell(clean(service["state"]), words.service_tone(service, status["nodes"])),
-            Cell(words.service_place(service)),
-            Cell(words.age_since(service["since"], status["at"]), right=True),
+            Cell(clean(service["state"]), wording.service_tone(service, status["nodes"])),
+            Cell(wording.service_place(service)),
+            Cell(wording.age_since(service["since"], status["at"]), right=True),
             Cell(_resources(service["resources"])),
-            Cell(words.service_note(service, status["nodes"])),
+            Cell(wording.service_note(service, status["nodes"])),
         ]
         for service_id, service in status["services"].items()
     ]
@@ -151,9 +151,9 @@ def _events(status: dict[str, Any], width: int) -> list[str]:
     rows = [
         [
             Cell(utc(event["at"])),
-            Cell(words.age_since(event["at"], status["at"]), right=True),
+            Cell(wording.age_since(event["at"], status["at"]), right=True),
             Cell(clean(event["kind"])),
-            Cell(words.event_subject(event)),
+            Cell(wording.event_subject(event)),
             Cell(clean(event["text"])),
         ]
         for event in status["events"][-EVENTS_SHOWN:]
@@ -209,7 +209,7 @@ def _resources(resources: Sequence[dict[str, Any]]) -> str:
             break
         shown.append(name)
     left = len(names) - len(shown)
-    return ", ".join(shown) + (f" +{left}" if left else "") if names else words.UNTOLD
+    return ", ".join(shown) + (f" +{left}" if left else "") if names else wording.UNTOLD
 
 
 def _wrapped(text: str, width: int, first: str, then: str) -> list[str]:

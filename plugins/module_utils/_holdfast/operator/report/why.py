@@ -14,9 +14,8 @@ import time
 from typing import Any
 
 from ...cluster.crm.global_maintenance import in_force
-from ...cluster.model.desired import Wanted
+from ...cluster.model.desired import Wanted, request_document
 from ...cluster.model.maintenance import maintenance_document, maintenance_from_document, told, utc
-from ...cluster.model.requests import request_document
 from ...cluster.model.rules import rule_document
 from ...cluster.model.state import ClusterState, NodeStatus, ServiceState, ServiceStatus
 from ...errors import InputError
@@ -24,7 +23,7 @@ from ...names import did_you_mean
 from ...node.cluster_storage import MANAGER_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...text import age, clean
-from .status_history import event_document, last_choices
+from .status import event_document, last_choices
 
 
 def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:

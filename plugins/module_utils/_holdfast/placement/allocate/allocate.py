@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..model.cluster import Cluster, Group, Instance, Node
-    from .options import Options
+    from .solution import Options
 
 FEW = 16
 """Up to so many equally good nodes are compared that way; beyond, the last is taken."""

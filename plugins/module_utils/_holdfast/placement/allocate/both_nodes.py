@@ -15,10 +15,8 @@ from ..model.cluster import NO_NODE
 from ..model.moves import Found, Moved, failover, replace_secondary
 from .allocate import Search
 from .best_pair import FIRST, BestPair, scored
-from .opcodes import migrate, replace_disks
-from .options import Options
 from .pairs import as_secondary, short_way
-from .solution import Unplaceable
+from .solution import Options, Unplaceable, migrate, replace_disks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

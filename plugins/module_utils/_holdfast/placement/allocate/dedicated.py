@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..model.cluster import Cluster, Group, Instance, Node, Spec
-    from .options import Options
+    from .solution import Options
 
 WITHOUT_END = 1 << 60
 """How many of an instance fit that takes nothing."""

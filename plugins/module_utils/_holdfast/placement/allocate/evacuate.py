@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from ..model.cluster import EXTERNAL_TEMPLATES
 from ..model.moves import Found, failover
-from .opcodes import migrate
-from .options import Options
-from .solution import Unplaceable
+from .solution import Options, Unplaceable, migrate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

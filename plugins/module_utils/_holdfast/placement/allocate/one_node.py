@@ -26,8 +26,7 @@ from ..model.score import (
     TERMS,
     Score,
 )
-from .opcodes import migrate, replace_disks
-from .solution import SAME, Unplaceable
+from .solution import SAME, Unplaceable, migrate, replace_disks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

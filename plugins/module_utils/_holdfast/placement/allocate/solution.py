@@ -1,6 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the search for a place came to, and how htools words it."""
+"""What the search for a place came to, and how htools words it.
+
+The jobs by which Ganeti carries a move out (Ganeti 3.0, opcodes).
+
+How placement is to be done: the options that change an answer.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
     from ..model.cluster import Cluster, Group, Instance, Node
 
     Metric = Union[float, tuple[list[int], int]]
+    from typing import Any
 
 
 SAME = 1e-7
@@ -109,3 +115,80 @@ def _not_worse(group: Group, solution: Solution, other: Group, chosen: Solution)
     if solution.metric != solution.metric or chosen.metric != chosen.metric:
         return False
     return not chosen.metric < solution.metric  # type: ignore[operator]
+
+
+SHUTDOWN_TIMEOUT = 120
+"""Seconds that an instance gets to shut down, Ganeti's default."""
+
+
+def replace_disks(instance: Instance, node: str) -> dict[str, Any]:
+    """Return the job that makes *node* the secondary of *instance*."""
+    return {
+        "OP_ID": "OP_INSTANCE_REPLACE_DISKS",
+        "instance_name": instance.name,
+        "early_release": False,
+        "ignore_ipolicy": False,
+        "mode": "replace_new_secondary",
+        "disks": [],
+        "remote_node": node,
+    }
+
+
+def migrate(instance: Instance, node: str | None) -> dict[str, Any]:
+    """Return the job that lets *instance* run on its secondary, or on *node* if given."""
+    target = {} if node is None else {"target_node": node}
+    if instance.forthcoming:
+        return {
+            "OP_ID": "OP_INSTANCE_FAILOVER",
+            "instance_name": instance.name,
+            "shutdown_timeout": SHUTDOWN_TIMEOUT,
+            "ignore_consistency": False,
+            **target,
+            "ignore_ipolicy": False,
+            "cleanup": False,
+        }
+    return {
+        "OP_ID": "OP_INSTANCE_MIGRATE",
+        "instance_name": instance.name,
+        **target,
+        "allow_runtime_changes": False,
+        "ignore_ipolicy": False,
+        "cleanup": False,
+        "allow_failover": True,
+        "ignore_hvversions": True,
+    }
+
+
+class Options:
+    """What htools' options of the same names say, and whether its errors are mended.
+
+    With ``better`` an answer is not refused for what was wrong before (`better`).
+    """
+
+    __slots__ = ("better", "capacity_checks", "ignore_soft_errors", "restrict")
+
+    def __init__(
+        self,
+        ignore_soft_errors: bool = False,
+        capacity_checks: bool = True,
+        restrict: list[str] | None = None,
+        better: bool = False,
+    ) -> None:
+        self.ignore_soft_errors = ignore_soft_errors
+        self.capacity_checks = capacity_checks
+        self.restrict = restrict
+        self.better = better
+
+    def restricted(self, names: list[str] | None) -> Options:
+        """Return the options with *names* as the only nodes, unless others are given."""
+        restrict = self.restrict if self.restrict is not None else names
+        return Options(self.ignore_soft_errors, self.capacity_checks, restrict, self.better)
+
+    def bettered(self) -> Options:
+        """Return the options with what htools errs in set right."""
+        return Options(self.ignore_soft_errors, self.capacity_checks, self.restrict, True)
+
+    @property
+    def force_secondary(self) -> bool:
+        """Whether a new secondary may break soft limits; in htools it never may."""
+        return self.better and self.ignore_soft_errors

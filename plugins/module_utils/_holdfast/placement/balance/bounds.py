@@ -19,9 +19,8 @@ from math import inf
 from operator import add, mul
 
 from ..model.score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD
-from .chords import LOADS
+from .chords import LOADS, LoadGaps
 from .estimate import ROLES, WEIGHT, kept_without
-from .load_gaps import LoadGaps
 from .moves import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
 from .tables import Tables
 

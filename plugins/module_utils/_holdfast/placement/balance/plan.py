@@ -21,10 +21,9 @@ hbal takes the move that betters the score most, whatever it copies.  Here:
 
 from __future__ import annotations
 
-from .order import merged
-from .planner import PlanLimits, Planner
+from .planner import PlanLimits, Planner, merged
 from .run import movable
-from .steps import Plan, Worth
+from .steps import Made, Plan, Worth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from ..model.cluster import Cluster
     from .moves import MoveLimits
     from .planner import Watch
-    from .steps import Made
+
 
 PRICES = (0.0, 0.125, 0.5)
 """The price of copying the usual disk that is tried, with 1 for the move itself."""

@@ -18,8 +18,7 @@ from math import inf, isfinite
 
 from .bounds import Bounds
 from .estimate import Estimate, primary_sizes, secondary_sizes, together, units
-from .moves import FAILOVER, Choice, copied
-from .state import State
+from .moves import FAILOVER, Choice, State, copied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

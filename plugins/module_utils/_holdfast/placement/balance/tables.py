@@ -14,7 +14,7 @@ from operator import mul
 from ..model.score import RESERVED
 from .chords import Chords, Levels
 from .estimate import WEIGHT
-from .room import Room
+from .guard import Room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

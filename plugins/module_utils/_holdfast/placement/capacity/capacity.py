@@ -12,9 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..allocate.allocate import Search, candidates, choose_single
-from ..allocate.options import Options
 from ..allocate.pairs import choose_pair
-from ..allocate.solution import Solution
+from ..allocate.solution import Options, Solution
 from ..model.admission import (
     CPU,
     DISK,

@@ -9,8 +9,8 @@ from math import isfinite
 from typing import Any
 
 from ...errors import InputError
-from ..allocate.options import Options
-from ..iallocator.arithmetic_limits import oddities_refused
+from ..allocate.solution import Options
+from ..iallocator.allocation import oddities_refused
 from ..model.cluster import DISK_TEMPLATES, Cluster
 from ..model.redundancy import first_stuck
 from .capacity import (
@@ -22,9 +22,8 @@ from .capacity import (
     largest_sizes,
     standard_size,
 )
-from .drain import plan_drain
+from .drain import plan_drain, plan_standby
 from .reboot_groups import reboot_rounds
-from .standby import plan_standby
 from .tiered import fill_tiered
 
 FIT, REDUNDANCY, REBOOT, STANDBY = "fit", "redundancy", "reboot", "standby"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..allocate.options import Options
+from ..allocate.solution import Options
 from ..model.admission import FAILURES
 from ..model.cluster import Policy, Spec
 from ..model.score import Score

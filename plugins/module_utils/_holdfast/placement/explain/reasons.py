@@ -25,15 +25,14 @@ from ..model.cluster import NO_NODE, PREFERRED
 from ..model.limits import policy_limits, primary_limits, secondary_limits
 from ..model.redundancy import first_stuck, redundancy_for
 from ..model.score import Score
-from .reasons_of_moves import explain_moves
-from .weighing import rejection, weighed, with_new
+from .reasons_of_moves import explain_moves, rejection, weighed, with_new
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ..allocate.options import Options
+    from ..allocate.solution import Options
     from ..iallocator.answer import Answer
     from ..iallocator.query import Request
     from ..model.cluster import Cluster, Instance, Node

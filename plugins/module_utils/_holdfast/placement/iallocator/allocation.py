@@ -4,18 +4,36 @@
 
 The command in hail's place does the same step by step (`node/iallocator_command`), since
 it prints between the steps and must not wait for what it does not need.
+
+What no arithmetic holds out, said in a sentence: numbers too large, data nested too deeply.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..allocate.options import Options
+from ...errors import ClusterDataError
+from ..allocate.solution import Options
 from ..explain.reasons import reasons
 from .answer import answer
-from .arithmetic_limits import oddities_refused
 from .request import read_request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def oddities_refused(what: str) -> Iterator[None]:
+    """Raise `ClusterDataError` about *what* where a computation inside cannot be done."""
+    try:
+        yield
+    except RecursionError:
+        raise ClusterDataError(f"{what} is nested too deeply") from None
+    except (OverflowError, MemoryError) as error:
+        raise ClusterDataError(f"a number in {what}, or all of it, is too large: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..allocate.options import Options
+    from ..allocate.solution import Options
     from ..model.cluster import Cluster
     from .query import Request
 
@@ -57,7 +57,7 @@ def answer(cluster: Cluster, request: Request, options: Options) -> Answer:
     """
     if not options.better:
         return _answer(cluster, request, options)
-    from ..allocate.options import Options as Plain
+    from ..allocate.solution import Options as Plain
 
     plain = Plain(options.ignore_soft_errors, options.capacity_checks, options.restrict)
     theirs = _answer(cluster, request, plain)

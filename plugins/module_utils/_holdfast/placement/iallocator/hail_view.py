@@ -13,7 +13,7 @@ from .answer import dedicated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..allocate.options import Options
+    from ..allocate.solution import Options
     from ..model.cluster import Cluster, Node
     from .answer import Answer
     from .query import Request

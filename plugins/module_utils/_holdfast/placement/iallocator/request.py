@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import isfinite
 
 from ...errors import ClusterDataError
-from ..model.assembly import Assembly, new_node
+from ..model.assembly import Assembly, TagRules, new_node
 from ..model.cluster import (
     DISK_TEMPLATES,
     GROUP_POLICIES,
@@ -23,11 +23,9 @@ from ..model.cluster import (
     Policy,
     Spec,
 )
-from ..model.tags import TagRules
 from . import fields
-from .instance_reader import NIC_MODES, STATES, read_instance
 from .json_text import parse
-from .query import read_asked
+from .query import NIC_MODES, STATES, read_asked, read_instance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

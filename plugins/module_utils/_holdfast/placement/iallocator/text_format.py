@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import isfinite
 
 from ...errors import ClusterDataError
-from ..model.assembly import Assembly, new_node
+from ..model.assembly import Assembly, TagRules, new_node
 from ..model.cluster import (
     DISK_TEMPLATES,
     GROUP_POLICIES,
@@ -26,7 +26,6 @@ from ..model.cluster import (
     default_policy,
 )
 from ..model.show import fixed, quoted_list, show_number
-from ..model.tags import TagRules
 from .fields import one_of
 from .numerals import read_decimal, read_whole
 

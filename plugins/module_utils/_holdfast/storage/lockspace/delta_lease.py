@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 from ...errors import FormatError, InputError, StorageError
 from ...names import MAX_HOST_ID
-from ..block_file import PAGE, SECTOR, BlockFile, HeldFile
-from ..closing import Closing
+from ..block_file import PAGE, SECTOR, BlockFile, Closing, HeldFile
 from .host_timing import checked_io_timeout
 from .leader_record import (
     DEFAULT_LAYOUT,

@@ -19,8 +19,7 @@ from ...names import MAX_HOST_ID
 from ..block_file import PAGE, SECTOR, BlockFile
 from ..kernel_lock import KernelLock, locked_ranges
 from ..whole_file import create
-from . import delta_lease as host_lease
-from . import resource_lease
+from . import delta_lease, resource_lease
 from .delta_lease import HostLeases, LeaseArea, initial_lockspace, lease_users
 from .leader_record import AREA_HOSTS, MEBIBYTE, RECORD, Layout, decode_leader, layout_of
 
@@ -74,7 +73,7 @@ def dump(path: str) -> list[DumpRow]:
             if offset + layout.area_bytes > size:
                 break
             magic = _magic(file.read(offset, PAGE))
-            if magic == host_lease.MAGIC:
+            if magic == delta_lease.MAGIC:
                 rows += _host_rows(file.read(offset, layout.area_bytes), offset, layout)
             elif magic in (resource_lease.MAGIC, resource_lease.MAGIC_CLEARED):
                 rows.append(_row(file.read(offset, PAGE), offset, None))
@@ -136,7 +135,7 @@ def _magic(page: bytes) -> int:
     return int.from_bytes(page[:4], "little")
 
 
-_MAGICS = (host_lease.MAGIC, resource_lease.MAGIC, resource_lease.MAGIC_CLEARED)
+_MAGICS = (delta_lease.MAGIC, resource_lease.MAGIC, resource_lease.MAGIC_CLEARED)
 
 
 def _host_rows(area: bytes, offset: int, layout: Layout) -> list[DumpRow]:
@@ -158,7 +157,7 @@ def _row(sector: bytes, offset: int, host_id: int | None) -> DumpRow:
         if host_id is None:
             resource_lease.decode_lease(sector, "lease")
         else:
-            host_lease.decode_delta(sector, host_id)
+            delta_lease.decode_delta(sector, host_id)
     except FormatError as error:
         problem = str(error)
     return DumpRow(

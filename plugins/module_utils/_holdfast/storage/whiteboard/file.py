@@ -13,8 +13,7 @@ import mmap
 
 from ...errors import FormatError, InputError, StorageError
 from ...names import MAX_HOST_ID
-from ..block_file import SECTOR, BlockFile, HeldFile, ReadBuffer
-from ..closing import Closing
+from ..block_file import SECTOR, BlockFile, Closing, HeldFile, ReadBuffer
 from ..whole_file import create
 from .block import (
     BLOCK_BYTES,

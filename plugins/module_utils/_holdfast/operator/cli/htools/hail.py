@@ -14,7 +14,7 @@ import gc
 import sys
 
 from ....errors import ClusterDataError, HoldfastError
-from ... import streams as standard_streams
+from ... import streams
 from ...streams import Progress
 from . import options as htools_options
 from .options import MAYBE, NEEDED, NONE, CommandLine, Settings
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"Error: a number or the request is too large: {error}\n")
         return BAD_INPUT
     except OSError as error:
-        htools_options.say_unwritten(standard_streams.reason(error))
+        htools_options.say_unwritten(streams.reason(error))
         return BAD_INPUT
     finally:
         progress.done()
@@ -113,7 +113,7 @@ def usage() -> str:
 
 
 def _run(settings: Settings, progress: Progress) -> int:
-    from ....placement.allocate.options import Options
+    from ....placement.allocate.solution import Options
     from ....placement.iallocator.answer import answer, dedicated
     from ....placement.iallocator.request import read_request
 
@@ -254,7 +254,7 @@ def _write_reasons(
     name = settings.last("reasons")
     if name is None:
         return
-    from ....placement.allocate.options import Options
+    from ....placement.allocate.solution import Options
     from ....placement.explain.reasons import reasons
     from ....placement.iallocator.json_text import encode
 

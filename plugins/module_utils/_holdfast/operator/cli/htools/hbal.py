@@ -13,9 +13,9 @@ import gc
 import sys
 
 from ....errors import ClusterDataError, HoldfastError
-from ... import streams as standard_streams
+from ... import streams
 from ...streams import Progress
-from . import options as htools_options
+from . import options
 from .hbal_options import OPTIONS, Asked
 from .options import CommandLine
 from .source import ask_loads, read_source
@@ -33,10 +33,10 @@ ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
 
 def main(arguments: Sequence[str]) -> int:
     """Balance the cluster that *arguments* name, and return the exit status."""
-    if not htools_options.prepare_output():
+    if not options.prepare_output():
         return BAD_INPUT
     try:
-        settings = htools_options.read_command_line(OPTIONS, arguments)
+        settings = options.read_command_line(OPTIONS, arguments)
     except CommandLine as error:
         sys.stderr.write(f"Command line error: {error}\n\n{usage()}")
         return BAD_COMMAND_LINE
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"Error: a number or the description is too large: {error}\n")
         return BAD_INPUT
     except OSError as error:
-        htools_options.say_unwritten(standard_streams.reason(error))
+        options.say_unwritten(streams.reason(error))
         return BAD_INPUT
     finally:
         progress.done()
@@ -74,27 +74,27 @@ def main_and_exit(arguments: Sequence[str]) -> None:
     import os
 
     gc.disable()
-    os._exit(htools_options.finish_output(main(arguments)))
+    os._exit(options.finish_output(main(arguments)))
 
 
 def usage() -> str:
     """Return the help text."""
-    return htools_options.usage("holdfast balance [OPTION...]", OPTIONS)
+    return options.usage("holdfast balance [OPTION...]", OPTIONS)
 
 
 def _run(asked: Asked, progress: Progress) -> None:
     """Read, balance, print."""
     from ....placement.balance.moves import MoveLimits
     from ....placement.balance.setup import choose_group
-    from . import hbal_output as output
+    from . import hbal_output
 
     cluster, only = _prepared(asked)
-    output.save(cluster, "original", "before", asked)
+    hbal_output.save(cluster, "original", "before", asked)
     if not cluster.names and not asked.json:
         sys.stdout.write("Cluster is empty, exiting.\n")
         return
     if not asked.json:
-        output.say_loaded(cluster, asked)
+        hbal_output.say_loaded(cluster, asked)
     group = choose_group(cluster, asked.last("group"))
     scope = [node.index for node in cluster.nodes if node.group == group]
     limits = MoveLimits(
@@ -112,7 +112,7 @@ def _run(asked: Asked, progress: Progress) -> None:
         plan = _plan(cluster, scope, limits, asked, only, progress, None)
         sys.stdout.write(encode(describe_plan(cluster, scope, plan, limits, only)) + "\n")
         return
-    output.say_group(cluster, scope, group, asked)
+    hbal_output.say_group(cluster, scope, group, asked)
     _balance(cluster, scope, limits, asked, only, progress)
 
 
@@ -180,14 +180,14 @@ def _balance(
     from ....placement.balance.run import optimal_score, score_of
     from ....placement.balance.setup import settled
     from ....placement.balance.text import Names
-    from . import hbal_output as output
+    from . import hbal_output
 
-    output.show_cluster(cluster, scope, "Initial", asked)
+    hbal_output.show_cluster(cluster, scope, "Initial", asked)
     before, least = score_of(cluster, scope), optimal_score(cluster, scope)
-    output.say_score("Initial", cluster, scope, asked.verbose)
+    hbal_output.say_score("Initial", cluster, scope, asked.verbose)
     # A score that is not a number is not as good as any: no move is found for it.
     if before <= least + asked.least_score:
-        output.say_balanced(before, least, asked)
+        hbal_output.say_balanced(before, least, asked)
         return
     sys.stdout.write("Trying to minimize the CV...\n")
     names = Names(cluster, scope)
@@ -195,20 +195,20 @@ def _balance(
 
     def say(made: Made) -> None:
         said.append(made)
-        output.say_step(names, len(said), made)
+        hbal_output.say_step(names, len(said), made)
 
     plan = _plan(cluster, scope, limits, asked, only, progress, say)
     for made in plan.steps[len(said) :]:
         say(made)
-    output.say_end(plan, scope, asked)
+    hbal_output.say_end(plan, scope, asked)
     if plan.steps and not asked.like_hbal:
-        output.say_sets(plan)
-    output.write_commands(names, plan.steps, asked)
+        hbal_output.say_sets(plan)
+    hbal_output.write_commands(names, plan.steps, asked)
     after = plan.cluster if asked.like_hbal else settled(plan.cluster)
-    output.save(after, "balanced", "after", asked)
-    output.show_cluster(after, scope, "Final", asked)
+    hbal_output.save(after, "balanced", "after", asked)
+    hbal_output.show_cluster(after, scope, "Final", asked)
     if asked.verbose > 3:
-        output.say_sums(cluster, after, scope)
+        hbal_output.say_sums(cluster, after, scope)
 
 
 def _plan(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from ....errors import ClusterDataError, HoldfastError
-from ... import streams as standard_streams
+from ... import streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ An option is its letter, its name, one of these, the name of its value, and its 
 
 def prepare_output() -> bool:
     """Make the standard streams ready; return, and say, whether there is a standard output."""
-    ready = standard_streams.prepare_streams()
+    ready = streams.prepare_streams()
     if not ready:
-        say_unwritten(standard_streams.CLOSED)
+        say_unwritten(streams.CLOSED)
     return ready
 
 
@@ -44,15 +44,15 @@ def finish_output(status: int) -> int:
         sys.stdout.flush()
     except OSError as error:
         if status == 0:
-            say_unwritten(standard_streams.reason(error))
+            say_unwritten(streams.reason(error))
         status = 1
-    standard_streams.complain("")
+    streams.complain("")
     return status
 
 
 def say_unwritten(why: str) -> None:
     """Say why standard output does not take the answer."""
-    standard_streams.complain(f"Error: {standard_streams.UnwrittenError(why)}\n")
+    streams.complain(f"Error: {streams.UnwrittenError(why)}\n")
 
 
 class CommandLine(HoldfastError):

@@ -22,16 +22,16 @@ from ....node.configuration import EMBEDDED, NodeConfiguration
 from ....node.daemon import telemetry
 from ....node.daemon.telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path
 from ....version import VERSION
+from ..bounded_read import read_status_in_time
 from ..status import UNHELD
-from ..status_in_time import read_status_in_time
 from ..timeline import phases
-from . import catalogue as catalogue
+from . import exposition
 from .exposition import Metric, Sample, render_metrics
 
 if TYPE_CHECKING:
     # The room of fencing takes longer to load than all the rest; it is only used for a report.
     from ....fence.rehearsal.report import NodeReport
-    from ....lease.sanlock_renewals import Renewals
+    from ....lease.sanlock_views import Renewals
 
 DEFAULT_REPORT = Path("/var/lib/holdfast/fence-rehearsal.json")
 """Where the module ``fence_rehearsal`` keeps its report unless it is told otherwise."""
@@ -45,18 +45,18 @@ LATE = 4 * EVERY
 """A daemon that left no measurements for so many seconds hangs, or is gone."""
 
 _SPANS = {
-    telemetry.LEASE_LOOK: catalogue.LEASE_LOOK,
-    telemetry.LEASE_RENEWAL: catalogue.RENEWAL,
-    telemetry.HEARTBEAT_WRITE: catalogue.HEARTBEAT,
-    telemetry.STORAGE_LOOK: catalogue.STORAGE_LOOK,
-    telemetry.ROUND_TOOK: catalogue.ROUND,
-    telemetry.JOB: catalogue.JOB,
-    telemetry.FENCE: catalogue.FENCE,
+    telemetry.LEASE_LOOK: exposition.LEASE_LOOK,
+    telemetry.LEASE_RENEWAL: exposition.RENEWAL,
+    telemetry.HEARTBEAT_WRITE: exposition.HEARTBEAT,
+    telemetry.STORAGE_LOOK: exposition.STORAGE_LOOK,
+    telemetry.ROUND_TOOK: exposition.ROUND,
+    telemetry.JOB: exposition.JOB,
+    telemetry.FENCE: exposition.FENCE,
 }
 _VALUES = {
-    telemetry.ROUNDS_THROWN_AWAY: catalogue.THROWN_AWAY,
-    telemetry.WORKERS_BUSY: catalogue.WORKERS_BUSY,
-    telemetry.FENCES_UNDER_WAY: catalogue.FENCES_UNDER_WAY,
+    telemetry.ROUNDS_THROWN_AWAY: exposition.THROWN_AWAY,
+    telemetry.WORKERS_BUSY: exposition.WORKERS_BUSY,
+    telemetry.FENCES_UNDER_WAY: exposition.FENCES_UNDER_WAY,
 }
 FENCE_RESULTS = ("confirmed", "failed")
 """As which the CRM counts the fences that it sent."""
@@ -107,8 +107,8 @@ def node_metrics(
     renewals = _renewals(configuration)
     known = Known(configuration.node, status, measured, rehearsals, now, wall_clock(), renewals)
     return render_metrics(
-        catalogue.PREFIX,
-        catalogue.CATALOGUE,
+        exposition.PREFIX,
+        exposition.CATALOGUE,
         samples(known, whole_cluster=whole_cluster),
         {"cluster": configuration.cluster},
     )
@@ -117,9 +117,9 @@ def node_metrics(
 def samples(known: Known, *, whole_cluster: bool = False) -> list[Sample]:
     """Return all numbers of a node, and of the cluster where this node is to tell them."""
     found = [
-        Sample(catalogue.BUILD, 1, {"version": VERSION}),
-        Sample(catalogue.READABLE, known.status is not None),
-        Sample(catalogue.WRITTEN, known.wall),
+        Sample(exposition.BUILD, 1, {"version": VERSION}),
+        Sample(exposition.READABLE, known.status is not None),
+        Sample(exposition.WRITTEN, known.wall),
         *_daemon_samples(known),
         *_renewal_samples(known.renewals),
         *_rehearsal_samples(known.rehearsals),
@@ -127,9 +127,9 @@ def samples(known: Known, *, whole_cluster: bool = False) -> list[Sample]:
     if known.status is None:
         return found
     manager = known.status["manager"]
-    found.append(Sample(catalogue.IS_MANAGER, bool(manager["active"]) and _is_manager(known)))
+    found.append(Sample(exposition.IS_MANAGER, bool(manager["active"]) and _is_manager(known)))
     if manager["active"] is not None:
-        found.append(Sample(catalogue.MANAGER_HELD, manager["active"]))
+        found.append(Sample(exposition.MANAGER_HELD, manager["active"]))
     if whole_cluster or not manager["active"] or _is_manager(known):
         found.extend(cluster_samples(known.status))
         found.extend(_never_rehearsed(known))
@@ -140,14 +140,14 @@ def samples(known: Known, *, whole_cluster: bool = False) -> list[Sample]:
 def cluster_samples(status: dict[str, Any]) -> Iterator[Sample]:
     """Return the numbers of the whole cluster; *status* is what ``read_status`` returns."""
     hold = status["maintenance"]
-    yield Sample(catalogue.PROBLEMS, len(status["problems"]))
-    yield Sample(catalogue.UNDER_WAY, len(status["under_way"]))
-    yield Sample(catalogue.HELD, status["global_maintenance"])
+    yield Sample(exposition.PROBLEMS, len(status["problems"]))
+    yield Sample(exposition.UNDER_WAY, len(status["under_way"]))
+    yield Sample(exposition.HELD, status["global_maintenance"])
     if hold is not None:
-        yield Sample(catalogue.HELD_UNTIL, hold["until"])
-    yield Sample(catalogue.DISARMED, status["disarm"] is not None)
-    yield Sample(catalogue.CONFIGURATION, status["config_version"])
-    yield Sample(catalogue.EPOCH, status["manager"]["epoch"])
+        yield Sample(exposition.HELD_UNTIL, hold["until"])
+    yield Sample(exposition.DISARMED, status["disarm"] is not None)
+    yield Sample(exposition.CONFIGURATION, status["config_version"])
+    yield Sample(exposition.EPOCH, status["manager"]["epoch"])
     for name, node in status["nodes"].items():
         yield from _node_samples(name, node)
     yield from _service_samples(status["services"])
@@ -158,16 +158,16 @@ def _renewals(configuration: NodeConfiguration) -> Renewals | None:
     """Return what sanlock says of its renewals; the embedded leases are measured where they are."""
     if configuration.backend == EMBEDDED:
         return None
-    from ....lease.sanlock_renewals import read_renewals
+    from ....lease.sanlock_views import read_renewals
 
     return read_renewals(configuration.cluster, configuration.sanlock.run_directory)
 
 
 def _renewal_samples(renewals: Renewals | None) -> Iterator[Sample]:
     if renewals is not None:
-        yield Sample(catalogue.RENEWAL_LAST, renewals.last)
-        yield Sample(catalogue.RENEWAL_SLOWEST, renewals.slowest)
-        yield Sample(catalogue.RENEWALS_FAILED, renewals.failed)
+        yield Sample(exposition.RENEWAL_LAST, renewals.last)
+        yield Sample(exposition.RENEWAL_SLOWEST, renewals.slowest)
+        yield Sample(exposition.RENEWALS_FAILED, renewals.failed)
 
 
 def _rehearsals(report: Path) -> dict[str, NodeReport]:
@@ -189,7 +189,7 @@ def _daemon_samples(known: Known) -> Iterator[Sample]:
     for daemon in DAEMONS:
         measured = known.measured.get(daemon)
         up = measured is not None and known.now - measured.kept_at <= LATE
-        yield Sample(catalogue.DAEMON_UP, up, {"daemon": daemon})
+        yield Sample(exposition.DAEMON_UP, up, {"daemon": daemon})
     yield from _lease_samples(known.measured.get("lrm"), known.now)
     for measured in known.measured.values():
         if measured is not None:
@@ -208,8 +208,8 @@ def _lease_samples(measured: Measured | None, now: float) -> Iterator[Sample]:
         return
     hangs = now - measured.kept_at > EVERY + HELD_UP
     age = max(0.0, (now if hangs else measured.kept_at) - renewed_at)
-    yield Sample(catalogue.LEASE_AGE, age)
-    yield Sample(catalogue.LEASE_MARGIN, fail_seconds - age)
+    yield Sample(exposition.LEASE_AGE, age)
+    yield Sample(exposition.LEASE_MARGIN, fail_seconds - age)
 
 
 def _measured_samples(measured: Measured) -> Iterator[Sample]:
@@ -220,9 +220,9 @@ def _measured_samples(measured: Measured) -> Iterator[Sample]:
         if name in _SPANS:
             yield from _span_samples(_SPANS[name], labels, span)
         if name == telemetry.FENCE:
-            yield Sample(catalogue.FENCE_ATTEMPTS, span.count, dict(labels))
+            yield Sample(exposition.FENCE_ATTEMPTS, span.count, dict(labels))
         if name == telemetry.LEASE_RENEWAL:
-            yield Sample(catalogue.RENEWAL_LAST, span.last)
+            yield Sample(exposition.RENEWAL_LAST, span.last)
 
 
 def _span_samples(metric: Metric, labels: Labels, span: Span) -> Iterable[Sample]:
@@ -238,11 +238,11 @@ def _rehearsal_samples(rehearsals: dict[str, NodeReport]) -> Iterator[Sample]:
         for rehearsal in report.rehearsals:
             newest[rehearsal.manner] = max(newest.get(rehearsal.manner, 0.0), rehearsal.at)
         for manner, at in sorted(newest.items()):
-            yield Sample(catalogue.REHEARSAL, at, {"node": node, "manner": manner})
+            yield Sample(exposition.REHEARSAL, at, {"node": node, "manner": manner})
         if report.rehearsals:
             from ....fence.rehearsal.judge import FAILS
 
-            yield Sample(catalogue.REHEARSAL_WORKS, report.verdict != FAILS, {"node": node})
+            yield Sample(exposition.REHEARSAL_WORKS, report.verdict != FAILS, {"node": node})
 
 
 def _never_rehearsed(known: Known) -> Iterator[Sample]:
@@ -253,7 +253,7 @@ def _never_rehearsed(known: Known) -> Iterator[Sample]:
     for node in known.status["nodes"] if known.status is not None else ():
         report = known.rehearsals.get(node)
         if report is None or not report.rehearsals:
-            yield Sample(catalogue.REHEARSAL, 0, {"node": node})
+            yield Sample(exposition.REHEARSAL, 0, {"node": node})
 
 
 def _never_fenced(known: Known) -> Iterator[Sample]:
@@ -268,24 +268,24 @@ def _never_fenced(known: Known) -> Iterator[Sample]:
         for result in FENCE_RESULTS:
             labels = {"node": node, "result": result}
             if (telemetry.FENCE, tuple(sorted(labels.items()))) not in crm.spans:
-                yield Sample(catalogue.FENCE_ATTEMPTS, 0, labels)
+                yield Sample(exposition.FENCE_ATTEMPTS, 0, labels)
 
 
 def _node_samples(name: str, node: dict[str, Any]) -> Iterator[Sample]:
     labels = {"node": name}
     for state in NodeState:
         yield Sample(
-            catalogue.NODE_STATE, node["state"] == state.value, {**labels, "state": state.value}
+            exposition.NODE_STATE, node["state"] == state.value, {**labels, "state": state.value}
         )
     if node["since"]:
-        yield Sample(catalogue.NODE_SINCE, node["since"], labels)
-    yield Sample(catalogue.NODE_MAINTENANCE, node["maintenance"] is not None, labels)
-    yield Sample(catalogue.NODE_SCORE, node["score"], labels)
-    yield Sample(catalogue.NODE_SERVICES, len(node["services"]), labels)
-    yield Sample(catalogue.NODE_PROBLEM, bool(node["problem"]), labels)
+        yield Sample(exposition.NODE_SINCE, node["since"], labels)
+    yield Sample(exposition.NODE_MAINTENANCE, node["maintenance"] is not None, labels)
+    yield Sample(exposition.NODE_SCORE, node["score"], labels)
+    yield Sample(exposition.NODE_SERVICES, len(node["services"]), labels)
+    yield Sample(exposition.NODE_PROBLEM, bool(node["problem"]), labels)
     for state_ in _LEASE_STATES:
         here = node["host_lease"]["state"] == state_
-        yield Sample(catalogue.NODE_LEASE, here, {**labels, "state": state_})
+        yield Sample(exposition.NODE_LEASE, here, {**labels, "state": state_})
 
 
 def _service_samples(services: dict[str, Any]) -> Iterator[Sample]:
@@ -293,13 +293,13 @@ def _service_samples(services: dict[str, Any]) -> Iterator[Sample]:
     for service in services.values():
         counts[service["state"]] = counts.get(service["state"], 0) + 1
     for state, count in sorted(counts.items()):
-        yield Sample(catalogue.SERVICES, count, {"state": state})
+        yield Sample(exposition.SERVICES, count, {"state": state})
     for service_id, service in services.items():
         right = service["state"] == service["wanted"] and len(service["running_on"]) <= 1
-        yield Sample(catalogue.SERVICE_RIGHT, right, {"service": service_id})
+        yield Sample(exposition.SERVICE_RIGHT, right, {"service": service_id})
         where = {"service": service_id, "node": service["node"]}
         told = {**where, "state": service["state"], "wanted": service["wanted"]}
-        yield Sample(catalogue.SERVICE_INFO, 1, told)
+        yield Sample(exposition.SERVICE_INFO, 1, told)
 
 
 def _failover_samples(status: dict[str, Any]) -> Iterator[Sample]:
@@ -308,14 +308,14 @@ def _failover_samples(status: dict[str, Any]) -> Iterator[Sample]:
         if failover["finished"] and "confirmed" in failover["seconds"]:
             last[failover["node"]] = failover
     open_ = sum(1 for failover in status["failovers"] if not failover["finished"])
-    yield Sample(catalogue.FAILOVERS_OPEN, open_)
+    yield Sample(exposition.FAILOVERS_OPEN, open_)
     for node, failover in sorted(last.items()):
         labels = {"node": node}
-        yield Sample(catalogue.FAILOVER_AT, failover["last_heartbeat"], labels)
-        yield Sample(catalogue.FAILOVER_SERVICES, len(failover["services"]), labels)
+        yield Sample(exposition.FAILOVER_AT, failover["last_heartbeat"], labels)
+        yield Sample(exposition.FAILOVER_SERVICES, len(failover["services"]), labels)
         took: dict[str, float] = {"total": 0.0}
         for phase in phases(failover, status["at"]):
             took[phase.kind.value] = max(took.get(phase.kind.value, 0.0), phase.seconds)
             took["total"] = max(took["total"], phase.end)
         for kind, seconds in took.items():
-            yield Sample(catalogue.FAILOVER_TOOK, seconds, {**labels, "phase": kind})
+            yield Sample(exposition.FAILOVER_TOOK, seconds, {**labels, "phase": kind})

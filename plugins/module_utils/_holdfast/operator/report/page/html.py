@@ -5,10 +5,28 @@
 Text becomes HTML in ``escaped`` and nowhere else; what the other functions take
 as ``Html`` has been through it.  The tables keep their roles when a narrow screen
 turns them into lists.
+
+What a status page has besides when somebody keeps it up to date, as ``holdfast watch`` does.
+
+A script loads it again and again, so that it can be left open; the page's policy allows this
+one by its hash, and nothing else.  Who reads it is not thrown back to its top: it can be
+paused, and is not loaded again while a part of it is opened, text is selected, or the
+keyboard is somewhere in it (WCAG 2.2, 2.2.2; failure F41).  Where no script may run the
+browser loads it again by itself, less often, and cannot be stopped.
+
+A page that nobody writes any more would go on showing that all is well: so it says how old it
+is, and that what it shows may be no longer so once it was not written for a while.
+
+The last failovers in one picture: a bar for each, its phases in a row, all on one scale.
+
+So it is seen at once which took long and on what.  The table below it in words is that of each
+failover's own figure.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +34,7 @@ from typing import Any, NewType
 
 from ....cluster.model.maintenance import utc
 from ....text import clean
-from ..timeline import Phase, phases, steps, total
+from ..timeline import Phase, PhaseKind, phases, steps, total
 from ..wording import Tone, age_since
 
 Html = NewType("Html", str)
@@ -149,3 +167,193 @@ def _length(phase: Phase) -> str:
 
 def _seconds(seconds: float | None) -> str:
     return "awaited" if seconds is None else f"{seconds:.2f} s"
+
+
+LATE = 5.0
+"""A page is too old after three times its refresh and so many seconds more."""
+
+LEAST = 1.0
+"""A page is not loaded again more often than after so many seconds."""
+
+WITHOUT_SCRIPT = 10
+LEAST_WITHOUT_SCRIPT = 60.0
+"""Without a script it is loaded after so many times its refresh, and not before these seconds."""
+
+_SCRIPT = """
+(function () {
+  "use strict";
+  var data = document.getElementById("kept").dataset;
+  var shown = document.getElementById("age");
+  var warning = document.getElementById("stale");
+  var line = document.getElementById("keeping");
+  var told = document.getElementById("keeping-told");
+  var button = document.getElementById("pause");
+  var begun = Date.now();
+  var paused = false;
+  function words(seconds) {
+    if (seconds < 120) { return seconds + " s"; }
+    return seconds < 7200 ? Math.floor(seconds / 60) + " min" : Math.floor(seconds / 3600) + " h";
+  }
+  function held() {
+    if (paused) { return "Paused; press again to go on."; }
+    if (document.querySelector("details[open]")) {
+      return "Not loaded again while a part of it is opened.";
+    }
+    if (!getSelection().isCollapsed) { return "Not loaded again while text is selected."; }
+    if (document.querySelector("body :focus-visible")) {
+      return "Not loaded again while the keyboard is in the page.";
+    }
+    return "";
+  }
+  function put(place, text) { if (place.textContent !== text) { place.textContent = text; } }
+  function tell() {
+    var age = Math.max(0, Math.floor(Date.now() / 1000 - Number(data.at)));
+    var why = held();
+    var old = !why && age > Number(data.late);
+    put(shown, words(age) + " ago");
+    if (old) { put(document.getElementById("stale-age"), words(age)); }
+    if (warning.hidden === old) { warning.hidden = !old; }
+    line.classList.toggle("held", why !== "");
+    put(told, why ? why + " It shows how things were " + words(age) + " ago."
+      : "Loaded again every " + data.refresh + " s.");
+    if (!why && Date.now() - begun >= Number(data.refresh) * 1000) {
+      begun = Date.now();
+      location.reload();
+    }
+  }
+  button.addEventListener("click", function () {
+    paused = !paused;
+    button.setAttribute("aria-pressed", String(paused));
+    if (!paused) { button.blur(); }
+    tell();
+  });
+  line.hidden = false;
+  tell();
+  setInterval(tell, 1000);
+}());
+"""
+
+
+def policy(refresh: float) -> str:
+    """Return the page's content security policy: its own style, and its own script if kept."""
+    allowed = "default-src 'none'; style-src 'unsafe-inline'"
+    if not refresh:
+        return allowed
+    digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+    return f"{allowed}; script-src 'sha256-{digest}'"
+
+
+def head(refresh: float) -> Html:
+    """Return what lets a browser without scripts load the page again; or nothing."""
+    if not refresh:
+        return Html("")
+    seconds = without_script(refresh)
+    return Html(f'<noscript><meta http-equiv="refresh" content="{seconds}"></noscript>\n')
+
+
+def without_script(refresh: float) -> int:
+    """Return after how many seconds a browser without scripts loads the page again."""
+    return round(max(LEAST_WITHOUT_SCRIPT, WITHOUT_SCRIPT * refresh))
+
+
+def warning(at: float, refresh: float) -> Html:
+    """Return where a page read *at* tells its age, hidden while it is young, and can be paused."""
+    if not refresh:
+        return Html("")
+    late = escaped(3 * refresh + LATE)
+    every = escaped(f"{max(LEAST, refresh):g}")
+    return Html(
+        f'<div id="kept" data-at="{escaped(at)}" data-late="{late}" data-refresh="{every}">'
+        '<p id="stale" class="stale" role="alert" hidden><strong>This page is'
+        ' <span id="stale-age"></span> old.</strong> Nobody writes it any more, so what it shows'
+        " may be no longer so. See holdfast status on a node.</p></div>\n"
+        '<p id="keeping" class="keeping" hidden><button type="button" id="pause"'
+        ' aria-pressed="false">Pause</button><span id="keeping-told"></span></p>\n'
+    )
+
+
+def script(refresh: float) -> Html:
+    """Return the script that loads the page again and tells its age, at its end; or nothing."""
+    return Html(f"<script>{_SCRIPT}</script>\n" if refresh else "")
+
+
+LEAST_FAILOVERS = 2
+"""One failover alone has nothing to be compared with, and a figure of its own."""
+
+SHOWN = 10
+
+_TIMELINE_ROW = 40
+_TIMELINE_BAR = 14
+_NAMES = {
+    PhaseKind.DETECT: "detection",
+    PhaseKind.FENCE: "fence until its proof",
+    PhaseKind.START: "start, to the last service",
+}
+
+
+def failovers_overview(failovers: Sequence[dict[str, Any]], at: float) -> Html:
+    """Return the picture of the newest failovers, the newest first; nothing for fewer than two."""
+    newest = list(reversed(failovers))[:SHOWN]
+    if len(newest) < LEAST_FAILOVERS:
+        return Html("")
+    spans = [_spans(one, at) for one in newest]
+    scale = max([0.01, *(end for row in spans for _kind, _begin, end in row)])
+    rows = "\n".join(
+        _timeline_row(one, row, place * _TIMELINE_ROW, scale, at)
+        for place, (one, row) in enumerate(zip(newest, spans))
+    )
+    told = "; ".join(f"{clean(one['node'])}, {_when(one)}: {total(one)}" for one in newest)
+    height = _TIMELINE_ROW * len(newest) + 18
+    keys = "".join(
+        f'<span><span class="key {kind.value}"></span> {name}</span>'
+        for kind, name in _NAMES.items()
+    )
+    return Html(
+        '<figure class="sheet overview">'
+        f'<svg role="img" aria-label="{escaped(f"The last failovers: {told}")}"'
+        f' height="{height}">\n{rows}\n'
+        f'<text class="axis" x="0" y="{height - 4}">last heartbeat</text>'
+        f'<text class="axis" x="100%" y="{height - 4}" text-anchor="end">{scale:.2f} s</text>'
+        f'</svg><p class="legend" aria-hidden="true">{keys}</p></figure>'
+    )
+
+
+def _spans(failover: dict[str, Any], at: float) -> list[tuple[PhaseKind, float, float]]:
+    """Return the phases in a row: all starts are one, until the last service runs."""
+    found: dict[PhaseKind, tuple[float, float]] = {}
+    for phase in phases(failover, at):
+        begin, end = found.get(phase.kind, (phase.begin, phase.end))
+        found[phase.kind] = (min(begin, phase.begin), max(end, phase.end))
+    row = []
+    reached = 0.0
+    for kind, (begin, end) in found.items():
+        # The clocks of two nodes may differ: no bar goes back.
+        first = max(begin, reached)
+        reached = max(first, end)
+        row.append((kind, first, reached))
+    return row
+
+
+def _timeline_row(
+    failover: dict[str, Any],
+    spans: Sequence[tuple[PhaseKind, float, float]],
+    top: int,
+    scale: float,
+    at: float,
+) -> str:
+    label = f"{clean(failover['node'])}, {age_since(failover['last_heartbeat'], at)} ago"
+    took = f"{spans[-1][2]:.2f} s" if failover["finished"] else "under way"
+    bars = "".join(
+        f'<rect class="{kind.value}" x="{begin / scale * 100:.2f}%" y="{top + 17}"'
+        f' width="{max(end - begin, 0.0) / scale * 100:.2f}%" height="{_TIMELINE_BAR}"/>'
+        for kind, begin, end in spans
+    )
+    return (
+        f'<text x="0" y="{top + 12}">{escaped(label)}</text>'
+        f'<text x="100%" y="{top + 12}" text-anchor="end">{took}</text>'
+        f'<rect class="track" x="0" y="{top + 17}" width="100%" height="{_TIMELINE_BAR}"/>{bars}'
+    )
+
+
+def _when(failover: dict[str, Any]) -> str:
+    return utc(failover["last_heartbeat"])

@@ -5,6 +5,12 @@
 It loads nothing and may be mailed or kept as a record: a picture of one moment, which
 it names, without a script.  One that is kept up to date can be left open instead; see
 ``status_page_kept.py``.
+
+The map of the status page: every node a tile, every service a mark in the tile of its node.
+
+It shows a hundred nodes at a glance.  A mark has a sign besides its colour, and its service
+and state when it is pointed at; who does not see the marks is told how many there are of
+each kind, and finds each service in its node's card, to which the tile leads.
 """
 
 from __future__ import annotations
@@ -12,24 +18,108 @@ from __future__ import annotations
 from typing import Any
 
 from ....text import clean
-from ...forecast.foreseen_rebalance import Rebalance
-from .. import wording as words
+from ...forecast.rebalance import Rebalance
+from .. import wording
 from ..wording import Tone
-from . import kept as kept
+from . import html
 from .html import (
     Column,
     Html,
     escaped,
     failover_figure,
+    failovers_overview,
     moment,
     stamp,
     state,
     table,
 )
-from .map import anchor, cluster_map
 from .plan import rebalance_plan
 from .style import style_sheet
-from .timeline import failovers_overview
+
+MARKS_SHOWN = 60
+"""Of more services than this on one node the tile shows as many, the worst first, and a count."""
+
+_SIGNS = {Tone.GOOD: "", Tone.WARN: "~", Tone.BAD: "!", Tone.QUIET: "-"}
+_WORST_FIRST = (Tone.BAD, Tone.WARN, Tone.GOOD, Tone.QUIET)
+_TOLD = {
+    Tone.GOOD: "as wanted",
+    Tone.WARN: "on the way, or in doubt",
+    Tone.BAD: "in trouble",
+    Tone.QUIET: "stopped, as wanted",
+}
+
+
+def cluster_map(status: dict[str, Any]) -> Html:
+    """Return the tiles of all nodes, one for services that are nowhere, and what marks mean."""
+    nodes = status["nodes"]
+    tiles = [_node_tile(name, node, status) for name, node in nodes.items()]
+    placed = {one for node in nodes.values() for one in node["services"]}
+    others = [one for one in status["services"] if one not in placed]
+    if others:
+        name = '<span class="where">On no node</span>'
+        tiles.append(f'<li class="tile aside">{name}{_marks(others, status)}</li>')
+    return Html(f'<ul class="map">\n{chr(10).join(tiles)}\n</ul>\n{_legend()}')
+
+
+def anchor(name: str) -> Html:
+    """Return the id of a node's card, to which its tile leads."""
+    return escaped(f"node-{name}")
+
+
+def _node_tile(name: str, node: dict[str, Any], status: dict[str, Any]) -> str:
+    tone = wording.node_tone(node)
+    manager = status["manager"]
+    badge = (
+        '<span class="badge">manager</span>'
+        if manager["active"] and manager["node"] == name
+        else ""
+    )
+    drained = state("maintenance", Tone.WARN) if node["maintenance"] is not None else ""
+    return (
+        f'<li class="tile is-{tone.value}"><a href="#{anchor(name)}">'
+        f'<span class="where">{escaped(name)}</span>{badge}'
+        f"{state(node['state'], wording.node_tone({**node, 'maintenance': None}))}{drained}</a>"
+        f"{_marks(node['services'], status)}</li>"
+    )
+
+
+def _marks(service_ids: list[str], status: dict[str, Any]) -> str:
+    tones = {one: _tone(one, status) for one in service_ids}
+    ranked = sorted(service_ids, key=lambda one: (_WORST_FIRST.index(tones[one]), one))
+    counts = [(tone, sum(found is tone for found in tones.values())) for tone in _WORST_FIRST]
+    told = ", ".join(f"{count} {_TOLD[tone]}" for tone, count in counts if count)
+    marks = "".join(
+        f'<span class="mark {tones[one].value}" title="{_title(one, status)}">'
+        f"{_SIGNS[tones[one]]}</span>"
+        for one in ranked[:MARKS_SHOWN]
+    )
+    left = len(ranked) - MARKS_SHOWN
+    more = f'<span class="more">+{left}</span>' if left > 0 else ""
+    number = len(service_ids)
+    spoken = f"{number} service{'' if number == 1 else 's'}" + (f": {told}" if told else "")
+    return (
+        f'<span class="spoken">{escaped(spoken)}</span>'
+        f'<span class="marks" aria-hidden="true">{marks}{more}</span>'
+    )
+
+
+def _tone(service_id: str, status: dict[str, Any]) -> Tone:
+    return wording.service_tone(status["services"][service_id], status["nodes"])
+
+
+def _title(service_id: str, status: dict[str, Any]) -> Html:
+    service = status["services"][service_id]
+    note = wording.service_note(service, status["nodes"])
+    return escaped(f"{service_id}: {service['state']}" + (f"; {note}" if note else ""))
+
+
+def _legend() -> str:
+    entries = "".join(
+        f'<span><span class="mark {tone.value}">{sign}</span> {_TOLD[tone]}</span>'
+        for tone, sign in _SIGNS.items()
+    )
+    return f'<p class="legend" aria-hidden="true">Each mark is a service: {entries}</p>'
+
 
 CARDS_OPEN = 12
 """Of more nodes than this the cards open on a click: the map shows them all."""
@@ -48,7 +138,7 @@ def render_page(
     not written for a while; somebody has to write it as often.  *plan* is what a rebalance
     would do; without it the page says that it cannot be told from a status alone.
     """
-    _tone, verdict = words.verdict(status)
+    _tone, verdict = wording.verdict(status)
     sections = [
         _section("Map", cluster_map(status)),
         _section("Nodes and what runs on them", _nodes(status)),
@@ -61,24 +151,24 @@ def render_page(
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{kept.policy(refresh)}">\n'
-        f"{kept.head(refresh)}"
+        f'<meta http-equiv="Content-Security-Policy" content="{html.policy(refresh)}">\n'
+        f"{html.head(refresh)}"
         f"<title>{escaped(status['cluster'])}: {escaped(verdict)} - holdfast</title>\n"
         f"<style>\n{style_sheet()}</style>\n</head>\n<body>\n"
-        f"{kept.warning(status['at'], refresh)}{_header(status)}\n<main>\n"
+        f"{html.warning(status['at'], refresh)}{_header(status)}\n<main>\n"
         + "\n".join(sections)
-        + f"\n</main>\n{_footer(status, refresh)}\n{kept.script(refresh)}</body>\n</html>\n"
+        + f"\n</main>\n{_footer(status, refresh)}\n{html.script(refresh)}</body>\n</html>\n"
     )
 
 
 def _header(status: dict[str, Any]) -> Html:
-    tone, verdict = words.verdict(status)
-    manager = words.manager(status)
+    tone, verdict = wording.verdict(status)
+    manager = wording.manager(status)
     parts = [
         '<header>\n<div class="verdict">'
         f"<h1>Cluster {escaped(status['cluster'])}</h1>{state(verdict, tone, ' large')}</div>",
         '<p class="facts">'
-        f"<span>{escaped(words.summary(status))}</span>"
+        f"<span>{escaped(wording.summary(status))}</span>"
         f"<span>{escaped(manager[:1].upper() + manager[1:])}</span>"
         f"<span>Configuration version {escaped(status['config_version'])}</span>"
         f"<span>As of {stamp(status['at'])}</span></p>",
@@ -86,12 +176,12 @@ def _header(status: dict[str, Any]) -> Html:
     if status["global_maintenance"]:
         parts.append(
             '<p class="banner" role="status"><strong>Global maintenance.</strong>'
-            f" {escaped(words.held(status))} {escaped(words.GLOBAL_MAINTENANCE)}</p>"
+            f" {escaped(wording.held(status))} {escaped(wording.GLOBAL_MAINTENANCE)}</p>"
         )
     if status["disarm"] is not None:
         parts.append(
             '<p class="banner" role="status"><strong>Disarmed.</strong>'
-            f" {escaped(words.disarmed(status))} {escaped(words.DISARMED)}</p>"
+            f" {escaped(wording.disarmed(status))} {escaped(wording.DISARMED)}</p>"
         )
     for kind, label in (("problems", "Problems"), ("under_way", "Under way")):
         if status[kind]:
@@ -99,7 +189,7 @@ def _header(status: dict[str, Any]) -> Html:
             name = kind.replace("_", "-")
             parts.append(f'<ul class="{name}" aria-label="{label}">\n{sentences}\n</ul>')
     if status["backend"] == "embedded":
-        parts.append(f'<p class="note">{escaped(words.EMBEDDED)}</p>')
+        parts.append(f'<p class="note">{escaped(wording.EMBEDDED)}</p>')
     parts.append("</header>")
     return Html("\n".join(parts))
 
@@ -123,10 +213,10 @@ def _nodes(status: dict[str, Any]) -> Html:
 
 
 def _node_card(name: str, node: dict[str, Any], status: dict[str, Any]) -> Html:
-    tone = words.node_tone(node)
+    tone = wording.node_tone(node)
     lease = clean(node["host_lease"]["state"])
     facts = {
-        "For": escaped(words.age_since(node["since"], status["at"])),
+        "For": escaped(wording.age_since(node["since"], status["at"])),
         "Host id": escaped(node["host_id"]),
         "Host lease": escaped(lease),
         "Score": escaped(node["score"]),
@@ -135,7 +225,7 @@ def _node_card(name: str, node: dict[str, Any], status: dict[str, Any]) -> Html:
     if not node["since"]:
         del facts["For"]
     rows = "".join(f"<div><dt>{key}</dt><dd>{value}</dd></div>" for key, value in facts.items())
-    note = words.node_note(node, status["at"])
+    note = wording.node_note(node, status["at"])
     why = f'<p class="why">{escaped(note)}</p>' if note else ""
     drained = state("maintenance", Tone.WARN) if node["maintenance"] else ""
     return Html(
@@ -148,7 +238,7 @@ def _node_card(name: str, node: dict[str, Any], status: dict[str, Any]) -> Html:
 
 def _own_tone(node: dict[str, Any]) -> Tone:
     """Return the tone of a node's state alone: its maintenance has a word of its own."""
-    return words.node_tone({**node, "maintenance": None})
+    return wording.node_tone({**node, "maintenance": None})
 
 
 def _runs(service_ids: list[str], status: dict[str, Any]) -> Html:
@@ -165,7 +255,7 @@ def _run(service_id: str, service: dict[str, Any], status: dict[str, Any]) -> st
 
 
 def _service_state(service: dict[str, Any], status: dict[str, Any]) -> Html:
-    return state(service["state"], words.service_tone(service, status["nodes"]))
+    return state(service["state"], wording.service_tone(service, status["nodes"]))
 
 
 def _services(status: dict[str, Any]) -> Html:
@@ -186,10 +276,10 @@ def _services(status: dict[str, Any]) -> Html:
             [
                 escaped(service_id),
                 shown,
-                escaped(words.service_place(service)),
-                escaped(words.age_since(service["since"], status["at"])),
+                escaped(wording.service_place(service)),
+                escaped(wording.age_since(service["since"], status["at"])),
                 _resources(service["resources"]),
-                escaped(words.service_note(service, status["nodes"])),
+                escaped(wording.service_note(service, status["nodes"])),
             ]
         )
     return table("Services", columns, rows) if rows else _nothing("No services are declared yet.")
@@ -200,7 +290,7 @@ def _resources(resources: list[dict[str, Any]]) -> Html:
         f'<div>{escaped(one["name"])} <span class="muted">{escaped(one["agent"])}</span></div>'
         for one in resources
     )
-    return Html(f"<div>{rows}</div>") if rows else escaped(words.UNTOLD)
+    return Html(f"<div>{rows}</div>") if rows else escaped(wording.UNTOLD)
 
 
 def _leases(status: dict[str, Any]) -> Html:
@@ -221,7 +311,7 @@ def _leases(status: dict[str, Any]) -> Html:
             [
                 escaped(f"host lease {node['host_id']}"),
                 escaped(name),
-                state(lease["state"], words.lease_tone(lease["state"])),
+                state(lease["state"], wording.lease_tone(lease["state"])),
                 escaped(f"generation {lease['generation']}"),
                 escaped(lease["timestamp"] or ""),
             ]
@@ -239,7 +329,7 @@ def _lease_row(name: str, lease: dict[str, Any], version: str, *, needed: bool) 
     last = " (the last)" if lease["active"] is False and lease["node"] else ""
     return [
         escaped(name),
-        escaped(f"{clean(lease['node'])}{last}" or words.UNTOLD),
+        escaped(f"{clean(lease['node'])}{last}" or wording.UNTOLD),
         held,
         escaped(f"{version} {lease['epoch']}"),
         escaped(""),
@@ -272,7 +362,7 @@ def _history(status: dict[str, Any]) -> Html:
         [
             moment(event["at"], status["at"]),
             escaped(event["kind"]),
-            escaped(words.event_subject(event)),
+            escaped(wording.event_subject(event)),
             escaped(event["text"]),
         ]
         for event in reversed(status["events"])
@@ -289,7 +379,7 @@ def _nothing(text: str) -> Html:
 def _footer(status: dict[str, Any], refresh: float) -> Html:
     renewed = "this page does not renew itself"
     if refresh:
-        slow = f"<noscript> (without scripts every {kept.without_script(refresh)} s)</noscript>"
+        slow = f"<noscript> (without scripts every {html.without_script(refresh)} s)</noscript>"
         renewed = (
             f'it is loaded again every {refresh:g} s{slow}, and was read <span id="age">then</span>'
         )

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...forecast.foreseen_rebalance import ReasonedStep, Rebalance, counted, share
 from ...forecast.moves import Carried
-from ...forecast.rebalance import why_no_step
-from .. import wording as words
+from ...forecast.rebalance import ReasonedStep, Rebalance, counted, share, why_no_step
+from .. import wording
 from .html import Column, Html, escaped, table
 
 NODES_OPEN = 12
@@ -43,9 +42,9 @@ def rebalance_plan(status: dict[str, Any], plan: Rebalance | None) -> Html:
 def _why_nothing(status: dict[str, Any], plan: Rebalance) -> str:
     """Return why there is nothing to show, or nothing."""
     if status["global_maintenance"]:
-        return f"Nothing would be moved now. {words.GLOBAL_MAINTENANCE}"
+        return f"Nothing would be moved now. {wording.GLOBAL_MAINTENANCE}"
     if status["disarm"] is not None:
-        return f"Nothing would be moved now. {words.DISARMED}"
+        return f"Nothing would be moved now. {wording.DISARMED}"
     if status["manager"]["active"] is False:
         return "Nothing would be moved now: no node holds the manager lease."
     if plan.left_out:

@@ -1,0 +1,234 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Answering for the module ``cluster_info``: the status, waited for, probed, and as a page.
+
+Asking for the status of a cluster from where its storage is not: by a command, node after node.
+
+Whoever is no node, such as an Ansible controller, runs ``holdfast status --json`` on one of
+them.  Each node can answer for the whole cluster, so the first that does is enough; a node
+that is down, hangs or answers something else is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..cluster.model.state import NodeState
+from ..errors import AgentError, HoldfastError, InputError, StorageError
+from ..names import absolute_path
+from ..node.configuration import NodeConfiguration, load
+from ..node.daemon.agent_work import probe_services
+from ..process.run import Outcome, run
+from ..result import Result
+from ..storage.whole_file import write_text
+from .report.bounded_read import in_time
+from .report.status import problems, read_status, under_way
+from .report.text import render_failover, render_text
+
+POLL = 0.25
+
+IN_DOUBT = frozenset({NodeState.ONLINE.value, NodeState.SUSPECT.value, NodeState.FENCE.value})
+"""States in which the manager still holds that a node may run its services."""
+
+
+def inform(options: Mapping[str, Any], check: bool) -> Result:
+    """Return the cluster's state; raises ``HoldfastError`` when a wait ends without it."""
+    configuration = load(Path(options["config"]))
+    _check(options, configuration)
+    status = _wait(configuration, options)
+    values = dict(status)
+    values["text"] = render_text(status, colour=False).splitlines()
+    values["failover_text"] = {one["node"]: render_failover(one) for one in status["failovers"]}
+    if options["probe"]:
+        values["running_here"] = probe_services(configuration)
+    if options["page"] and not check:
+        _write_page(Path(options["page"]), configuration, status)
+    return Result(values=values)
+
+
+def _write_page(path: Path, configuration: NodeConfiguration, status: dict[str, Any]) -> None:
+    from .forecast.rebalance import foresee
+    from .report.page.page import render_page
+
+    write_text(path, render_page(status, plan=foresee(configuration)))
+
+
+def _check(options: Mapping[str, Any], configuration: NodeConfiguration) -> None:
+    """Refuse, before any wait, what could not be answered after it."""
+    for option in ("failover_of", "recovered_from"):
+        node = options[option]
+        if node and node not in configuration.members:
+            known = ", ".join(sorted(configuration.members))
+            raise InputError(option, node, f"one of the cluster's nodes ({known})")
+    if options["recovered_from"] and options["until"] != "recovered":
+        raise InputError("until", options["until"], "recovered, as recovered_from is given")
+    if options["page"]:
+        absolute_path(options["page"], "page")
+
+
+def _wait(configuration: NodeConfiguration, options: Mapping[str, Any]) -> dict[str, Any]:
+    until = time.monotonic() + options["timeout"]
+    while True:
+        try:
+            status = read_status(configuration)
+            missing = _missing(status, options)
+        except StorageError as error:
+            # A read may fail while a path fails over; who waits for something waits for that.
+            if options["until"] == "now":
+                raise
+            missing = [str(error)]
+        if not missing:
+            return status
+        if time.monotonic() > until:
+            text = " ".join(missing)
+            raise HoldfastError(
+                f"The cluster is not as asked after {options['timeout']:g} s: {text}"
+            )
+        time.sleep(POLL)
+
+
+def _missing(status: dict[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """Return what is missing to what was asked for, one sentence each."""
+    if options["until"] == "now":
+        return []
+    if options["recovered_from"]:
+        return _missing_without(status, options["recovered_from"])
+    missing = [
+        one
+        for one in (*status["problems"], *status["under_way"])
+        if options["until"] == "settled" or not one.startswith("Node ")
+    ]
+    node = options["failover_of"]
+    if node and not _finished_failover(status, node, options["since"]):
+        missing.append(f"There was no failover of node {node} yet.")
+    return missing
+
+
+def _missing_without(status: dict[str, Any], node: str) -> list[str]:
+    """Return what is missing until the services of *node*, which was cut off, run elsewhere.
+
+    Before the manager knows of it they still count as started there.  What it loses with the
+    node stands in the failover; what is wrong with any other service is no matter of it.
+    """
+    known = status["nodes"][node]
+    if known["state"] in IN_DOUBT:
+        why = known["reason"] or "no reason known"
+        return [f"Node {node} is not known to be off yet; it is {known['state']}: {why}."]
+    failovers = [one for one in status["failovers"] if one["node"] == node]
+    lost = set(known["services"])
+    if failovers and known["state"] == NodeState.OFF.value:
+        lost.update(failovers[-1]["services"])
+    services = {name: one for name, one in status["services"].items() if name in lost}
+    part = {**status, "nodes": {}, "services": services, "failovers": failovers, "disarm": None}
+    return [*problems(part), *under_way(part)]
+
+
+def _finished_failover(status: dict[str, Any], node: str, since: float) -> bool:
+    return any(
+        one["node"] == node and one["finished"] and one["recorded"] >= since
+        for one in status["failovers"]
+    )
+
+
+def write_page_in_time(
+    path: Path, configuration: NodeConfiguration, *, refresh: float = 0.0
+) -> dict[str, Any]:
+    """Write the status page as the file *path* and return the status, as ``read_status_in_time``.
+
+    *refresh* is that of ``render_page``.  A page that cannot be made leaves the last one.
+    """
+
+    def read() -> dict[str, Any]:
+        from .forecast.rebalance import foresee
+        from .report.page.page import render_page
+
+        status = read_status(configuration)
+        page = render_page(status, refresh=refresh, plan=foresee(configuration))
+        return {"status": status, "page": page}
+
+    made = in_time(configuration, read)
+    write_text(path, made["page"])
+    status: dict[str, Any] = made["status"]
+    return status
+
+
+PLACE = "{node}"
+"""Stands in a command for the node that is asked."""
+
+ANSWERED = (0, 1)
+"""The exit statuses of ``holdfast status`` with an answer: all is well, something is not."""
+
+NEEDED = ("cluster", "at", "manager", "nodes", "services")
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A status, which node it is from, and why each node that was asked before did not answer."""
+
+    status: dict[str, Any]
+    node: str
+    passed_over: dict[str, str]
+
+
+def ask_for_status(command: Sequence[str], nodes: Sequence[str], timeout: float) -> Answered:
+    """Return the status that the first of *nodes* to answer gives, each asked for *timeout* s.
+
+    *command* is a program with its arguments, run without a shell; ``{node}`` in it becomes
+    the node.  Without *nodes* it is run once, as it is.
+
+    Raises ``InputError`` for a command that cannot be meant, and ``HoldfastError``, naming
+    each node with its reason, when none answers.
+    """
+    _check_command(command, nodes, timeout)
+    passed_over: dict[str, str] = {}
+    for node in nodes or ("",):
+        words = [word.replace(PLACE, node) for word in command]
+        try:
+            return Answered(_read_answer(words, timeout), node, passed_over)
+        except HoldfastError as error:
+            passed_over[node] = str(error).rstrip(".")
+    told = "; ".join(f"{node}: {why}" if node else why for node, why in passed_over.items())
+    raise HoldfastError(f"Nobody says how the cluster is: {told}.")
+
+
+def _check_command(command: Sequence[str], nodes: Sequence[str], timeout: float) -> None:
+    if not command:
+        raise InputError("command", command, "a program and its arguments")
+    if nodes and not any(PLACE in word for word in command):
+        raise InputError("command", list(command), f"{PLACE} in it where the node's name belongs")
+    if not nodes and any(PLACE in word for word in command):
+        raise InputError(
+            "nodes", list(nodes), f"the nodes to ask, as the command has {PLACE} in it"
+        )
+    for node in nodes:
+        # What begins so would be an option of ssh.
+        if not node or node.startswith("-") or any(one.isspace() for one in node):
+            raise InputError("nodes", node, "names or addresses of nodes")
+    if not timeout > 0:
+        raise InputError("timeout", timeout, "a number of seconds above 0")
+
+
+def _read_answer(words: Sequence[str], timeout: float) -> dict[str, Any]:
+    outcome = run(words, deadline=timeout, keep=64 << 20)
+    if outcome.exit_status not in ANSWERED:
+        raise AgentError(_why(outcome, timeout))
+    try:
+        status = json.loads(outcome.stdout)
+    except ValueError:
+        status = None
+    if not isinstance(status, dict) or any(key not in status for key in NEEDED):
+        raise AgentError(f"no status as JSON, but {_why(outcome, timeout)}")
+    return status
+
+
+def _why(outcome: Outcome, timeout: float) -> str:
+    if outcome.timed_out:
+        return f"no answer within {timeout:g} s"
+    lines = [line.strip() for line in outcome.stderr.splitlines() if line.strip()]
+    ended = f"signal {outcome.signal}" if outcome.signal else f"exit status {outcome.exit_status}"
+    return f"{ended} of {outcome.argv[0]}" + (f" ({lines[-1]})" if lines else "")
