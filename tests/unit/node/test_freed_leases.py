@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     FenceReport,
+    HostState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     FormatError,
     LeaseError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.freed_leases import (  # noqa: E501
     FreedLeases,
 )

@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    HostState,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     LeaseError,
     NoAnswerError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     EMBEDDED,
     SANLOCK,

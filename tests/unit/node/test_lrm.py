@@ -23,6 +23,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     JobKind,
     Sight,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    HostState,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     WRITTEN_AGAIN,
     LocalService,
@@ -48,7 +51,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     NoAnswerError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configuration import (
     LRM,
     SANLOCK,

@@ -7,11 +7,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    HostState,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     InputError,
     LeaseError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import HostState
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     make_leases,
 )

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..cluster.model.observed import HostState
 from ..errors import LeaseError
 from ..storage.lockspace.delta_lease import DeltaLease
 from ..storage.lockspace.host_timing import LeaseTiming
-from .interface import HostState
 
 
 @dataclass(frozen=True)

@@ -9,25 +9,10 @@ node: what cannot be had now is answered with None or an error.
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 from typing import Protocol
 
-
-class HostState(enum.Enum):
-    """What a reader may conclude from a host lease."""
-
-    FREE = "free"
-    """Never held, left cleanly, or set free after a proof."""
-
-    LIVE = "live"
-    """Renewed within the fail time, as far as the reader could see."""
-
-    FAIL = "fail"
-    """Not renewed for the fail time: the holder has to stop what it runs."""
-
-    DEAD = "dead"
-    """Not renewed for so long that the holder's watchdog must have reset it."""
+from ..cluster.model.observed import HostState
 
 
 @dataclass(frozen=True)

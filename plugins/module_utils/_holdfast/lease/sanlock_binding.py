@@ -18,8 +18,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ..cluster.model.observed import HostState
 from ..errors import LeaseError, NoAnswerError
-from .interface import HostState
 from .sanlock_command import CommandDaemon
 from .sanlock_daemon import (
     ANSWER,

@@ -22,10 +22,10 @@ import subprocess
 import time
 from collections.abc import Mapping
 
+from ..cluster.model.observed import HostState
 from ..errors import AgentError, LeaseError, NoAnswerError
 from ..process.run import run
 from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT
-from .interface import HostState
 from .sanlock_daemon import (
     ANSWER,
     GLANCE,

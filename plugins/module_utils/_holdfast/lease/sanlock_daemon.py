@@ -22,9 +22,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..cluster.model.observed import HostState
 from ..errors import LeaseError
 from ..storage.lockspace.delta_lease import EVENT_OFFSET, DeltaLease
-from .interface import HostState
 
 ANSWER = 5.0
 """Seconds for a question that the daemon answers from memory; it takes milliseconds."""

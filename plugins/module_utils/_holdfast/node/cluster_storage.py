@@ -22,6 +22,7 @@ from ..cluster.model.lease_freeing import (
     freeing_from_document,
     why_awaited,
 )
+from ..cluster.model.observed import HostState
 from ..cluster.model.report import (
     Report,
     Sight,
@@ -34,7 +35,7 @@ from ..cluster.model.state_codec import known, state_document, state_from_docume
 from ..cluster.model.versions import LeaseVersion
 from ..errors import MALFORMED, FormatError, LeaseError
 from ..lease.embedded import EmbeddedLeases
-from ..lease.interface import HostState, LeaseHolder, Leases
+from ..lease.interface import LeaseHolder, Leases
 from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.records import Kind, Record, RecordFile
 from ..storage.whiteboard.file import Whiteboard

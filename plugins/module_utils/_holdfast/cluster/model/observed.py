@@ -39,6 +39,22 @@ class LeaseSight(enum.Enum):
     FREE = "free"
 
 
+class HostState(enum.Enum):
+    """What a reader may conclude from a host lease."""
+
+    FREE = "free"
+    """Never held, left cleanly, or set free after a proof."""
+
+    LIVE = "live"
+    """Renewed within the fail time, as far as the reader could see."""
+
+    FAIL = "fail"
+    """Not renewed for the fail time: the holder has to stop what it runs."""
+
+    DEAD = "dead"
+    """Not renewed for so long that the holder's watchdog must have reset it."""
+
+
 @dataclass(frozen=True)
 class NodeSeen:
     """One node this round.

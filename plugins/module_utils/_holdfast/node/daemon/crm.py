@@ -17,8 +17,8 @@ from typing import Any
 from ...cluster.crm import cycle, effects
 from ...cluster.crm.memory import CrmSettings, start_crm
 from ...cluster.model.effects import Cycle
+from ...cluster.model.observed import HostState
 from ...errors import FormatError
-from ...lease.interface import HostState
 from ...storage.lockspace.host_timing import LeaseTiming
 from ...storage.whiteboard.file import GlobalBlock
 from ..cluster_storage import MANAGER_LEASE, ClusterStorage

@@ -13,8 +13,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from ...cluster.model.observed import HostState
 from ...errors import LeaseError, NoAnswerError, StorageError
-from ...lease.interface import HostLeaseView, HostState
+from ...lease.interface import HostLeaseView
 from ...storage.lockspace.host_timing import LeaseTiming
 from ..cluster_storage import ClusterStorage
 from ..configuration import SANLOCK, NodeConfiguration

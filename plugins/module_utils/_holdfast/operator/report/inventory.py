@@ -13,8 +13,8 @@ import re
 from typing import Any
 
 from ...cluster.model.maintenance import fenced_by_hand, maintenance_from_document
+from ...cluster.model.observed import HostState
 from ...cluster.model.state import NodeState, ServiceState
-from ...lease.interface import HostState
 from .status import UNHELD
 
 MANAGER = "manager"

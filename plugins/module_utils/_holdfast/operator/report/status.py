@@ -19,6 +19,7 @@ from ...cluster.crm.global_maintenance import in_force
 from ...cluster.model.desired import Wanted
 from ...cluster.model.lease_freeing import Freeing
 from ...cluster.model.maintenance import NOT_PROVED, Maintenance, maintenance_document
+from ...cluster.model.observed import HostState
 from ...cluster.model.policy import policy_document
 from ...cluster.model.report import LocalState, Mode, Sight
 from ...cluster.model.rules import rule_document
@@ -33,7 +34,7 @@ from ...cluster.model.state import (
 )
 from ...cluster.model.versions import paused
 from ...errors import StorageError
-from ...lease.interface import HostLeaseView, HostState
+from ...lease.interface import HostLeaseView
 from ...node.cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...node.daemon.heartbeat import read_trouble, trouble_told

@@ -12,8 +12,8 @@ import enum
 from typing import Any
 
 from ...cluster.model.maintenance import utc
+from ...cluster.model.observed import HostState
 from ...cluster.model.state import NodeState, ServiceState
-from ...lease.interface import HostState
 from ...text import age, clean
 from .status import UNHELD
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ....cluster.model.observed import HostState
 from ....cluster.model.state import NodeState
 from ....errors import HoldfastError
-from ....lease.interface import HostState
 from ....node.configuration import EMBEDDED, NodeConfiguration
 from ....node.daemon import telemetry
 from ....node.daemon.telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path

@@ -1,0 +1,267 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a CRM concludes from what it reads and hears: who is silent, who answers, whose lease ended.
+
+All ages count on this node's own monotonic clock, from the last change that it saw itself.  Nothing
+is concluded from the clock of another node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..model.observed import Answer, HostState, LeaseSight, NodeSeen, Timing
+from ..model.report import Report
+from . import same_storage
+from .fence_ends import ANSWER_WAIT
+from .lease_proof import why_no_proof
+from .same_storage import Elsewhere
+
+SLOW_STORAGE = 1.0
+"""Seconds: after a look that took longer a node's own judgements are worth nothing."""
+
+
+@dataclass(frozen=True)
+class ObserverSettings:
+    """What a CRM observes the members by.
+
+    *watchdog_timeout* is that of all nodes in seconds, 0 without watchdogs, and
+    *longest_watchdog_timeout* the longest that any node can have.
+    """
+
+    node: str
+    timing: Timing
+    watchdog_timeout: float
+    longest_watchdog_timeout: float
+
+
+@dataclass(frozen=True)
+class LeaseLook:
+    """A host lease as it was just read; *unchanged_for* are seconds by the reader's clock."""
+
+    state: HostState
+    unchanged_for: float
+
+
+@dataclass(frozen=True)
+class NodeLook:
+    """What was just read of a node.
+
+    *report_lost* says why there is no report although it wrote one, *problem* what is wrong with
+    its block.  *lease* is None while it cannot be read; it is not read of a node that is not
+    silent.  *lease_proof* is the node's setting, None for automatic.
+    """
+
+    report: Report | None
+    report_lost: str = ""
+    problem: str = ""
+    lease: LeaseLook | None = None
+    lease_proof: bool | None = None
+
+
+@dataclass
+class Watch:
+    """What one CRM remembers of all members from look to look; all times are monotonic seconds.
+
+    *changed* is when the heartbeat of a member was last seen to change, *beating* are those of
+    which a change was seen since *watched_since*.  *asked* is since when a member is asked on the
+    network, *answered* when it last answered.
+    """
+
+    settings: ObserverSettings
+    changed: dict[str, float]
+    watched_since: float
+    looked: float = -math.inf
+    beating: set[str] = field(default_factory=set)
+    asked: dict[str, float] = field(default_factory=dict)
+    answered: dict[str, float] = field(default_factory=dict)
+    elsewhere: dict[str, Elsewhere] = field(default_factory=dict)
+    _timestamps: dict[str, float] = field(default_factory=dict)
+    _blank: set[str] = field(default_factory=set)
+
+    def begin_look(self, now: float) -> None:
+        """Begin a look: what nobody watched is no silence.
+
+        This process may have waited for its host lease, or all nodes for the same storage.  What
+        was seen before is no sign of life either: a node that died then would seem to be back.
+        """
+        if now - self.looked > self.settings.timing.suspect_after:
+            self.watched_since = now
+            self.beating.clear()
+        self.looked = now
+
+    def note_block(self, node: str, timestamp: float, now: float) -> None:
+        """Note the timestamp in a member's block; the first one seen shows no change.
+
+        It does if the block was blank at the look before.
+        """
+        before = self._timestamps.get(node)
+        if before == timestamp:
+            self._blank.discard(node)
+            return
+        if before is not None or node in self._blank:
+            self.changed[node] = now
+            self.beating.add(node)
+            self.elsewhere.pop(node, None)
+        self._timestamps[node] = timestamp
+        self._blank.discard(node)
+
+    def note_no_block(self, node: str, *, blank: bool) -> None:
+        """Note that a member's block is *blank*, or cannot be read."""
+        if blank:
+            self._blank.add(node)
+        else:
+            self._blank.discard(node)
+
+    def has_read(self, node: str) -> bool:
+        """Return whether a block of this member was ever read."""
+        return node in self._timestamps
+
+    def note_answers(self, nodes: Iterable[str], now: float) -> None:
+        """Note who answered just now; a datagram may name any node."""
+        self.answered.update({node: now for node in nodes if node in self.changed})
+
+    def note_named_beat(self, node: str, beat: int, now: float) -> None:
+        """Note which heartbeat a node named in an answer; it may have written it elsewhere."""
+        if node not in self.changed:
+            return
+        here = self._timestamps.get(node)
+        known = same_storage.heard_of(
+            self.elsewhere.get(node),
+            beat,
+            int(here) if here is not None else None,
+            self.silent_for(node, now),
+            self.settings.timing.suspect_after,
+            now,
+        )
+        if known is not None:
+            self.elsewhere[node] = known
+
+    def silent_for(self, node: str, now: float) -> float:
+        """Return the seconds since a member's last heartbeat that was seen."""
+        return now - max(self.changed[node], self.watched_since)
+
+    def ask(self, node: str, now: float) -> bool:
+        """Return whether a member is silent for so long that it is to be asked; note since when."""
+        if self.silent_for(node, now) <= self.settings.timing.suspect_after / 2:
+            self.asked.pop(node, None)
+            return False
+        self.asked.setdefault(node, now)
+        return True
+
+    def judge(self, node: str, look: NodeLook, now: float, fail_seconds: float) -> NodeSeen:
+        """Return what is known of a member after a look.
+
+        *fail_seconds* are those after which a host lease that is not renewed has failed.
+        """
+        age, answer, lease = self.silent_for(node, now), Answer.UNKNOWN, LeaseSight.RENEWED
+        note = ""
+        if node in self.asked:
+            answer = self._answer(node, now)
+            lease = self.lease_sight(look.lease, look.report, age, fail_seconds)
+        if lease is LeaseSight.DEAD:
+            note = same_storage.why_no_proof(self.elsewhere.get(node))
+            note = note or why_no_proof(look.lease_proof, look.report)
+            lease = LeaseSight.FAILED if note else lease
+        report, problem = look.report, look.problem
+        if report is not None and report.node not in ("", node):
+            problem = problem or f"its host id's record is that of {report.node}"
+            report = None
+        return NodeSeen(
+            age,
+            answer,
+            lease,
+            report,
+            problem or look.report_lost,
+            node in self.beating,
+            report_lost=bool(look.report_lost),
+            lease_note=note,
+        )
+
+    def lease_sight(
+        self,
+        lease: LeaseLook | None,
+        report: Report | None,
+        silent_for: float,
+        fail_seconds: float,
+    ) -> LeaseSight:
+        """Return what the host lease tells of a node that has been silent for so long."""
+        if lease is None:
+            return LeaseSight.STALE
+        if lease.state is HostState.FREE:
+            return LeaseSight.FREE
+        if lease.state is HostState.DEAD:
+            reset = self._watchdog_has_fired(report, lease.unchanged_for, fail_seconds)
+            return LeaseSight.DEAD if reset else LeaseSight.FAILED
+        if lease.state is HostState.FAIL:
+            return LeaseSight.FAILED
+        fresh, timing = fail_seconds / 2, self.settings.timing
+        if silent_for >= timing.suspect_after + timing.daemon_grace:
+            # With a long I/O timeout a host lease that nobody renews any more still looks fresh
+            # when an LRM has had its time to come back: a renewal must have come since.
+            fresh = min(fresh, silent_for - timing.suspect_after)
+        return LeaseSight.RENEWED if lease.unchanged_for < fresh else LeaseSight.STALE
+
+    def own_trouble(self, took: float, own: LeaseLook, late_seconds: float) -> str:
+        """Return why this node's own way to the storage is not to be trusted; empty if it is.
+
+        The look took *took* seconds.  A host lease that is not renewed for *late_seconds* is late.
+        """
+        if took > SLOW_STORAGE:
+            return f"this node's own reads of the storage take {took:.1f} s"
+        if own.state is not HostState.LIVE:
+            return f"this node's own host lease is {own.state.value}"
+        # What is read is as new as this node's renewal in it.  A node that left or died, and has
+        # joined again since, takes as long.
+        if own.unchanged_for >= late_seconds:
+            return (
+                "this node's own host lease was not seen to be renewed for"
+                f" {own.unchanged_for:.0f} s, so what it reads may be old"
+            )
+        return ""
+
+    def storage_trouble(self, now: float) -> str:
+        """Return why this node does not use the storage that the others use; empty if it does."""
+        return same_storage.storage_trouble(self.settings.node, self.elsewhere, now)
+
+    def _answer(self, node: str, now: float) -> Answer:
+        """Return what the answers of a member that is asked, or their absence, amount to."""
+        answered, asked = self.answered.get(node), self.asked[node]
+        if answered is not None and now - answered <= ANSWER_WAIT:
+            return Answer.YES
+        waiting_since = asked if answered is None else max(asked, answered)
+        return Answer.NO if now - waiting_since >= ANSWER_WAIT else Answer.UNKNOWN
+
+    def _watchdog_has_fired(
+        self, report: Report | None, unchanged_for: float, fail_seconds: float
+    ) -> bool:
+        """Return whether a node has been reset whose lease is dead by this node's own times.
+
+        All nodes are to have the same times, and one without a watchdog cannot join.  But a node
+        that was given another timeout lives as long as it reported itself.  What a damaged report
+        said nobody knows: then it is the longest that there is.
+        """
+        ours = self.settings.watchdog_timeout
+        reported = self.settings.longest_watchdog_timeout
+        if report is not None:
+            reported = ours if report.watchdog_timeout is None else report.watchdog_timeout
+        if not ours or not reported:
+            return False
+        return reported <= ours or unchanged_for >= fail_seconds + reported
+
+
+def start_watch(settings: ObserverSettings, nodes: Iterable[str], now: float) -> Watch:
+    """Return the memory of a CRM that starts; silence counts from now at the earliest."""
+    return Watch(settings, dict.fromkeys(nodes, now), now)
+
+
+def held_by_board(maintenance: bool | None) -> str:
+    """Return why the whiteboard's global block pauses the cluster, empty if it does not.
+
+    *maintenance* is what the block says, None if it is damaged.
+    """
+    if maintenance is None:
+        return "the whiteboard's global block is damaged"
+    return "set on the whiteboard" if maintenance else ""
