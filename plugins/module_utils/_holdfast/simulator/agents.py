@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from ..cluster.model.jobs import Job, JobEnd, JobKind, Sight
 from ..cluster.model.report import Outcome
 from .machine import Machine
-from .scenario import MONITOR_TAKES
+from .settings import MONITOR_TAKES
 from .world import World
 
 ANY = "*"

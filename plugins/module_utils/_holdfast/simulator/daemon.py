@@ -1,20 +1,29 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A process that goes round: it looks, decides, writes, and only then acts.
+"""A simulated process that plays turns of a shipped cycle: the driver of the simulator.
 
-A round that changed and ordered nothing is not repeated before one of its inputs changed
-or a time came on which it depends (``moving.py``); with ``every_round`` each one is gone
-through all the same, and comes to the same end.
+It performs the effects that the cycle yields in virtual time.  At each of them it may be held up,
+frozen with its machine, or killed; a write may fail, land although it failed, or be torn.
+
+A turn that would change nothing is not played before one of its inputs changes or a time comes on
+which it depends.  That is foreseen by playing the turn on a copy of what the daemon knows, with
+numbers that move with time (``moving.py``), until it would act.  With ``every_round`` each turn is
+played all the same, and comes to the same end.
 """
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from ..cluster.model.effects import Clocks, Cycle, Effect, ForgetRepeated, Log, ReadClocks
+from ..errors import HoldfastError, StorageError
 from .machine import Machine
-from .scenario import ROUND
+from .moving import Horizon, Moving
+from .settings import ROUND
 from .timeline import Cadence
 
 if TYPE_CHECKING:
@@ -23,37 +32,95 @@ if TYPE_CHECKING:
 SLACK = 1e-3
 """A time that was computed to be near may be so much earlier: rounding."""
 
-BEFORE, TORN, AFTER, ACTING, PAUSED = "before", "torn", "after", "acting", "paused"
-"""Where a daemon can be struck at a write: before it, in it, after it, between its acts; or
-it is held up there."""
-
 STARTED_AGAIN = 3.0
-"""A machine starts a daemon that died anew within so many seconds."""
+"""A machine starts a daemon that died again within so many seconds."""
+
+WAKES_AGAIN = 0.5
+"""Seconds between two looks whether a process that was held up makes progress again."""
+
+
+class Stage(str, enum.Enum):
+    """Where a daemon is struck: at a write, between two of its acts, in a look, or anywhere.
+
+    BEFORE, TORN and AFTER kill it before, in or after a write, ACTING after the first of several
+    acts, KILLED before any effect.  PAUSED holds it up at a write, LOOKING between two reads of a
+    look, HELD before any effect.
+    """
+
+    BEFORE = "before"
+    TORN = "torn"
+    AFTER = "after"
+    ACTING = "acting"
+    PAUSED = "paused"
+    LOOKING = "looking"
+    HELD = "held"
+    KILLED = "killed"
+
+
+class Place(enum.Enum):
+    """What kind of effect it is at which a daemon can be struck."""
+
+    WRITE = frozenset({Stage.BEFORE, Stage.TORN, Stage.AFTER, Stage.PAUSED})
+    ACT = frozenset({Stage.ACTING})
+    LOOK = frozenset({Stage.LOOKING})
+    ANY = frozenset({Stage.HELD, Stage.KILLED})
+
+
+@dataclass
+class Blow:
+    """A daemon is to be struck at one of its next effects: *stage* is where.
+
+    *count* counts them down.  *seconds* is for how long it is held up or away, 0 for some time.
+    """
+
+    stage: Stage
+    count: int = 1
+    seconds: float = 0.0
+
+
+class Acts(Exception):
+    """A turn that is foreseen would act."""
 
 
 class Daemon:
     """An LRM or a CRM."""
 
     kind = ""
+    acts: frozenset[type]
+    """Effects by which a turn changes something that others see."""
+    orders: frozenset[type]
+    """Those of them between which a daemon may be killed by chance."""
+    writes: frozenset[type]
+    """Writes of a record."""
+    reads: frozenset[type]
+    """Effects that read the storage and take as long as that does."""
 
     def __init__(self, fleet: Fleet, machine: Machine) -> None:
-        """Go round from now on."""
+        """Play turns from now on."""
         self.fleet, self.world, self.machine = fleet, fleet.world, machine
         self.storage = self.world.storage
         self.clock = machine.clock
         self.alive = True
         self.hung = False
         self.paused = False
+        self.horizon: Horizon | None = None
+        """Set while a turn is foreseen."""
+        self.begun = self.world.now
+        """The true time at which the last turn began."""
         chance = self.world.random
         period = ROUND * chance.uniform(1.0, 1.04) / self.clock.rate
         self.rounds = Cadence(self.world.now + chance.uniform(0.01, 0.2), period)
         self.rounds.go(self.world.now)
+        self.performs: Mapping[type, Callable[[Any], Any]] = {}
+        self._cycle: Cycle[None] | None = None
         self._planned = math.inf
         self._number = 0
+        self._said = ""
+        self._struck: Blow | None = None
         self.wake()
 
     def wake(self) -> None:
-        """Go round at the next time that comes, as something has changed."""
+        """Play a turn at the next time that comes, as something has changed."""
         if self.alive:
             self._plan(self.rounds.next_after(self.world.now))
 
@@ -64,12 +131,13 @@ class Daemon:
         world, machine = self.world, self.machine
         world.before_change(machine)
         self.alive = False
+        self._cycle = None
         self.gone()
         machine.refresh(world.now)
         world.after_change(machine)
 
     def kill(self, restart_after: float | None = None) -> None:
-        """End without a last word; the machine starts another one."""
+        """End at once; the machine starts another one."""
         if not self.alive:
             return
         self.end()
@@ -81,121 +149,250 @@ class Daemon:
             world.later(restart_after, self.fleet.start_again, self.kind, machine, machine.boot)
 
     def hang(self, seconds: float) -> None:
-        """Make no progress for a while; what is hung for long is killed and started anew."""
+        """Make no progress for a while."""
         if not self.alive or self.hung:
             return
         self.world.say(f"{self.kind} of {self.machine.name} hangs")
         with self.world.changing(self.machine):
-            self._set_hung(True)
-        self.world.later(seconds, self._goes_on)
+            self.set_hung(True)
+        self.world.later(seconds, self._unhang)
 
     def goes(self) -> bool:
         """Return whether this process makes progress."""
         return self.alive and self.machine.awake and not self.hung and not self.paused
 
-    def round_number(self, now: float) -> int:
-        """Return how many times for a round there were until *now*."""
-        return round((now - self.rounds.origin) / self.rounds.period)
-
     def gone(self) -> None:
         """Do what the kernel does when this process is gone."""
 
     def catch_up(self, now: float) -> None:
-        """Take note of what the rounds that were not gone through have seen until *now*."""
+        """Take note of what the turns that were not played have seen until *now*."""
 
     def refresh(self, now: float) -> None:
         """Let what this daemon does at a steady pace go on or stop."""
 
-    def round(self) -> float | None:
-        """Look, decide, write, act: once.
-
-        Return after how many seconds it would come to another end though nothing changes,
-        None if it is to go round again at once.
-        """
+    def turn(self) -> Cycle[None]:
+        """Return the turn to play."""
         raise NotImplementedError
 
-    def killed_between(self) -> bool:
-        """Return whether this process is killed right here, between two of its acts."""
-        world = self.world
-        if world.killed_between and world.random.random() < world.killed_between:
-            self.kill()
-        return not self.alive
+    def foresee(self, now: float) -> float | None:
+        """Return for how many seconds turns would change nothing, None if the next one may."""
+        raise NotImplementedError
 
-    def write(
-        self, put: Callable[[], None], torn: Callable[[], None], then: Callable[[bool], None]
-    ) -> None:
-        """Write a record; *then* hears whether that succeeded, unless the process died of it.
+    def tear(self, effect: Any) -> None:
+        """Write a part of what *effect* is to write."""
+        raise NotImplementedError
 
-        A write that failed may have been done all the same.  *torn* writes a part of it.
+    def turned(self) -> None:
+        """Take note that a turn has ended."""
+
+    def set_hung(self, hung: bool) -> None:
+        """Stop, or go on."""
+        self.hung = hung
+
+    def say(self, text: str) -> None:
+        """Add a line about this daemon to the trace."""
+        self.world.say(f"{self.machine.name}: {text}")
+
+    def clocks_and_log(self) -> dict[type, Callable[[Any], Any]]:
+        """Return what performs the effects that all cycles have."""
+        return {ReadClocks: self.clocks, Log: self._log, ForgetRepeated: self._forget}
+
+    def clocks(self, _effect: object = None) -> Clocks:
+        """Return the machine's clocks; numbers that move while a turn is foreseen."""
+        now, clock = self.world.now, self.clock
+        mono, wall = self.moving(clock.mono(now)), self.moving(clock.wall(now))
+        return Clocks(mono, wall, mono)
+
+    def moving(self, value: float) -> float:
+        """Return *value*, which grows with time; as a moving number while a turn is foreseen."""
+        horizon = self.horizon
+        return value if horizon is None else Moving(value, self.clock.rate, horizon)
+
+    def foresee_turn(self, cycle: Cycle[None]) -> float | None:
+        """Play *cycle* until it would act; return for how long it comes to the same end.
+
+        None if it acts.
         """
-        blow = self.fleet.blow(self.kind, self.machine.name)
-        if blow is not None and blow.stage == BEFORE:
-            self.kill(blow.seconds or None)
-            return
-        if blow is not None and blow.stage == TORN:
-            torn()
-            self.kill(blow.seconds or None)
-            return
-        held_up = self.machine.slow
-        if blow is not None and blow.stage == PAUSED:
-            held_up += blow.seconds
-            self.world.say(f"{self.kind} of {self.machine.name} is held up at a write")
-        if held_up:
-            self.catch_up(self.world.now)
-            self.paused = True
-            self.refresh(self.world.now)
-            self.world.later(held_up, self._resume, put, then)
-            return
-        self._write_now(put, then)
-        if blow is not None and blow.stage == AFTER and self.alive:
-            self.kill(blow.seconds or None)
+        self.horizon = horizon = Horizon()
+        performs, acts = self.performs, self.acts
+        try:
+            effect = next(cycle)
+            while type(effect) not in acts:
+                try:
+                    result = performs[type(effect)](effect)
+                except HoldfastError as error:
+                    effect = cycle.throw(error)
+                else:
+                    effect = cycle.send(result)
+            cycle.close()
+        except StopIteration:
+            return horizon.seconds
+        except Acts:
+            cycle.close()
+        finally:
+            self.horizon = None
+        return None
 
-    def _write_now(self, put: Callable[[], None], then: Callable[[bool], None]) -> None:
+    def record(self, put: Callable[[], None]) -> None:
+        """Write a record; raises ``StorageError`` if that fails, although it may be written."""
         world, machine = self.world, self.machine
         chance = world.write_fails.get(machine.name, 0.0) if world.write_fails else 0.0
         fails = not machine.writes or (chance > 0.0 and world.random.random() < chance)
         if not fails or (machine.writes and world.random.random() < 0.5):
             put()
-        then(not fails)
+        if fails:
+            raise StorageError("the write failed")
 
-    def _resume(self, put: Callable[[], None], then: Callable[[bool], None]) -> None:
-        if not self.alive:
-            return
-        if not self.machine.awake or self.hung:
-            self.world.later(0.5, self._resume, put, then)
-            return
+    def need_reads(self) -> None:
+        """Raise ``StorageError`` unless this machine can read the storage."""
+        if not self.machine.reads:
+            raise StorageError("the storage cannot be read")
+
+    def wait_for(self, cycle: Cycle[None] | None, effect: Effect[Any], seconds: float) -> None:
+        """Hold this process up before *effect* for so long."""
+        self.catch_up(self.world.now)
+        self.paused = True
+        self.refresh(self.world.now)
+        self.world.later(seconds, self._resume, cycle, effect)
+
+    def goes_on(self) -> None:
+        """Take note that this process is not held up any more."""
         self.paused = False
         self.refresh(self.world.now)
-        self._write_now(put, then)
+
+    def perform_from(self, cycle: Cycle[None], effect: Effect[Any] | None, *, late: bool) -> None:
+        """Perform *effect*, None for the first one, and all that follow until the cycle waits.
+
+        *late* says that this process was held up at *effect* already.
+        """
+        performs = self.performs
+        try:
+            if effect is None:
+                effect = next(cycle)
+            while True:
+                if not late and self._is_held_up(cycle, effect):
+                    return
+                late = False
+                try:
+                    result = performs[type(effect)](effect)
+                except HoldfastError as error:
+                    self._after(effect)
+                    if not self.alive:
+                        return
+                    effect = cycle.throw(error)
+                else:
+                    self._after(effect)
+                    if not self.alive:
+                        return
+                    effect = cycle.send(result)
+        except StopIteration:
+            self._cycle = None
+            self.turned()
+        except HoldfastError as error:
+            # As with any error that a daemon does not expect, the machine starts another one.
+            self.say(f"{self.kind} ends: {error}")
+            self.kill()
+
+    def _is_held_up(self, cycle: Cycle[None], effect: Effect[Any]) -> bool:
+        """Return whether this process is killed before *effect*, or held up there."""
+        kind, world = type(effect), self.world
+        chance = world.killed_between
+        if chance and kind in self.orders and self.is_order(effect) and world.chance(chance):
+            self.kill()
+            return True
+        seconds = self.machine.slow if kind in self.reads or kind in self.writes else 0.0
+        seconds += self.strike(effect, kind) if self.fleet.is_struck(self) else 0.0
+        if not self.alive:
+            return True
+        if seconds:
+            self.begin(effect)
+            self.wait_for(cycle, effect, seconds)
+        return bool(seconds)
+
+    def is_order(self, effect: Any) -> bool:
+        """Return whether *effect* changes anything outside of this process."""
+        return True
+
+    def begin(self, effect: Any) -> None:
+        """Do the part of *effect* that comes before this process is held up in it."""
+
+    def strike(self, effect: Effect[Any], kind: type) -> float:
+        """Return for how many seconds a blow holds this process up; it may kill it."""
+        blow = self.fleet.blow(self, Place.ANY)
+        if blow is None and kind in self.writes:
+            blow = self.fleet.blow(self, Place.WRITE)
+        elif blow is None and kind in self.reads:
+            blow = self.fleet.blow(self, Place.LOOK)
+        elif blow is None and kind in self.orders and self.is_order(effect):
+            blow = self.fleet.blow(self, Place.ACT)
+        if blow is None:
+            return 0.0
+        if blow.stage in (Stage.AFTER, Stage.ACTING):
+            self._struck = blow
+            return 0.0
+        if blow.stage in (Stage.PAUSED, Stage.LOOKING, Stage.HELD):
+            self.world.say(f"{self.kind} of {self.machine.name} is held up at {kind.__name__}")
+            return blow.seconds
+        if blow.stage is Stage.TORN:
+            self.tear(effect)
+        self.kill(blow.seconds or None)
+        return 0.0
+
+    def _after(self, effect: Effect[Any]) -> None:
+        """Strike this process after *effect*, if it is to be."""
+        blow, self._struck = self._struck, None
+        if blow is not None:
+            self.kill(blow.seconds or None)
+
+    def _resume(self, cycle: Cycle[None] | None, effect: Effect[Any]) -> None:
+        """Go on with a turn at the effect before which this process was held up."""
+        if not self.alive or cycle is None or cycle is not self._cycle:
+            return
+        if not self.machine.awake or self.hung:
+            self.world.later(WAKES_AGAIN, self._resume, cycle, effect)
+            return
+        self.goes_on()
+        self.perform_from(cycle, effect, late=True)
         self.wake()
 
-    def _goes_on(self) -> None:
+    def _log(self, line: Log) -> None:
+        """Add a line of the journal to the trace."""
+        if self.horizon is not None or (line.repeated and line.text == self._said):
+            return
+        if line.repeated:
+            self._said = line.text
+        self.say(line.text)
+
+    def _forget(self, _effect: object) -> None:
+        self._said = ""
+
+    def _unhang(self) -> None:
         if self.alive and self.hung:
             with self.world.changing(self.machine):
-                self._set_hung(False)
-
-    def _set_hung(self, hung: bool) -> None:
-        self.hung = hung
+                self.set_hung(False)
 
     def _plan(self, at: float) -> None:
         if at < self._planned:
             self._planned = at
             self._number += 1
-            self.world.timeline.at(at, self._turn, self._number)
+            self.world.timeline.at(at, self._play, self._number)
 
-    def _turn(self, number: int) -> None:
+    def _play(self, number: int) -> None:
+        """Play a turn, unless it would change nothing."""
         if not self.alive or number != self._number:
             return
         self._planned = math.inf
         if not self.goes():
             return
         now = self.world.now
-        again = self.round()
         self.fleet.rounds += 1
-        if not self.alive:
-            return
-        if again is None or self.fleet.every_round:
-            self._plan(self.rounds.next_after(now))
+        again = None if self.fleet.every_round or self.machine.slow else self.foresee(now)
+        if again is None:
+            self.begun = now
+            self._cycle = self.turn()
+            self.perform_from(self._cycle, None, late=False)
+            if self.alive:
+                self._plan(self.rounds.next_after(now))
         elif again < math.inf:
             after = max(now + again - SLACK, now)
             at = self.rounds.first_from(after)

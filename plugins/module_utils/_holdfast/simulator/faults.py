@@ -10,8 +10,8 @@ from dataclasses import replace
 from ..errors import InputError
 from .action import Act, Options, Verb, machines, number
 from .agents import ANY, AgentFault
-from .daemon import ACTING, AFTER, BEFORE, PAUSED, TORN
-from .fleet import Blow, Fleet
+from .daemon import Blow, Stage
+from .fleet import Fleet
 from .machine import Machine
 
 
@@ -112,10 +112,11 @@ def _daemon_kind(word: str) -> str:
 def _strike(stage: str) -> Act:
     def act(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         kind = _daemon_kind(words[0])
-        where = stage or options.get("at", BEFORE)
-        if where not in (BEFORE, TORN, AFTER, ACTING, PAUSED):
-            raise InputError("at", where, "'before', 'torn', 'after' or 'acting'")
-        blow = Blow(where, int(number(options, "writes", 1)), number(options, "for", 0.0))
+        where = stage or options.get("at", Stage.BEFORE.value)
+        if where not in {one.value for one in Stage}:
+            raise InputError("at", where, ", ".join(one.value for one in Stage))
+        count = int(number(options, "writes", number(options, "count", 1)))
+        blow = Blow(Stage(where), count, number(options, "for", 0.0))
         for machine in machines(fleet, words[1]):
             fleet.strike(kind, machine.name, replace(blow))
 
@@ -319,7 +320,10 @@ FAULTS: Mapping[str, Verb] = {
     "kill": Verb(_kill, (2, 2), ("for",)),
     "hang": Verb(_hang, (2, 2), ("for",)),
     "crash-at-write": Verb(_strike(""), (2, 2), ("at", "writes", "for")),
-    "pause-at-write": Verb(_strike(PAUSED), (2, 2), ("writes", "for")),
+    "pause-at-write": Verb(_strike(Stage.PAUSED.value), (2, 2), ("writes", "for")),
+    "pause-in-look": Verb(_strike(Stage.LOOKING.value), (2, 2), ("count", "for")),
+    "pause-anywhere": Verb(_strike(Stage.HELD.value), (2, 2), ("count", "for")),
+    "kill-anywhere": Verb(_strike(Stage.KILLED.value), (2, 2), ("count", "for")),
     "storage": Verb(_storage, (2, 2), ("only", "for")),
     "slow": Verb(_slow, (1, 1), ("seconds", "for")),
     "stale": Verb(_stale, (1, 1), ("for", "back")),

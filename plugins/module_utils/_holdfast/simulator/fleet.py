@@ -5,33 +5,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..cluster.crm.repair_plan import Keep
 from ..cluster.model.desired import Wanted
 from ..cluster.model.observed import Figures
 from ..cluster.model.state import Event
 from .agents import Agents
-from .cluster_daemon import ClusterDaemon
-from .daemon import ACTING, STARTED_AGAIN, Daemon
+from .crm import CrmDaemon
+from .daemon import Blow, Daemon, Place
 from .fence_devices import Fencing
-from .local_daemon import LocalDaemon
+from .lrm import LrmDaemon
 from .machine import Machine
-from .scenario import Settings
+from .settings import Settings
 from .shared_storage import StaleView
 from .world import World
-
-
-@dataclass
-class Blow:
-    """A daemon is to be struck at one of its next writes: *stage* is where, see ``daemon.py``.
-
-    *writes* counts down; *seconds* is how long it is held up, or away, 0 for some time.
-    """
-
-    stage: str
-    writes: int = 1
-    seconds: float = 0.0
 
 
 class Fleet:
@@ -58,8 +46,8 @@ class Fleet:
         self.figures: Figures | None = None
         self.agents = Agents(self.world)
         self.devices = Fencing(self.world)
-        self.locals: dict[str, LocalDaemon] = {}
-        self.crms: dict[str, ClusterDaemon] = {}
+        self.lrms: dict[str, LrmDaemon] = {}
+        self.crms: dict[str, CrmDaemon] = {}
         self.stale: dict[str, StaleView] = {}
         self._blows: dict[tuple[str, str], list[Blow]] = {}
         self.late_frees: dict[str, float] = {}
@@ -89,13 +77,9 @@ class Fleet:
         if present is not None and present.alive:
             return
         if kind == "lrm":
-            if self.world.storage.reports[machine.name].damaged and not machine.kept.read()[0]:
-                # It cannot know what runs here: it ends, and is started again.
-                self.world.later(STARTED_AGAIN, self.start_again, kind, machine, machine.boot)
-                return
-            self.locals[machine.name] = LocalDaemon(self, machine)
+            self.lrms[machine.name] = LrmDaemon(self, machine)
         else:
-            self.crms[machine.name] = ClusterDaemon(self, machine)
+            self.crms[machine.name] = CrmDaemon(self, machine)
 
     def start_again(self, kind: str, machine: Machine, boot: int) -> None:
         """Start a daemon that died, unless its machine was started anew meanwhile."""
@@ -116,7 +100,7 @@ class Fleet:
 
     def daemon(self, kind: str, name: str) -> Daemon | None:
         """Return a node's LRM or CRM, alive or not."""
-        return self.locals.get(name) if kind == "lrm" else self.crms.get(name)
+        return self.lrms.get(name) if kind == "lrm" else self.crms.get(name)
 
     def kill(self, kind: str, name: str, restart_after: float | None = None) -> None:
         """Kill a node's LRM or CRM."""
@@ -124,7 +108,7 @@ class Fleet:
         if daemon is not None:
             daemon.kill(restart_after)
 
-    def manager(self) -> ClusterDaemon | None:
+    def manager(self) -> CrmDaemon | None:
         """Return the manager, if there is one."""
         daemon = self.crms.get(self.world.storage.holder)
         return daemon if daemon is not None and daemon.alive and daemon.state is not None else None
@@ -139,16 +123,20 @@ class Fleet:
         self.late_frees.clear()
         self.strikes = False
 
-    def blow(self, kind: str, name: str, stage: str = "") -> Blow | None:
-        """Return what strikes a daemon at this write; with *stage* ``acting`` at its acts."""
-        waiting = self._blows.get((kind, name)) if self._blows else None
-        if not waiting:
-            return None
+    def is_struck(self, daemon: Daemon) -> bool:
+        """Return whether a daemon is still to be struck."""
+        if daemon.kind == "crm" and daemon.machine.name in self.late_frees:
+            return True
+        return bool(self._blows) and bool(self._blows.get((daemon.kind, daemon.machine.name)))
+
+    def blow(self, daemon: Daemon, place: Place) -> Blow | None:
+        """Return what strikes a daemon at this effect."""
+        waiting = self._blows.get((daemon.kind, daemon.machine.name), [])
         for blow in waiting:
-            if (blow.stage == ACTING) != (stage == ACTING):
+            if blow.stage not in place.value:
                 continue
-            blow.writes -= 1
-            if blow.writes <= 0:
+            blow.count -= 1
+            if blow.count <= 0:
                 waiting.remove(blow)
                 return blow
         return None
@@ -219,9 +207,9 @@ class Fleet:
             if daemon.state is not None or daemon.waits:
                 daemon.wake()
 
-    def wake_locals(self) -> None:
+    def wake_lrms(self) -> None:
         """The manager's record was written: all LRMs look at it."""
-        for daemon in self.locals.values():
+        for daemon in self.lrms.values():
             daemon.wake()
 
     def _boot(self, machine: Machine) -> None:
@@ -238,9 +226,9 @@ class Fleet:
         now = self.world.now
         for daemon in self.crms.values():
             daemon.catch_up(now)
-        for local_daemon in self.locals.values():
-            if (machine is None or local_daemon.machine is machine) and local_daemon.alive:
-                local_daemon.catch_up(now)
+        for lrm in self.lrms.values():
+            if (machine is None or lrm.machine is machine) and lrm.alive:
+                lrm.catch_up(now)
 
     def _after_change(self, machine: Machine | None) -> None:
         now = self.world.now
@@ -248,6 +236,6 @@ class Fleet:
             if daemon.alive:
                 daemon.refresh(now)
                 daemon.wake()
-        for local_daemon in self.locals.values():
-            if (machine is None or local_daemon.machine is machine) and local_daemon.alive:
-                local_daemon.wake()
+        for lrm in self.lrms.values():
+            if (machine is None or lrm.machine is machine) and lrm.alive:
+                lrm.wake()

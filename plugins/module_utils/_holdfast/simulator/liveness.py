@@ -25,7 +25,6 @@ from ..cluster.model.state import (
 from ..cluster.model.state_codec import state_document, state_from_document
 from .faults import thaw
 from .fleet import Fleet
-from .local_daemon import LocalDaemon
 from .machine import Device, Machine
 from .play import Outcome, Play
 from .record_look import repair
@@ -147,8 +146,8 @@ def what_is_not_well(fleet: Fleet) -> list[str]:
 
 def _goes_down(fleet: Fleet, name: str, state: ClusterState) -> bool:
     """Return whether a node is being shut down, with nothing there that keeps it from it."""
-    daemon = fleet.daemon("lrm", name)
-    if not isinstance(daemon, LocalDaemon) or not daemon.alive or not daemon.shutdown:
+    daemon = fleet.lrms.get(name)
+    if daemon is None or not daemon.alive or not daemon.shutdown:
         return False
     here = (state.services[one] for one in state.services_named(name))
     return all(one.state is not ServiceState.ERROR for one in here)
@@ -234,7 +233,7 @@ def _let_lrms_begin(fleet: Fleet) -> None:
     back is taken out of the configuration, so that its lost report is not waited for.
     """
     for name, machine in fleet.world.machines.items():
-        slot, daemon = fleet.world.storage.reports[name], fleet.locals.get(name)
+        slot, daemon = fleet.world.storage.reports[name], fleet.lrms.get(name)
         runs = daemon is not None and daemon.alive
         gone = machine.device.stays_off and not machine.on and not slot.is_whole
         cannot = machine.on and slot.damaged and not runs and not machine.kept.read()[0]

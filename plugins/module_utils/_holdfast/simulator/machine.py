@@ -7,8 +7,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from ..cluster.model.membership import Membership
 from ..cluster.model.report import Report
-from .scenario import RENEWAL, Settings
+from .settings import RENEWAL, Settings
 from .timeline import Cadence
 
 EPOCH = 1_700_000_000.0
@@ -111,6 +112,9 @@ class Device:
     stays_off: bool = False
 
 
+NO_MEMBERSHIP = Membership(0, "")
+
+
 @dataclass(eq=False)
 class Machine:
     """One node as it really is; *active* maps services to ``partly`` or ``running``.
@@ -121,12 +125,14 @@ class Machine:
     there to write heartbeats; *cut_from* are the nodes that it does not hear.  *generation* is that
     of its host lease; *frees* says that a write of its which frees another's hangs.  *virtual* is
     the kind of virtual machine that it is, empty for a physical one: only the former are paused.
-    *kept* is what its local disk has, also after its next start.
+    *kept* is what its local disk has, also after its next start.  *membership* is the one that it
+    is configured with, and *joins_at* when a join that is under way can be done.
     """
 
     name: str
     host_id: int
     settings: Settings
+    membership: Membership = NO_MEMBERSHIP
     clock: Clock = field(default_factory=Clock)
     device: Device = field(default_factory=Device)
     on: bool = True
@@ -145,6 +151,7 @@ class Machine:
     virtual: str = ""
     freed: bool = False
     left: bool = False
+    joins_at: float = math.inf
     given_up: bool = False
     beats_in: bool = False
     lies_until: float = 0.0

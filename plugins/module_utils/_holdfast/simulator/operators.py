@@ -152,13 +152,11 @@ def _shutdown(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     if what not in ("reboot", "poweroff", "restart"):
         raise InputError("shutdown", what, "'reboot', 'poweroff' or 'restart'")
     for machine in machines(fleet, words[0]):
-        daemon = fleet.locals.get(machine.name)
+        daemon = fleet.lrms.get(machine.name)
         if daemon is not None and daemon.alive:
             fleet.world.say(f"{machine.name} is to be shut down: {what}")
             fleet.world.before_change(machine)
-            if not daemon.shutdown:
-                daemon.asked_to_end = machine.clock.mono(fleet.world.now)
-            daemon.shutdown = what
+            daemon.ask_to_end(what)
             fleet.world.after_change(machine)
 
 
@@ -216,7 +214,7 @@ def _move_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
 
 def _is_going_down(fleet: Fleet, machine: Machine) -> bool:
     """Return whether a machine is being rebooted or switched off by its operator."""
-    daemon = fleet.locals.get(machine.name)
+    daemon = fleet.lrms.get(machine.name)
     return daemon is not None and daemon.shutdown in (REBOOT, POWEROFF)
 
 

@@ -28,7 +28,8 @@ from .random_actions import (
     PAUSED,
     Maker,
 )
-from .scenario import Action, Scenario, Settings
+from .scenario import Action, Scenario
+from .settings import Settings
 
 BEGIN = 2.0
 FAULTS_UNTIL = 20.0

@@ -26,7 +26,8 @@ from .declarations import (
     rule_statement,
     service_statement,
 )
-from .scenario import WHENS, Action, Expectation, Scenario, Settings
+from .scenario import WHENS, Action, Expectation, Scenario
+from .settings import Settings
 
 RANGES = ("fence", "agent")
 """Settings that are a shortest and a longest time, written ``1..3``."""

@@ -28,7 +28,9 @@ class SharedStorage:
 
     *held_since* and *wanted_at* are when that, and when the configuration, was last written.
     *freeing* is what each node records as about to be freed.
-    *epoch* and *configuration_lease* are the versions of both leases.
+    *epoch* and *configuration_lease* are the versions of both leases.  *holder* has the manager
+    lease under its host lease of *holder_generation*, empty if it was released; *last_holder* had
+    it last.
     """
 
     reports: dict[str, Slot[Report]] = field(default_factory=dict)
@@ -42,9 +44,25 @@ class SharedStorage:
     board_readable: bool = True
     epoch: int = 0
     holder: str = ""
+    last_holder: str = ""
+    holder_generation: int = 0
     configuration_lease: int = 0
     intended: list[tuple[float, str, Intent]] = field(default_factory=list)
     leased: list[tuple[float, int, int]] = field(default_factory=list)
+
+    def take_manager_lease(self, name: str, generation: int, now: float) -> None:
+        """Give the manager lease to a node, with the next version."""
+        self.holder = self.last_holder = name
+        self.holder_generation = generation
+        self.epoch += 1
+        self.note_leases(now)
+
+    def put_freeing(self, name: str, freeing: Freeing) -> None:
+        """Write which host leases a node is about to free."""
+        if freeing.leases:
+            self.freeing[name] = freeing
+        else:
+            self.freeing.pop(name, None)
 
     def intend(self, name: str, intent: Intent, now: float) -> None:
         """Write what a candidate means to do."""

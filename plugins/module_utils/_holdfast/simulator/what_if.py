@@ -22,7 +22,8 @@ from .actions import ACTIONS
 from .fleet import Fleet
 from .machine import EPOCH
 from .rules import Violation
-from .scenario import Action, Settings
+from .scenario import Action
+from .settings import Settings
 
 BEGINS = 5.0
 """Seconds for which the copy of the cluster runs before anything happens to it."""

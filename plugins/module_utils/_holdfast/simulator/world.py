@@ -13,11 +13,13 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from ..cluster.crm.effects import HostLease
 from ..cluster.model import lease_freeing
-from .machine import Clock, Machine
+from ..cluster.model.membership import Place, make_membership
+from .machine import Machine
 from .rules import Rules
-from .scenario import Settings
-from .shared_storage import SharedStorage
+from .settings import Settings
+from .shared_storage import SharedStorage, StaleView
 from .slot import Slot
 from .timeline import Timeline
 
@@ -36,9 +38,11 @@ class World:
         self.random = random.Random(seed)
         self.settings = settings
         self.timeline = Timeline()
+        places = {name: Place(number) for number, name in enumerate(names, 1)}
+        membership = make_membership(places, "")
         self.machines = {
-            name: Machine(name, number, settings, on=running)
-            for number, name in enumerate(names, 1)
+            name: Machine(name, place.host_id, settings, membership, on=running)
+            for name, place in places.items()
         }
         self.clones: dict[str, list[Machine]] = {}
         self.storage = SharedStorage(
@@ -63,6 +67,10 @@ class World:
     def now(self) -> float:
         """The true time."""
         return self.timeline.now
+
+    def chance(self, probability: float) -> bool:
+        """Return True with a probability."""
+        return self.random.random() < probability
 
     def say(self, text: str) -> None:
         """Add a line to the trace."""
@@ -98,7 +106,8 @@ class World:
             machine.clock.go_on(self.now)
             machine.active.clear()
             machine.starting.clear()
-            if self.storage.holder == machine.name:
+            if self.storage.holder == machine.name and not self.settings.watchdogs:
+                # The kernel of an embedded cluster frees what a process had.
                 self.storage.holder = ""
             self.on_machine_gone(machine)
 
@@ -111,7 +120,14 @@ class World:
     def add_clone(self, name: str) -> None:
         """Switch a machine on that has the host id of another: it waits for the host lease."""
         first = self.machines[name]
-        clone = Machine(name, first.host_id, self.settings, Clock(), first.device, on=False)
+        clone = Machine(
+            name,
+            first.host_id,
+            self.settings,
+            first.membership,
+            device=first.device,
+            on=False,
+        )
         clone.renewals.restart(self.now, self.now, first.renewals.period)
         clone.refresh(self.now)
         self.clones.setdefault(name, []).append(clone)
@@ -136,6 +152,24 @@ class World:
         machine.generation = self.generations[machine.name]
         machine.freed = machine.left = machine.given_up = False
         machine.renewals.restart(self.now, self.now, machine.renewals.period)
+
+    def lease_ended(self, holder: str, is_dead: Callable[[str], bool]) -> bool:
+        """Return whether the manager lease of *holder* can be had.
+
+        It can if the host lease under which it was taken was freed or has given way to another
+        one, or if the node is dead to the sanlock of the one that tries, by *is_dead*.
+        """
+        machine = self.machines[holder]
+        if machine.freed or machine.left or machine.generation != self.storage.holder_generation:
+            return True
+        return self.settings.watchdogs and is_dead(holder)
+
+    def host_lease(self, name: str, view: StaleView | None) -> HostLease:
+        """Return a node's host lease as it is read, by a view that may be old."""
+        machine = self.machines[name]
+        free = name in view.free if view is not None else machine.freed or machine.left
+        read = machine.renewals.last(self.now if view is None else min(self.now, view.since))
+        return HostLease(machine.host_id, machine.generation, int(max(read, 0.0) * 1000), free)
 
     def late_free_lands(self, by: Machine, name: str, generation: int) -> None:
         """Let the write of *by* arrive that frees the host lease *generation* of a node."""

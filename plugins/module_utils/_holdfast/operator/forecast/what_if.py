@@ -27,7 +27,8 @@ from ...errors import HoldfastError, InputError, StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import EMBEDDED, NodeConfiguration, load
 from ...result import Result
-from ...simulator.scenario import Action, Settings
+from ...simulator.scenario import Action
+from ...simulator.settings import Settings
 from ...simulator.what_if import Answer, Now, usual_seconds, what_if
 from ...storage.lockspace.host_timing import LeaseTiming
 from ...text import clean

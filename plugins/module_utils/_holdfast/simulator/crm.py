@@ -1,0 +1,383 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A simulated CRM: plays ``cluster/crm/cycle.py`` against the simulated storage and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from ..cluster.crm import cycle, effects
+from ..cluster.crm.adoption import HostView
+from ..cluster.crm.memory import Crm, CrmSettings, start_crm
+from ..cluster.model.desired import Wanted
+from ..cluster.model.effects import Cycle
+from ..cluster.model.lease_freeing import Freeing
+from ..cluster.model.observed import FenceReport, PowerReport
+from ..cluster.model.state import ClusterState
+from ..errors import FormatError, LeaseError, StorageError
+from .daemon import WAKES_AGAIN, Acts, Daemon
+from .machine import Machine
+from .observer import Observer
+from .rules import new_events
+from .settings import LEASE_SILENCE
+from .timeline import Cadence
+from .torn import torn_state
+
+if TYPE_CHECKING:
+    from .fleet import Fleet
+
+POWERED = 0.5
+
+WATCHED = 10.0
+"""Seconds without progress after which a machine kills a CRM."""
+
+STEADY = frozenset({"settings", "begun", "next_confirmation", "next_own_look", "wall_clock"})
+"""What each turn of a CRM changes although nothing has happened."""
+
+
+class CrmDaemon(Daemon):
+    """A CRM: the manager, or a candidate."""
+
+    kind = "crm"
+    acts = frozenset(
+        {
+            effects.LeaveHostLease,
+            effects.WriteState,
+            effects.WriteIntent,
+            effects.WriteFreeing,
+            effects.FreeHostLease,
+            effects.Fence,
+            effects.PowerOn,
+            effects.SetBoardMaintenance,
+        }
+    )
+    orders = frozenset({effects.Fence, effects.PowerOn, effects.SetBoardMaintenance})
+    writes = frozenset({effects.WriteState, effects.WriteIntent})
+    reads = frozenset({effects.Look})
+
+    def __init__(self, fleet: Fleet, machine: Machine) -> None:
+        """Watch all nodes for a while before judging."""
+        self.fencing: dict[str, int] = {}
+        self.slot = fleet.world.storage.states[machine.name]
+        self._ended: list[effects.FenceEnd] = []
+        self._powers: list[PowerReport] = []
+        self._stored: tuple[ClusterState | None, int] = (None, 0)
+        self._last_put: ClusterState | None = None
+        self._look_begun: float | None = None
+        settings = fleet.world.settings
+        host_ids = {name: one.host_id for name, one in fleet.world.machines.items()}
+        self.crm: Crm = start_crm(
+            CrmSettings(
+                machine.name, host_ids, settings.timing, LEASE_SILENCE, even_for=settings.even_for
+            )
+        )
+        super().__init__(fleet, machine)
+        self._names = {host_id: name for name, host_id in host_ids.items()}
+        self.looks = Cadence(self.rounds.origin, self.rounds.period)
+        self.observer = Observer(fleet, machine, self.looks)
+        self.performs = {**self.clocks_and_log(), **self._make_performs()}
+        self.refresh(fleet.world.now)
+
+    @property
+    def state(self) -> ClusterState | None:
+        """The manager's state, None while this node is not manager."""
+        return self.crm.state
+
+    @property
+    def waits(self) -> str:
+        """Why this CRM does not manage although it could."""
+        return self.crm.pause_reason
+
+    def gone(self) -> None:
+        self.looks.go(self.world.now, False)
+        if self.machine.on or not self.world.settings.watchdogs:
+            self._release()
+
+    def catch_up(self, now: float) -> None:
+        if self.alive:
+            self.observer.catch_up(now)
+
+    def refresh(self, now: float) -> None:
+        self.looks.go(now, self.goes() and self.machine.reads)
+
+    def turn(self) -> Cycle[None]:
+        return cycle.turn(self.crm)
+
+    def foresee(self, now: float) -> float | None:
+        crm = self.crm
+        if self._ended or self._powers or not self.observer.is_settled():
+            return None
+        if crm.written is not None and not self.slot.stands(*self._stored):
+            return None
+        if self.machine.reads:
+            self.observer.look(now)
+        after = crm.copy()
+        # These go on at a steady pace, and come to the same each time.
+        after.next_confirmation = after.next_own_look = float("inf")
+        seconds = self.foresee_turn(cycle.turn(after))
+        return seconds if seconds is not None and _same(crm, after) else None
+
+    def begin(self, effect: Any) -> None:
+        """Read the whiteboard before this process is held up inside a look."""
+        if isinstance(effect, effects.Look) and self.machine.reads:
+            self._look_begun = self.world.now
+            self.observer.look(self.world.now)
+
+    def strike(self, effect: Any, kind: type) -> float:
+        """Let a write that frees a host lease hang, and land whatever becomes of this process."""
+        own = self.machine
+        if kind is not effects.FreeHostLease or own.name not in self.fleet.late_frees:
+            return super().strike(effect, kind)
+        node, seconds = self._names[effect.lease.host_id], self.fleet.late_frees.pop(own.name)
+        self.say(f"hangs in the write that frees the host lease of {node}")
+        own.frees = True
+        self.world.later(seconds, self._free_lands, node, effect.lease.generation, own.boot)
+        if seconds > WATCHED:
+            self.world.later(WATCHED, self.kill)
+        return seconds
+
+    def _free_lands(self, node: str, generation: int, boot: int) -> None:
+        """Let a write that hung arrive; it would be gone with its machine."""
+        own = self.machine
+        if not own.on or own.boot != boot:
+            return
+        if own.frozen:
+            self.world.later(WAKES_AGAIN, self._free_lands, node, generation, boot)
+            return
+        own.frees = False
+        self.world.late_free_lands(own, node, generation)
+
+    def tear(self, effect: Any) -> None:
+        if not isinstance(effect, effects.WriteState):
+            return
+        torn_state(self.world, self.machine.name, effect.state)
+        read = self.slot.value
+        if read is not None:
+            self.world.rules.stands(read)
+        self.fleet.wake_lrms()
+
+    def _make_performs(self) -> dict[type, Callable[[Any], Any]]:
+        """Return what performs each kind of effect."""
+        storage = self.storage
+        return {
+            effects.AwaitPredecessor: lambda _: None,
+            effects.AdoptHostLease: lambda _: self._host_lease(),
+            effects.ConfirmHostLease: lambda _: self._host_lease(),
+            effects.LeaveHostLease: lambda _: self._release(),
+            effects.Look: self._look,
+            effects.TakeEnded: self._take_ended,
+            effects.HoldsManagerLease: lambda _: self._holds_manager_lease(),
+            effects.AcquireManagerLease: self._acquire,
+            effects.ReleaseManagerLease: lambda _: self._release(),
+            effects.ReadManagerLease: self._read_manager_lease,
+            effects.ReadManagerRecord: self._read_manager_record,
+            effects.ReadReadableState: lambda _: self._newest_manager()[0],
+            effects.ReadRecords: self._read_records,
+            effects.ReadDesired: self._read_desired,
+            effects.ReadIntent: lambda _: storage.newest_intent(),
+            effects.ReadOwnFreeing: lambda _: storage.freeing.get(self.machine.name, Freeing()),
+            effects.OwnRecordStands: lambda _: self.slot.stands(*self._stored),
+            effects.WriteState: lambda effect: self.record(
+                lambda: self._put(effect.state, effect.freeing)
+            ),
+            effects.WriteIntent: self._write_intent,
+            effects.WriteFreeing: self._write_freeing,
+            effects.ReadHostLease: self._read_host_lease,
+            effects.FreeHostLease: self._free_host_lease,
+            effects.LookAtForeignHost: lambda effect: effect.view or HostView(age=float("inf")),
+            effects.ReadOwnMembership: lambda _: self.machine.membership,
+            effects.Fence: self._fence,
+            effects.PowerOn: self._power_on,
+            effects.SetBoardMaintenance: self._set_board,
+            effects.WakeNodes: lambda _: None,
+            effects.IsEnding: lambda _: False,
+            effects.ShowTrouble: lambda _: None,
+        }
+
+    def _host_lease(self) -> int:
+        """Return the generation of this node's host lease; its keeper knows whether it has it."""
+        machine, settings = self.machine, self.world.settings
+        if machine.freed or machine.left or machine.given_up:
+            raise LeaseError("nobody holds the host lease")
+        if machine.own_lease_age(self.world.now) >= settings.lease_fails:
+            raise LeaseError("the host lease was not renewed")
+        return machine.generation
+
+    def _look(self, _effect: effects.Look) -> effects.Observation:
+        begun, self._look_begun = self._look_begun, None
+        self.need_reads()
+        now = self.world.now
+        if begun is None:
+            begun = now
+            self.observer.look(now)
+        return self.observer.observe(begun, now, self.horizon)
+
+    def _take_ended(self, _effect: effects.TakeEnded) -> effects.Ended:
+        ended = effects.Ended(tuple(self._ended), tuple(self._powers), frozenset(self.fencing))
+        self._ended.clear()
+        self._powers.clear()
+        return ended
+
+    def _holds_manager_lease(self) -> bool:
+        try:
+            self._host_lease()
+        except LeaseError:
+            return False
+        return self.storage.holder == self.machine.name
+
+    def _acquire(self, _effect: effects.AcquireManagerLease) -> int | None:
+        """Take the manager lease if its owner released it, or is dead to sanlock."""
+        storage, name = self.storage, self.machine.name
+        self._host_lease()
+        if storage.holder == name:
+            return storage.epoch
+        if storage.holder and not self.world.lease_ended(
+            storage.holder, self.observer.lease_is_dead
+        ):
+            return None
+        if self.horizon is not None:
+            raise Acts
+        if not self.machine.writes:
+            raise StorageError("the lease cannot be written")
+        self.world.before_change(None)
+        storage.take_manager_lease(name, self.machine.generation, self.world.now)
+        self.world.after_change(None)
+        return storage.epoch
+
+    def _release(self) -> None:
+        """Give the manager lease up."""
+        if self.storage.holder != self.machine.name:
+            return
+        if self.horizon is not None:
+            raise Acts
+        self.world.before_change(None)
+        self.storage.holder = ""
+        self.world.after_change(None)
+
+    def _read_manager_lease(self, _effect: effects.ReadManagerLease) -> effects.LeaseHolder:
+        self.need_reads()
+        return effects.LeaseHolder(self.storage.last_holder, self.storage.epoch)
+
+    def _newest_manager(self) -> tuple[ClusterState | None, bool]:
+        """Return the newest record of a manager, and whether a newer one may be damaged."""
+        self.need_reads()
+        view = self.fleet.stale.get(self.machine.name)
+        return (view.state, False) if view is not None else self.storage.newest_manager()
+
+    def _read_manager_record(self, _effect: effects.ReadManagerRecord) -> ClusterState | None:
+        state, damaged = self._newest_manager()
+        if damaged:
+            raise FormatError("the manager's record is damaged")
+        return state
+
+    def _readable_desired(self) -> tuple[Wanted, bool]:
+        """Return the newest configuration, and whether no newer one can be damaged."""
+        self.need_reads()
+        view = self.fleet.stale.get(self.machine.name)
+        if view is not None:
+            return view.wanted, True
+        return self.storage.wanted, self.storage.wanted_readable
+
+    def _read_desired(self, _effect: effects.ReadDesired) -> tuple[Wanted, int]:
+        wanted, whole = self._readable_desired()
+        if not whole:
+            raise FormatError("the configuration is damaged")
+        return wanted, 1
+
+    def _read_records(self, _effect: effects.ReadRecords) -> effects.StoredRecords:
+        state, damaged = self._newest_manager()
+        wanted, whole = self._readable_desired()
+        texts = [
+            *(["a record is damaged: the manager's"] if damaged else []),
+            *([] if whole else ["a record is damaged: the configuration"]),
+        ]
+        _number, kept = self.machine.kept.read()
+        leases = self.storage.lease_versions()
+        return effects.StoredRecords(state, wanted, 1, tuple(texts), not whole, kept, leases)
+
+    def _put(self, state: ClusterState, freeing: Freeing) -> None:
+        name, last = self.machine.name, self._last_put or self.crm.state
+        self.world.rules.written(name, last, state, self.begun)
+        for event in new_events(last if last is not None else None, state):
+            self.fleet.history.append((self.world.now, event))
+        self._last_put = state
+        self.slot.put(state, self.world.now)
+        self._stored = (state, self.slot.sequence)
+        self.storage.put_freeing(name, freeing)
+        self.fleet.manager_writes += 1
+        self.fleet.wake_lrms()
+
+    def _write_intent(self, effect: effects.WriteIntent) -> None:
+        def put() -> None:
+            self.storage.intend(self.machine.name, effect.intent, self.world.now)
+            self.storage.put_freeing(self.machine.name, effect.freeing)
+
+        self.record(put)
+
+    def _write_freeing(self, effect: effects.WriteFreeing) -> None:
+        self.record(lambda: self.storage.put_freeing(self.machine.name, effect.freeing))
+
+    def _read_host_lease(self, effect: effects.ReadHostLease) -> effects.HostLease:
+        self.need_reads()
+        view = self.fleet.stale.get(self.machine.name)
+        return self.world.host_lease(self._names[effect.host_id], view)
+
+    def _free_host_lease(self, effect: effects.FreeHostLease) -> None:
+        """Set a host lease free that has not changed; never that of a machine that is on."""
+        own, lease = self.machine, effect.lease
+        self._host_lease()
+        machine = self.world.machines[self._names[lease.host_id]]
+        if not own.writes:
+            raise StorageError("the host lease cannot be written")
+        now = self.world.host_lease(machine.name, None)
+        if machine.on or (now.generation, now.timestamp) != (lease.generation, lease.timestamp):
+            raise LeaseError(f"the host lease of {machine.name} has changed")
+        with self.world.changing(machine):
+            machine.freed = True
+
+    def _fence(self, effect: effects.Fence) -> None:
+        node, sent, rules = effect.node, self.world.now, self.world.rules
+        if self.crm.state is not None:
+            rules.ordered(self.machine.name, f"fences {node}")
+        self.fencing[node] = self.fencing.get(node, 0) + 1
+        rules.at_once(self.machine.name, self.fencing)
+        wall, mono = self.clock.wall(sent), self.clock.mono(sent)
+
+        def done(confirmed: bool, text: str) -> None:
+            self.fencing.pop(node, None)
+            if not self.alive:
+                return
+            now = self.world.now
+            report = FenceReport(node, confirmed, text, wall, self.clock.wall(now))
+            self._ended.append(effects.FenceEnd(report, mono, self.clock.mono(now)))
+            self.wake()
+
+        self.fleet.devices.off(self.world.machines[node], self.machine.name, self.begun, done)
+
+    def _power_on(self, effect: effects.PowerOn) -> None:
+        ok = self.fleet.devices.on(self.world.machines[effect.node])
+        report = PowerReport(effect.node, ok, "" if ok else "the device is busy")
+        self.world.later(POWERED, self._powered, report)
+
+    def _powered(self, report: PowerReport) -> None:
+        self._powers.append(report)
+        self.wake()
+
+    def _set_board(self, effect: effects.SetBoardMaintenance) -> None:
+        if not self.machine.writes:
+            raise StorageError("the whiteboard cannot be written")
+        self.fleet.set_board("set on the whiteboard" if effect.maintenance else "")
+
+
+def _same(before: Crm, after: Crm) -> bool:
+    """Return whether a turn has changed nothing of what a CRM knows."""
+    clock, clock_after = before.wall_clock, after.wall_clock
+    if clock is None or clock_after is None or clock_after.jumped_by:
+        return False
+    return all(
+        getattr(before, one.name) == getattr(after, one.name)
+        for one in fields(Crm)
+        if one.name not in STEADY
+    )

@@ -1,0 +1,413 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A simulated LRM: plays ``cluster/lrm/cycle.py`` against the simulated storage and agents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from ..cluster.lrm import cycle, effects
+from ..cluster.lrm.cycle import Lrm, LrmSettings
+from ..cluster.lrm.host_lease import HostLease
+from ..cluster.model.desired import IGNORE, Wanted
+from ..cluster.model.effects import Cycle
+from ..cluster.model.jobs import JobEnd, JobKind
+from ..cluster.model.report import POWEROFF, RESTART, LocalState, Report
+from ..cluster.model.state import ClusterState
+from ..errors import FormatError, LeaseError
+from .daemon import Acts, Daemon
+from .foretold import Foretold
+from .machine import Machine
+from .settings import HEARTBEAT_ROUNDS
+from .torn import torn_report
+
+if TYPE_CHECKING:
+    from .fleet import Fleet
+
+GOES_DOWN = (1.0, 12.0)
+"""Seconds from a node's leaving to its last breath."""
+
+JOIN_TAKES = (0.5, 2.5)
+"""Seconds that it takes to join the lockspace."""
+
+STEADY = frozenset(
+    {"settings", "host_lease", "memory", "clocks", "next_heartbeat", "next_own_look", "trouble"}
+)
+LEASE_STEADY = frozenset(
+    {"clocks", "renewed_at", "next_look", "trouble", "unrenewed", "unconfirmed", "outlived"}
+)
+"""What each turn of an LRM changes although nothing has happened, or what is compared apart."""
+
+
+class LrmDaemon(Daemon):
+    """An LRM; *lrm* is None until it has read what the last one left."""
+
+    kind = "lrm"
+    acts = frozenset(
+        {
+            effects.LeaveHostLease,
+            effects.DisarmWatchdog,
+            effects.BeginJoin,
+            effects.ContinueAfter,
+            effects.KeepReport,
+            effects.WriteReport,
+            effects.BeginJob,
+        }
+    )
+    orders = frozenset({effects.BeginJob})
+    writes = frozenset({effects.WriteReport})
+    reads = frozenset({effects.ReadManagerRecord})
+
+    def __init__(self, fleet: Fleet, machine: Machine) -> None:
+        """Begin in the first turn with what the last LRM left."""
+        self.lrm: Lrm | None = None
+        self.slot = fleet.world.storage.reports[machine.name]
+        self.ended: list[JobEnd] = []
+        self.busy: set[str] = set()
+        self.shutdown = ""
+        self._number_read = self._after_number = 0
+        self._stored: tuple[Report | None, int] = (None, 0)
+        self._followed: Report | None = None
+        super().__init__(fleet, machine)
+        self._foretold = Foretold(
+            machine, fleet.agents, self.rounds, self.world.timeline, self.busy.add, self._job_ended
+        )
+        self.performs = {**self.clocks_and_log(), **self._make_performs()}
+
+    def ask_to_end(self, what: str) -> None:
+        """Tell this process to end, as *what* the node does: systemd's SIGTERM."""
+        self.shutdown = what
+
+    def gone(self) -> None:
+        self.machine.beats_in = False
+        self.machine.starting.clear()
+        self.machine.writes_since = math.inf
+
+    def set_hung(self, hung: bool) -> None:
+        self.hung = hung
+        self.machine.beats_in = not hung
+        if not hung:
+            self.machine.writes_since = self.world.now
+
+    def turn(self) -> Cycle[None]:
+        self.catch_up(self.world.now)
+        self._foretold.forget()
+        return cycle.turn(self.lrm) if self.lrm is not None else self._begin()
+
+    def catch_up(self, now: float) -> None:
+        lrm = self.lrm
+        if lrm is None:
+            return
+        self._foretold.catch_up(lrm, now)
+        looked = self.rounds.last(now)
+        if looked > self.begun and self.goes() and self.machine.reads and not lrm.trouble:
+            renewed = self.machine.renewals.last(looked)
+            lrm.host_lease.renewed_at = max(lrm.host_lease.renewed_at, self.clock.mono(renewed))
+
+    def foresee(self, now: float) -> float | None:
+        lrm = self.lrm
+        self.catch_up(now)
+        if lrm is None or self.ended or lrm.pending or lrm.report != lrm.written:
+            return None
+        if self.machine.reads and not self.slot.stands(*self._stored):
+            return None
+        after = lrm.copy()
+        # These go on at a steady pace, and come to the same each time.
+        after.next_heartbeat = after.next_own_look = after.host_lease.next_look = math.inf
+        if not self.fleet.every_round:
+            after.memory = replace(after.memory, monitor_due=self._foretold.choose(lrm, now))
+        memory = after.memory
+        seconds = self.foresee_turn(cycle.turn(after))
+        if seconds is not None and after.memory == memory and _same(lrm, after):
+            return seconds
+        self._foretold.forget()
+        return None
+
+    def turned(self) -> None:
+        lrm = self.lrm
+        if lrm is None:
+            return
+        self._follow(lrm)
+        if lrm.trouble:
+            self.world.rules.goes_on(self.machine, self._runs_on(lrm))
+        if lrm.ends:
+            self._end(lrm)
+
+    def tear(self, effect: Any) -> None:
+        torn_report(self.world, self.machine.name, effect.report, self._last_number())
+
+    def is_order(self, effect: Any) -> bool:
+        """Return whether it is more than a monitor: whoever dies before one changed nothing."""
+        return bool(effect.job.kind is not JobKind.MONITOR)
+
+    def _begin(self) -> Cycle[None]:
+        machine, settings = self.machine, self.world.settings
+        self.world.rules.resumes(machine)
+        self.lrm = yield from cycle.start(
+            LrmSettings(
+                machine.name,
+                machine.boot_id,
+                settings.watchdog_timeout,
+                settings.lease_fails,
+                joins=settings.watchdogs,
+                virtual=machine.virtual,
+            )
+        )
+        yield from cycle.turn(self.lrm)
+
+    def _make_performs(self) -> dict[type, Callable[[Any], Any]]:
+        """Return what performs each kind of effect."""
+        return {
+            effects.AdoptHostLease: self._adopt,
+            effects.ReadOwnHostLease: self._read_own_host_lease,
+            effects.ConfirmHostLease: lambda _: self._confirm(),
+            effects.DisarmWatchdog: self._disarm_watchdog,
+            effects.LeaveHostLease: lambda _: None,
+            effects.BeginJoin: self._begin_join,
+            effects.FollowJoin: self._follow_join,
+            effects.ReadLateFree: self._read_late_free,
+            effects.IsFreeingHostLease: lambda _: self.machine.frees,
+            effects.ReadManagerRecord: self._read_manager_record,
+            effects.ReadDesiredFrom: self._read_desired,
+            effects.ReadKeptReport: lambda _: effects.NumberedReport(*self.machine.kept.read()),
+            effects.ReadOwnReport: self._read_own_report,
+            effects.ContinueAfter: self._continue_after,
+            effects.KeepReport: self._keep_report,
+            effects.WriteReport: lambda effect: self.record(lambda: self._put(effect.report)),
+            effects.OwnReportStands: self._own_report_stands,
+            effects.WriteHeartbeat: self._write_heartbeat,
+            effects.WakeManager: lambda _: None,
+            effects.TakeJobs: self._take_jobs,
+            effects.BeginJob: self._begin_job,
+            effects.ResizeWorkers: lambda _: None,
+            effects.Supervise: lambda _: None,
+            effects.CountTerms: lambda _: int(bool(self.shutdown)),
+            effects.ReadShutdown: lambda _: self.shutdown,
+            effects.ReadOwnMembership: lambda _: self.machine.membership,
+        }
+
+    def _confirm(self) -> None:
+        """Ask the keeper of the host lease, which needs no storage for its answer."""
+        machine = self.machine
+        if machine.freed or machine.left or machine.given_up:
+            raise LeaseError("nobody holds the host lease")
+
+    def _adopt(self, _effect: effects.AdoptHostLease) -> effects.Adopted:
+        self._confirm()
+        self.need_reads()
+        return effects.Adopted(self.machine.generation, self.world.settings.lease_fails)
+
+    def _read_own_host_lease(self, _effect: effects.ReadOwnHostLease) -> effects.OwnHostLease:
+        self.need_reads()
+        machine, now, fails = self.machine, self.world.now, self.world.settings.lease_fails
+        age = machine.own_lease_age(now)
+        if self.horizon is not None:
+            if not machine.renewals.goes:
+                age = self.moving(age)
+            elif age >= fails / 2:
+                self.horizon.until(machine.renewals.next_after(now) - now)
+        free = machine.freed or machine.left
+        state = effects.LeaseState.LIVE if age < fails else effects.LeaseState.FAILED
+        return effects.OwnHostLease(
+            machine.name,
+            machine.generation,
+            effects.LeaseState.FREE if free else state,
+            age,
+        )
+
+    def _disarm_watchdog(self, _effect: effects.DisarmWatchdog) -> None:
+        machine = self.machine
+        if machine.given_up:
+            return
+        with self.world.changing(machine):
+            machine.given_up = True
+        self.world.say(f"{machine.name} lost its host lease and runs nothing: watchdog disarmed")
+
+    def _begin_join(self, _effect: effects.BeginJoin) -> str:
+        self.machine.joins_at = self.world.now + self.world.random.uniform(*JOIN_TAKES)
+        return "joins the lockspace"
+
+    def _follow_join(self, _effect: effects.FollowJoin) -> effects.JoinEnd:
+        machine, left = self.machine, self.machine.joins_at - self.world.now
+        if left > 0.0:
+            if self.horizon is not None:
+                self.horizon.until(left)
+            return effects.JoinEnd(False)
+        if not machine.storage:
+            return effects.JoinEnd(True, "the storage fails")
+        if self.horizon is not None:
+            raise Acts
+        with self.world.changing(machine):
+            self.world.joins(machine)
+        self.world.say(f"{machine.name} joins again")
+        return effects.JoinEnd(True)
+
+    def _read_late_free(self, _effect: effects.ReadLateFree) -> str:
+        self.need_reads()
+        if self.world.waits_for_late_free(self.machine):
+            return "another node may still be freeing its last host lease"
+        return ""
+
+    def _read_manager_record(self, _effect: effects.ReadManagerRecord) -> ClusterState | None:
+        self.need_reads()
+        view = self.fleet.stale.get(self.machine.name)
+        if view is not None:
+            return view.state
+        state, damaged = self.storage.newest_manager()
+        if damaged:
+            raise FormatError("the manager's record is damaged")
+        return state
+
+    def _read_desired(self, _effect: effects.ReadDesiredFrom) -> Wanted:
+        self.need_reads()
+        view = self.fleet.stale.get(self.machine.name)
+        if view is not None:
+            return view.wanted
+        if not self.storage.wanted_readable:
+            raise FormatError("the configuration is damaged")
+        return self.storage.wanted
+
+    def _read_own_report(self, _effect: effects.ReadOwnReport) -> effects.NumberedReport:
+        self.need_reads()
+        if self.slot.damaged:
+            raise FormatError("the node's report is damaged")
+        self._number_read = self.slot.sequence
+        return effects.NumberedReport(self.slot.sequence, self.slot.value)
+
+    def _continue_after(self, effect: effects.ContinueAfter) -> None:
+        self._after_number = max(self._after_number, effect.number)
+
+    def _last_number(self) -> int:
+        return max(self._after_number, self._number_read)
+
+    def _keep_report(self, effect: effects.KeepReport) -> None:
+        self.machine.kept.write(self.world.now, self._last_number() + 1, effect.report)
+
+    def _put(self, report: Report) -> None:
+        news = report != self.slot.value or not self.slot.is_whole
+        self._number_read = self.slot.put(report, self.world.now, self._last_number())
+        self._stored = (report, self._number_read)
+        if news:
+            self.fleet.wake_managers()
+
+    def _own_report_stands(self, _effect: effects.OwnReportStands) -> bool:
+        self.need_reads()
+        return self.slot.stands(*self._stored)
+
+    def _write_heartbeat(self, _effect: effects.WriteHeartbeat) -> None:
+        machine, now = self.machine, self.world.now
+        self.record(lambda: None)
+        self.slot.told = self._number_read
+        if not machine.beats_in:
+            with self.world.changing(machine):
+                machine.beats_in = True
+                machine.writes_since = now
+                machine.beats.restart(
+                    now, self.rounds.origin, self.rounds.period * HEARTBEAT_ROUNDS
+                )
+
+    def _take_jobs(self, _effect: effects.TakeJobs) -> effects.JobStatus:
+        ended = tuple(self.ended)
+        self.ended.clear()
+        self.busy.difference_update(end.job.service.id for end in ended)
+        return effects.JobStatus(ended, frozenset(self.busy))
+
+    def _begin_job(self, effect: effects.BeginJob) -> None:
+        """Let the agents do a job; a worker asks once more whether it may start anything."""
+        lrm, job, agents = self.lrm, effect.job, self.fleet.agents
+        if lrm is None:
+            return
+        self._follow(lrm)
+        self.busy.add(job.service.id)
+        obstacle = ""
+        if job.kind in (JobKind.START, JobKind.RESTART):
+            obstacle = cycle.start_obstacle(lrm, self.clocks())
+        if obstacle:
+            agents.refuse(self.machine, job, obstacle, self._is_alive, self._job_ended)
+        else:
+            agents.begin(self.machine, job, self._is_alive, self._job_ended)
+
+    def _is_alive(self) -> bool:
+        return self.alive
+
+    def _job_ended(self, end: JobEnd) -> None:
+        if self.alive:
+            self.ended.append(end)
+            self.wake()
+
+    def _follow(self, lrm: Lrm) -> None:
+        """Check what this node acts on from now on."""
+        if lrm.report is not self._followed:
+            self._followed = lrm.report
+            self.world.rules.follows(self.machine, lrm.report, lrm.state)
+
+    def _runs_on(self, lrm: Lrm) -> list[str]:
+        """Return the services that are taken to run here, and of which no stop was begun.
+
+        So are those that a probe found here, unless they are unmanaged by now.  What cannot be
+        stopped is left to the watchdog.
+        """
+        local = lrm.report.services
+        runs = (LocalState.RUNNING, LocalState.UNKNOWN)
+        known = {key for key, one in local.items() if one.state in runs}
+        services = lrm.state.services if lrm.state is not None else {}
+        if lrm.state is not None and lrm.state.disarm_mode == IGNORE:
+            services = {}
+        found = {key for key in services if lrm.report.found.get(services[key].probe(key))}
+        blocked = {key for key, one in local.items() if one.state is LocalState.BLOCKED}
+        return sorted((known | found) - blocked - self.busy)
+
+    def _end(self, lrm: Lrm) -> None:
+        """End as told: this daemon alone, or the whole node goes down."""
+        world, machine = self.world, self.machine
+        if lrm.shutdown == RESTART:
+            self.kill()
+            return
+        world.say(f"{machine.name} leaves the cluster")
+        with world.changing(machine):
+            self.fleet.leave(machine)
+            machine.left = not machine.frees
+        down = lrm.shutdown
+        world.later(world.random.uniform(*GOES_DOWN), self._is_down, machine.powered, down)
+
+    def _is_down(self, powered: int, shutdown: str) -> None:
+        world, machine = self.world, self.machine
+        if machine.powered != powered:
+            return
+        world.power_off(machine, f"it is shut down ({shutdown})")
+        if shutdown == POWEROFF:
+            machine.cut = True
+        else:
+            world.power_on(machine)
+
+
+def _same(before: Lrm, after: Lrm) -> bool:
+    """Return whether a turn has changed nothing of what an LRM knows; its memory is apart."""
+    if _troubles(before) != _troubles(after):
+        return False
+    kept = all(
+        getattr(before, one.name) == getattr(after, one.name)
+        for one in fields(Lrm)
+        if one.name not in STEADY
+    )
+    return kept and all(
+        getattr(before.host_lease, one.name) == getattr(after.host_lease, one.name)
+        for one in fields(HostLease)
+        if one.name not in LEASE_STEADY
+    )
+
+
+def _troubles(lrm: Lrm) -> tuple[object, ...]:
+    """Return which troubles there are; their texts count seconds."""
+    lease = lrm.host_lease
+    return (
+        bool(lrm.trouble),
+        lease.trouble is None,
+        bool(lease.trouble),
+        bool(lease.unconfirmed),
+        bool(lease.unrenewed),
+        bool(lease.outlived),
+    )
