@@ -125,9 +125,16 @@ class Observer:
         return self.watch.judge(name, look, mono, self._world.settings.lease_fails)
 
     def lease_is_dead(self, name: str) -> bool:
-        """Return whether sanlock grants the leases of a node, proof of its death or not."""
-        other = self._world.machines[name]
-        return self._lease_look(name, other, self._world.now, None).state is HostState.DEAD
+        """Return whether sanlock grants the leases of a node, proof of its death or not.
+
+        sanlock watches all host leases by itself, also of nodes that this CRM does not ask.
+        """
+        now, clock = self._world.now, self._clock
+        stale = self._fleet.stale.get(self._machine.name)
+        until = now if stale is None else min(now, stale.since)
+        renewed = self._world.machines[name].renewals.last(until)
+        read = self._machine.renewals.last(until)
+        return clock.elapsed(renewed, read) >= self._world.settings.lease_dead
 
     def is_settled(self) -> bool:
         """Return whether nothing of what was seen will be news at the next look."""

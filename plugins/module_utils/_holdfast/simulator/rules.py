@@ -185,7 +185,7 @@ class Rules:
         decided = fencing and not (intended and ended)
         if not decided and not intended:
             self.broken("S13", f"{by} fences {node} without a recorded reason")
-        if self._is_held(begun) or (
+        if (self._is_held(begun) and (decided or not self._hold_is_over(by))) or (
             decided and state is not None and self._in_maintenance(state, begun)
         ):
             self.broken("S10", f"{by} fences {node} in global maintenance")
@@ -271,6 +271,17 @@ class Rules:
         """
         storage = self._world.storage
         return bool(storage.held) and storage.held_since <= begun
+
+    def _hold_is_over(self, by: str) -> bool:
+        """Return whether a hold has an expiry that is over by a node's clock.
+
+        The manager that recorded it may hang, and could never end it.
+        """
+        state = self._world.storage.manager_record()
+        hold = state.hold if state is not None and not state.hold_from_board else None
+        return hold is not None and hold.expired(
+            self._world.machines[by].clock.wall(self._world.now)
+        )
 
     def _nothing_keeps_a_candidate(self, by: str, node: str, begun: float) -> None:
         """S10: what was declared before its round keeps a candidate from fencing, too.
