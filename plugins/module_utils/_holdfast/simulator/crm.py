@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from ..cluster.crm import cycle, effects
+from ..cluster.crm import cycle, effects, manager
 from ..cluster.crm.adoption import HostView
 from ..cluster.crm.memory import Crm, CrmSettings, start_crm
 from ..cluster.model.desired import Wanted
@@ -96,8 +96,14 @@ class CrmDaemon(Daemon):
             self._release()
 
     def catch_up(self, now: float) -> None:
-        if self.alive:
-            self.observer.catch_up(now)
+        if not self.alive:
+            return
+        self.observer.catch_up(now)
+        crm, looked = self.crm, self.last_skipped(now)
+        if looked > 0.0 and self.goes():
+            crm.next_confirmation = self.next_due(crm.next_confirmation, cycle.CONFIRM, looked)
+            if crm.written is not None and self.machine.reads:
+                crm.next_own_look = self.next_due(crm.next_own_look, manager.OWN_LOOK, looked)
 
     def refresh(self, now: float) -> None:
         self.looks.go(now, self.goes() and self.machine.reads)
@@ -115,7 +121,9 @@ class CrmDaemon(Daemon):
             self.observer.look(now)
         after = crm.copy()
         # These go on at a steady pace, and come to the same each time.
-        after.next_confirmation = after.next_own_look = float("inf")
+        after.next_own_look = float("inf")
+        if self.machine.renewals.goes:
+            after.next_confirmation = float("inf")
         seconds = self.foresee_turn(cycle.turn(after))
         return seconds if seconds is not None and _same(crm, after) else None
 
@@ -201,7 +209,13 @@ class CrmDaemon(Daemon):
         machine, settings = self.machine, self.world.settings
         if machine.freed or machine.left or machine.given_up:
             raise LeaseError("nobody holds the host lease")
-        if machine.own_lease_age(self.world.now) >= settings.lease_fails:
+        now = self.world.now
+        age = machine.own_lease_age(now)
+        if not machine.renewals.goes:
+            age = self.moving(age)
+        elif self.horizon is not None and age >= settings.lease_fails:
+            self.horizon.until(machine.renewals.next_after(now) - now)
+        if age >= settings.lease_fails:
             raise LeaseError("the host lease was not renewed")
         return machine.generation
 
@@ -234,7 +248,7 @@ class CrmDaemon(Daemon):
         if storage.holder == name:
             return storage.epoch
         if storage.holder and not self.world.lease_ended(
-            storage.holder, self.observer.lease_is_dead
+            storage.holder, lambda name: self.observer.lease_is_dead(name, self.horizon)
         ):
             return None
         if self.horizon is not None:

@@ -115,13 +115,14 @@ class Daemon:
         self._cycle: Cycle[None] | None = None
         self._planned = math.inf
         self._number = 0
-        self._said = ""
+        self._news = False
         self._struck: Blow | None = None
         self.wake()
 
     def wake(self) -> None:
         """Play a turn at the next time that comes, as something has changed."""
         if self.alive:
+            self._news = True
             self._plan(self.rounds.next_after(self.world.now))
 
     def end(self) -> None:
@@ -165,7 +166,7 @@ class Daemon:
         """Do what the kernel does when this process is gone."""
 
     def catch_up(self, now: float) -> None:
-        """Take note of what the turns that were not played have seen until *now*."""
+        """Take note of what the turns that were not played have seen before *now*."""
 
     def refresh(self, now: float) -> None:
         """Let what this daemon does at a steady pace go on or stop."""
@@ -195,13 +196,31 @@ class Daemon:
 
     def clocks_and_log(self) -> dict[type, Callable[[Any], Any]]:
         """Return what performs the effects that all cycles have."""
-        return {ReadClocks: self.clocks, Log: self._log, ForgetRepeated: self._forget}
+        return {ReadClocks: self.clocks, Log: self._log, ForgetRepeated: lambda _: None}
 
     def clocks(self, _effect: object = None) -> Clocks:
         """Return the machine's clocks; numbers that move while a turn is foreseen."""
         now, clock = self.world.now, self.clock
         mono, wall = self.moving(clock.mono(now)), self.moving(clock.wall(now))
         return Clocks(mono, wall, mono)
+
+    def last_skipped(self, now: float) -> float:
+        """Return when the last turn before *now* was due, if it was skipped; else -inf."""
+        last = self.rounds.last(now - SLACK)
+        return last if last > self.begun else -math.inf
+
+    def next_due(self, due: float, every: float, now: float) -> float:
+        """Return when what is done each so many seconds is due after the turns until *now*.
+
+        It was *due* at a monotonic second before them, and is done in the first turn from then on.
+        The turn at *now* is one of them.
+        """
+        mono, period = self.clock.mono(now), self.rounds.period * self.clock.rate
+        if mono < due:
+            return due
+        turns = int((mono - due) / period)
+        first, steps = mono - turns * period, math.ceil(every / period)
+        return first + turns // steps * steps * period + every
 
     def moving(self, value: float) -> float:
         """Return *value*, which grows with time; as a moving number while a turn is foreseen."""
@@ -266,23 +285,22 @@ class Daemon:
         *late* says that this process was held up at *effect* already.
         """
         performs = self.performs
+        hindered = self._is_hindered()
         try:
             if effect is None:
                 effect = next(cycle)
             while True:
-                if not late and self._is_held_up(cycle, effect):
+                if hindered and not late and self._is_held_up(cycle, effect):
                     return
                 late = False
                 try:
                     result = performs[type(effect)](effect)
                 except HoldfastError as error:
-                    self._after(effect)
-                    if not self.alive:
+                    if self._is_dead_by_now():
                         return
                     effect = cycle.throw(error)
                 else:
-                    self._after(effect)
-                    if not self.alive:
+                    if self._is_dead_by_now():
                         return
                     effect = cycle.send(result)
         except StopIteration:
@@ -292,6 +310,17 @@ class Daemon:
             # As with any error that a daemon does not expect, the machine starts another one.
             self.say(f"{self.kind} ends: {error}")
             self.kill()
+
+    def _is_hindered(self) -> bool:
+        """Return whether anything may hold this process up, or strike it, in this turn."""
+        return bool(self.machine.slow or self.world.killed_between or self.fleet.is_struck(self))
+
+    def _is_dead_by_now(self) -> bool:
+        """Strike this process if it is to be, and return whether it is dead."""
+        if self._struck is not None:
+            blow, self._struck = self._struck, None
+            self.kill(blow.seconds or None)
+        return not self.alive
 
     def _is_held_up(self, cycle: Cycle[None], effect: Effect[Any]) -> bool:
         """Return whether this process is killed before *effect*, or held up there."""
@@ -338,12 +367,6 @@ class Daemon:
         self.kill(blow.seconds or None)
         return 0.0
 
-    def _after(self, effect: Effect[Any]) -> None:
-        """Strike this process after *effect*, if it is to be."""
-        blow, self._struck = self._struck, None
-        if blow is not None:
-            self.kill(blow.seconds or None)
-
     def _resume(self, cycle: Cycle[None] | None, effect: Effect[Any]) -> None:
         """Go on with a turn at the effect before which this process was held up."""
         if not self.alive or cycle is None or cycle is not self._cycle:
@@ -356,15 +379,9 @@ class Daemon:
         self.wake()
 
     def _log(self, line: Log) -> None:
-        """Add a line of the journal to the trace."""
-        if self.horizon is not None or (line.repeated and line.text == self._said):
-            return
-        if line.repeated:
-            self._said = line.text
-        self.say(line.text)
-
-    def _forget(self, _effect: object) -> None:
-        self._said = ""
+        """Add a line of the journal to the trace; what is repeated would fill it."""
+        if self.horizon is None and not line.repeated:
+            self.say(line.text)
 
     def _unhang(self) -> None:
         if self.alive and self.hung:
@@ -386,7 +403,10 @@ class Daemon:
             return
         now = self.world.now
         self.fleet.rounds += 1
-        again = None if self.fleet.every_round or self.machine.slow else self.foresee(now)
+        self.catch_up(now)
+        # What has changed is news to most of those that hear of it.
+        news, self._news = self._news or self.fleet.every_round or bool(self.machine.slow), False
+        again = None if news else self.foresee(now)
         if again is None:
             self.begun = now
             self._cycle = self.turn()

@@ -54,7 +54,8 @@ class Foretold:
             )
         if not self._services:
             return due
-        self._since = now
+        # The round at this instant is not played: what is due then begins in it.
+        self._since = now - self._rounds.period / 2
         return {**due, **dict.fromkeys(self._services, math.inf)}
 
     def forget(self) -> None:

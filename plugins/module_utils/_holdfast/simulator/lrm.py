@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ..cluster.lrm import cycle, effects
+from ..cluster.lrm.clock_jump import jump_between
 from ..cluster.lrm.cycle import Lrm, LrmSettings
 from ..cluster.lrm.host_lease import HostLease
 from ..cluster.model.desired import IGNORE, Wanted
@@ -17,7 +18,7 @@ from ..cluster.model.effects import Cycle
 from ..cluster.model.jobs import JobEnd, JobKind
 from ..cluster.model.report import POWEROFF, RESTART, LocalState, Report
 from ..cluster.model.state import ClusterState
-from ..errors import FormatError, LeaseError
+from ..errors import FormatError, LeaseError, StorageError
 from .daemon import Acts, Daemon
 from .foretold import Foretold
 from .machine import Machine
@@ -93,7 +94,6 @@ class LrmDaemon(Daemon):
             self.machine.writes_since = self.world.now
 
     def turn(self) -> Cycle[None]:
-        self.catch_up(self.world.now)
         self._foretold.forget()
         return cycle.turn(self.lrm) if self.lrm is not None else self._begin()
 
@@ -102,15 +102,18 @@ class LrmDaemon(Daemon):
         if lrm is None:
             return
         self._foretold.catch_up(lrm, now)
-        looked = self.rounds.last(now)
-        if looked > self.begun and self.goes() and self.machine.reads and not lrm.trouble:
+        looked = self.last_skipped(now)
+        if looked > 0.0 and self.goes() and self.machine.reads and not lrm.trouble:
             renewed = self.machine.renewals.last(looked)
             lrm.host_lease.renewed_at = max(lrm.host_lease.renewed_at, self.clock.mono(renewed))
+            lrm.next_own_look = self.next_due(lrm.next_own_look, cycle.OWN_LOOK, looked)
 
     def foresee(self, now: float) -> float | None:
         lrm = self.lrm
-        self.catch_up(now)
         if lrm is None or self.ended or lrm.pending or lrm.report != lrm.written:
+            return None
+        clocks = self.clocks()
+        if clocks.mono >= lrm.write_again or jump_between(lrm.clocks, clocks):
             return None
         if self.machine.reads and not self.slot.stands(*self._stored):
             return None
@@ -299,7 +302,8 @@ class LrmDaemon(Daemon):
 
     def _write_heartbeat(self, _effect: effects.WriteHeartbeat) -> None:
         machine, now = self.machine, self.world.now
-        self.record(lambda: None)
+        if not machine.writes:
+            raise StorageError("the write failed")
         self.slot.told = self._number_read
         if not machine.beats_in:
             with self.world.changing(machine):

@@ -124,7 +124,7 @@ class Observer:
         look = NodeLook(report, lost, "", lease, self._world.lease_proof.get(name))
         return self.watch.judge(name, look, mono, self._world.settings.lease_fails)
 
-    def lease_is_dead(self, name: str) -> bool:
+    def lease_is_dead(self, name: str, horizon: Horizon | None) -> bool:
         """Return whether sanlock grants the leases of a node, proof of its death or not.
 
         sanlock watches all host leases by itself, also of nodes that this CRM does not ask.
@@ -132,9 +132,12 @@ class Observer:
         now, clock = self._world.now, self._clock
         stale = self._fleet.stale.get(self._machine.name)
         until = now if stale is None else min(now, stale.since)
-        renewed = self._world.machines[name].renewals.last(until)
-        read = self._machine.renewals.last(until)
-        return clock.elapsed(renewed, read) >= self._world.settings.lease_dead
+        renewals, own = self._world.machines[name].renewals, self._machine.renewals
+        renewed, dead = renewals.last(until), self._world.settings.lease_dead
+        if horizon is not None and not renewals.goes and own.goes and stale is None:
+            left = (dead - clock.elapsed(renewed, now)) / clock.rate
+            horizon.until(left if left > 0.0 else own.next_after(now) - now)
+        return clock.elapsed(renewed, own.last(until)) >= dead
 
     def is_settled(self) -> bool:
         """Return whether nothing of what was seen will be news at the next look."""

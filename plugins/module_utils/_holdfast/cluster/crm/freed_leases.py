@@ -14,6 +14,7 @@ No host lease is freed before the storage records that this node is about to fre
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, LeaseError, StorageError
@@ -49,7 +50,9 @@ class FreedLeases:
 
     def copy(self) -> FreedLeases:
         """Return a copy that changes apart from this one."""
-        return replace(self, _fenced=dict(self._fenced), _proved=dict(self._proved))
+        after = copy(self)
+        after._fenced, after._proved = dict(self._fenced), dict(self._proved)
+        return after
 
     def fence_begins(self, node: str, host_id: int) -> Cycle[None]:
         """Remember which host lease a fence of *node*, not sent yet, is to prove dead.

@@ -9,7 +9,8 @@ The order of a turn is in ``cycle.py``, the manager's part in ``manager.py`` and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 
 from ...errors import LeaseError, StorageError
 from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform
@@ -84,13 +85,11 @@ class Crm:
 
     def copy(self) -> Crm:
         """Return a copy that changes apart from this one."""
-        return replace(
-            self,
-            freed_leases=self.freed_leases.copy(),
-            fences=list(self.fences),
-            powers=list(self.powers),
-            held_back=list(self.held_back),
-        )
+        after = copy(self)
+        after.freed_leases = self.freed_leases.copy()
+        after.fences, after.powers = list(self.fences), list(self.powers)
+        after.held_back = list(self.held_back)
+        return after
 
     def is_fencing(self, node: str) -> bool:
         """Return whether a fence of *node* is under way, or its proof held back."""

@@ -9,6 +9,7 @@ that its services are frozen, moved or stopped as the policy says; told once mor
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, HoldfastError, LeaseError, StorageError
@@ -103,7 +104,9 @@ class Lrm:
 
     def copy(self) -> Lrm:
         """Return a copy that changes apart from this one."""
-        return replace(self, host_lease=self.host_lease.copy())
+        after = copy(self)
+        after.host_lease = copy(self.host_lease)
+        return after
 
 
 def start(settings: LrmSettings) -> Cycle[Lrm]:

@@ -9,7 +9,7 @@ has the host lease and nothing runs on the node: after a boot, and after the loc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...errors import LeaseError, NoAnswerError, StorageError
 from ..model.effects import Clocks, Cycle, ForgetRepeated, Log, ReadClocks, perform
@@ -66,10 +66,6 @@ class HostLease:
     next_join: float = 0.0
     joining: bool = False
     disarmed: bool = False
-
-    def copy(self) -> HostLease:
-        """Return a copy that changes apart from this one."""
-        return replace(self)
 
     @property
     def doubt(self) -> str:
