@@ -127,11 +127,11 @@ def test_records_go_back_and_are_repaired_and_most_clusters_pause_meanwhile() ->
         text: sum(text in one for one in texts)
         for text in (
             "on storage all is as",
-            "is not managing: paused",
+            "not managing: paused",
             "the records are repaired",
-            "generation 1 begins",
+            "; the records were repaired",
             "written again",
-            "writes its lost record again",
+            "damaged or older than what was written",
         )
     }
     assert all(count > 5 for count in said.values()), said

@@ -100,12 +100,13 @@ class CrmDaemon(Daemon):
             return
         self.observer.catch_up(now)
         crm, looked = self.crm, self.last_skipped(now)
-        if looked > 0.0 and self.goes():
+        if looked > 0.0:
             crm.next_confirmation = self.next_due(crm.next_confirmation, cycle.CONFIRM, looked)
             if crm.written is not None and self.machine.reads:
                 crm.next_own_look = self.next_due(crm.next_own_look, manager.OWN_LOOK, looked)
 
     def refresh(self, now: float) -> None:
+        super().refresh(now)
         self.looks.go(now, self.goes() and self.machine.reads)
 
     def turn(self) -> Cycle[None]:
@@ -312,9 +313,12 @@ class CrmDaemon(Daemon):
         return effects.StoredRecords(state, wanted, 1, tuple(texts), not whole, kept, leases)
 
     def _put(self, state: ClusterState, freeing: Freeing) -> None:
-        name, last = self.machine.name, self._last_put or self.crm.state
-        self.world.rules.written(name, last, state, self.begun)
-        for event in new_events(last if last is not None else None, state):
+        name, known = self.machine.name, self._last_put
+        if self.crm.written is None or known is None:
+            known = self.storage.newest_manager()[0]
+            self._last_put = self.crm.state
+        self.world.rules.written(name, self._last_put, state, self.begun)
+        for event in new_events(known, state):
             self.fleet.history.append((self.world.now, event))
         self._last_put = state
         self.slot.put(state, self.world.now)

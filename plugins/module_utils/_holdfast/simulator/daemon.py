@@ -111,6 +111,9 @@ class Daemon:
         period = ROUND * chance.uniform(1.0, 1.04) / self.clock.rate
         self.rounds = Cadence(self.world.now + chance.uniform(0.01, 0.2), period)
         self.rounds.go(self.world.now)
+        self.turns = Cadence(self.rounds.origin, period)
+        """The rounds in which this process made progress."""
+        self.turns.go(self.world.now)
         self.performs: Mapping[type, Callable[[Any], Any]] = {}
         self._cycle: Cycle[None] | None = None
         self._planned = math.inf
@@ -170,6 +173,7 @@ class Daemon:
 
     def refresh(self, now: float) -> None:
         """Let what this daemon does at a steady pace go on or stop."""
+        self.turns.go(now, self.goes())
 
     def turn(self) -> Cycle[None]:
         """Return the turn to play."""
@@ -206,7 +210,7 @@ class Daemon:
 
     def last_skipped(self, now: float) -> float:
         """Return when the last turn before *now* was due, if it was skipped; else -inf."""
-        last = self.rounds.last(now - SLACK)
+        last = self.turns.last(now - SLACK)
         return last if last > self.begun else -math.inf
 
     def next_due(self, due: float, every: float, now: float) -> float:

@@ -238,4 +238,5 @@ class Fleet:
                 daemon.wake()
         for lrm in self.lrms.values():
             if (machine is None or lrm.machine is machine) and lrm.alive:
+                lrm.refresh(now)
                 lrm.wake()

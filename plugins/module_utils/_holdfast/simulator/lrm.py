@@ -95,7 +95,9 @@ class LrmDaemon(Daemon):
 
     def turn(self) -> Cycle[None]:
         self._foretold.forget()
-        return cycle.turn(self.lrm) if self.lrm is not None else self._begin()
+        if self.lrm is not None:
+            return cycle.turn(self.lrm)
+        return self._begin() if self.machine.reads else _wait_for_storage()
 
     def catch_up(self, now: float) -> None:
         lrm = self.lrm
@@ -103,19 +105,21 @@ class LrmDaemon(Daemon):
             return
         self._foretold.catch_up(lrm, now)
         looked = self.last_skipped(now)
-        if looked > 0.0 and self.goes() and self.machine.reads and not lrm.trouble:
+        if looked > 0.0 and self.machine.reads and not lrm.trouble:
             renewed = self.machine.renewals.last(looked)
             lrm.host_lease.renewed_at = max(lrm.host_lease.renewed_at, self.clock.mono(renewed))
             lrm.next_own_look = self.next_due(lrm.next_own_look, cycle.OWN_LOOK, looked)
 
     def foresee(self, now: float) -> float | None:
         lrm = self.lrm
+        if lrm is None and not self.machine.reads:
+            return math.inf
         if lrm is None or self.ended or lrm.pending or lrm.report != lrm.written:
             return None
         clocks = self.clocks()
         if clocks.mono >= lrm.write_again or jump_between(lrm.clocks, clocks):
             return None
-        if self.machine.reads and not self.slot.stands(*self._stored):
+        if self.machine.reads and not self._stands():
             return None
         after = lrm.copy()
         # These go on at a steady pace, and come to the same each time.
@@ -298,7 +302,11 @@ class LrmDaemon(Daemon):
 
     def _own_report_stands(self, _effect: effects.OwnReportStands) -> bool:
         self.need_reads()
-        return self.slot.stands(*self._stored)
+        return self._stands()
+
+    def _stands(self) -> bool:
+        """Return whether the report is on storage as it was written, if it was."""
+        return self._stored[0] is None or self.slot.stands(*self._stored)
 
     def _write_heartbeat(self, _effect: effects.WriteHeartbeat) -> None:
         machine, now = self.machine, self.world.now
@@ -386,6 +394,11 @@ class LrmDaemon(Daemon):
             machine.cut = True
         else:
             world.power_on(machine)
+
+
+def _wait_for_storage() -> Cycle[None]:
+    """Do nothing: an LRM that starts waits until it can read its record."""
+    yield from ()
 
 
 def _same(before: Lrm, after: Lrm) -> bool:

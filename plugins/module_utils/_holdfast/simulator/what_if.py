@@ -160,8 +160,8 @@ def _copy(now: Now) -> Fleet:
                     if one.state not in gone:
                         machine.active[key] = "running"
         machine.refresh(0.0)
-    if world.machines[manager].on:
-        storage.holder = manager
+    storage.holder = storage.last_holder = manager
+    storage.holder_generation = world.machines[manager].generation
     for machine in world.machines.values():
         if machine.on:
             fleet.start("lrm", machine)

@@ -212,7 +212,11 @@ class World:
             self.boots[machine.name] += 1
             machine.boot = self.boots[machine.name]
             machine.boot_name = ""
-            self.joins(machine)
+            if machine.storage or not self.settings.watchdogs:
+                self.joins(machine)
+            else:
+                # Nobody joins a lockspace that cannot be read: its LRM does so later.
+                machine.given_up = True
             self.say(f"{machine.name} is up, boot {machine.boot}")
             self.on_boot(machine)
 
