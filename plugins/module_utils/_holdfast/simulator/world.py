@@ -217,6 +217,7 @@ class World:
             else:
                 # Nobody joins a lockspace that cannot be read: its LRM does so later.
                 machine.given_up = True
+                machine.freed, machine.left = machine.freed or machine.left, False
             self.say(f"{machine.name} is up, boot {machine.boot}")
             self.on_boot(machine)
 
