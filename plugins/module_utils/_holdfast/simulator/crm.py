@@ -392,7 +392,7 @@ class CrmDaemon(Daemon):
 def _same(before: Crm, after: Crm) -> bool:
     """Return whether a turn has changed nothing of what a CRM knows."""
     clock, clock_after = before.wall_clock, after.wall_clock
-    if clock is None or clock_after is None or clock_after.jumped_by:
+    if clock is None or clock_after is None or clock.even_since != clock_after.even_since:
         return False
     return all(
         getattr(before, one.name) == getattr(after, one.name)

@@ -119,13 +119,18 @@ class Daemon:
         self._planned = math.inf
         self._number = 0
         self._news = False
+        self._clocks: Clocks | None = None
+        self._clocks_read, self._clocks_for = 0.0, self.horizon
         self._struck: Blow | None = None
         self.wake()
 
-    def wake(self) -> None:
-        """Play a turn at the next time that comes, as something has changed."""
+    def wake(self, *, news: bool = True) -> None:
+        """Play a turn at the next time that comes, as something has changed.
+
+        *news* says that it surely concerns this daemon, so that the turn need not be foreseen.
+        """
         if self.alive:
-            self._news = True
+            self._news |= news
             self._plan(self.rounds.next_after(self.world.now))
 
     def end(self) -> None:
@@ -174,6 +179,7 @@ class Daemon:
     def refresh(self, now: float) -> None:
         """Let what this daemon does at a steady pace go on or stop."""
         self.turns.go(now, self.goes())
+        self._clocks = None
 
     def turn(self) -> Cycle[None]:
         """Return the turn to play."""
@@ -204,9 +210,12 @@ class Daemon:
 
     def clocks(self, _effect: object = None) -> Clocks:
         """Return the machine's clocks; numbers that move while a turn is foreseen."""
-        now, clock = self.world.now, self.clock
-        mono, wall = self.moving(clock.mono(now)), self.moving(clock.wall(now))
-        return Clocks(mono, wall, mono)
+        now, horizon = self.world.now, self.horizon
+        if self._clocks is None or self._clocks_read != now or self._clocks_for is not horizon:
+            mono = self.moving(self.clock.mono(now))
+            self._clocks = Clocks(mono, self.moving(self.clock.wall(now)), mono)
+            self._clocks_read, self._clocks_for = now, horizon
+        return self._clocks
 
     def last_skipped(self, now: float) -> float:
         """Return when the last turn before *now* was due, if it was skipped; else -inf."""

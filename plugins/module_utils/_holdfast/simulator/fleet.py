@@ -235,8 +235,8 @@ class Fleet:
         for daemon in self.crms.values():
             if daemon.alive:
                 daemon.refresh(now)
-                daemon.wake()
+                daemon.wake(news=False)
         for lrm in self.lrms.values():
             if (machine is None or lrm.machine is machine) and lrm.alive:
                 lrm.refresh(now)
-                lrm.wake()
+                lrm.wake(news=False)

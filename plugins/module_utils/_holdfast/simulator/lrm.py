@@ -35,12 +35,15 @@ JOIN_TAKES = (0.5, 2.5)
 """Seconds that it takes to join the lockspace."""
 
 STEADY = frozenset(
-    {"settings", "host_lease", "memory", "clocks", "next_heartbeat", "next_own_look", "trouble"}
+    {
+        *("settings", "host_lease", "memory", "clocks", "next_heartbeat", "next_own_look"),
+        *("trouble", "state", "desired"),
+    }
 )
 LEASE_STEADY = frozenset(
     {"clocks", "renewed_at", "next_look", "trouble", "unrenewed", "unconfirmed", "outlived"}
 )
-"""What each turn of an LRM changes although nothing has happened, or what is compared apart."""
+"""What a turn of an LRM changes although nothing has happened, or what is compared apart."""
 
 
 class LrmDaemon(Daemon):
@@ -129,6 +132,7 @@ class LrmDaemon(Daemon):
         memory = after.memory
         seconds = self.foresee_turn(cycle.turn(after))
         if seconds is not None and after.memory == memory and _same(lrm, after):
+            lrm.state, lrm.desired = after.state, after.desired
             return seconds
         self._foretold.forget()
         return None
