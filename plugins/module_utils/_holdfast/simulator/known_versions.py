@@ -52,6 +52,10 @@ class KnownVersions:
         """Return whether a machine lost all it had written in that start of it, or an earlier."""
         return boot <= self._forgot.get(machine.name, 0)
 
+    def generation(self) -> int:
+        """Return the highest generation of the records that a node acted on."""
+        return max((one.generation for one in self._acted.values()), default=0)
+
     def resumes(
         self, machine: Machine, stored: Report | None, written: Report | None, now: float
     ) -> None:
