@@ -105,8 +105,8 @@ class Rules:
             return
         key = f"{job.uid} {job.kind.value}"
         name, boot = self._begun.get(key, ("", 0))
-        # What a power cut and the storage both took from it nobody can tell a node.
-        if name and not (name == machine.name and self._known.forgot(machine, boot)):
+        # Of what a power cut and the storage both took from a node nobody knows.
+        if name and not self._known.forgot(name, boot):
             self.broken("S7", f"{job.uid} of {job.service.id} is begun twice ({job.kind.value})")
         self._begun[key] = (machine.name, machine.boot)
         if job.uid not in self._given:
