@@ -294,6 +294,9 @@ def document_mistakes(place, document):
     return variable_mistakes(place, document)
 
 
+SHELLS = ("ansible.builtin.command", "ansible.builtin.shell")
+
+
 def command_mistakes(place, line):
     """Return what is wrong with the variables or options of a command of Ansible."""
     words = shlex.split(line, comments=True)
@@ -304,6 +307,9 @@ def command_mistakes(place, line):
             # What follows is a command of the node.
             return []
         name, given = told["-m"], parse_kv(told.get("-a", ""))
+        if name in SHELLS:
+            # What follows is a command of a shell.
+            return []
         options = options_of(name)
         if options is None:
             return [f"{place}: there is no module {name}"]

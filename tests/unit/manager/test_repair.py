@@ -125,9 +125,28 @@ def test_nothing_is_started_until_every_node_has_answered():
     nodes = {name: answered(state, name, False) for name in NODES}
     waiting = rounds(state, {**nodes, "n3": node_seen("n3")})
     assert waiting.services["web"].state is ServiceState.PROBE
-    assert "asking whether it runs on n3" in waiting.services["web"].reason
+    assert "n3 has not reported since the records" in waiting.services["web"].reason
     web = rounds(state, nodes).services["web"]
     assert web.state is ServiceState.REQUEST_START
+
+
+def test_an_answer_from_before_a_node_says_what_it_is_at_work_on_does_not_count():
+    """Only the lost record knew of a live migration from n3 to n2, which answered before its end."""
+    state = begun()
+    nodes = {name: answered(state, name, False) for name in NODES}
+    old = report("n3", generation=2)
+    state = rounds(state, {**nodes, "n3": node_seen("n3", report=old)})
+    migrating = LocalService(service(), LocalState.MIGRATING, "5.9")
+    busy = replace(report("n3", generation=3), services={"web": migrating})
+    state = rounds(state, {**nodes, "n3": node_seen("n3", report=busy)})
+    assert "n3 is still at work on it" in state.services["web"].reason
+    asked = state.services["web"].uid
+    gone = report("n3", generation=3, found={asked: False})
+    state = rounds(state, {**nodes, "n3": node_seen("n3", report=gone)})
+    web = state.services["web"]
+    assert (web.state, web.uid != asked) == (ServiceState.PROBE, True)
+    nodes = {name: answered(state, name, name == "n2") for name in NODES}
+    assert rounds(state, nodes).services["web"].node == "n2"
 
 
 def test_an_expired_lease_is_not_enough_for_a_node_that_cannot_answer():

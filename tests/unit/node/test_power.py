@@ -41,7 +41,13 @@ class Machines:
             environment[power.MARK] = str((self.folder / name).resolve())
         text = script.replace("SLEEP", f"sleep 9{self.tag}.")
         before = len(self.sleeps())
-        child = subprocess.Popen(["/bin/sh", "-c", text], env=environment, stdin=subprocess.DEVNULL)
+        child = subprocess.Popen(
+            ["/bin/sh", "-c", text],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            # Under nohup the tests ignore it, and so would all that they start.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+        )
         self.children.append(child)
         until(lambda: len(self.sleeps()) >= before + number)
         return child.pid

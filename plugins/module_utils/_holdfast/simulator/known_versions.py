@@ -48,9 +48,13 @@ class KnownVersions:
         self._idle: set[str] = set()
         """Nodes that did not act on anything yet since their power was cut."""
 
-    def forgot(self, machine: Machine, boot: int) -> bool:
+    def forgot(self, name: str, boot: int) -> bool:
         """Return whether a machine lost all it had written in that start of it, or an earlier."""
-        return boot <= self._forgot.get(machine.name, 0)
+        return boot <= self._forgot.get(name, 0)
+
+    def generation(self) -> int:
+        """Return the highest generation of the records that a node acted on."""
+        return max((one.generation for one in self._acted.values()), default=0)
 
     def resumes(
         self, machine: Machine, stored: Report | None, written: Report | None, now: float

@@ -105,8 +105,8 @@ class Rules:
             return
         key = f"{job.uid} {job.kind.value}"
         name, boot = self._begun.get(key, ("", 0))
-        # What a power cut and the storage both took from it nobody can tell a node.
-        if name and not (name == machine.name and self._known.forgot(machine, boot)):
+        # Of what a power cut and the storage both took from a node nobody knows.
+        if name and not self._known.forgot(name, boot):
             self.broken("S7", f"{job.uid} of {job.service.id} is begun twice ({job.kind.value})")
         self._begun[key] = (machine.name, machine.boot)
         if job.uid not in self._given:
@@ -164,8 +164,15 @@ class Rules:
         self._known.follows(machine, report, state, self._world.now)
 
     def leases_went_back(self, epoch: int) -> None:
-        """Note that the epochs after *epoch* may be given again, where nobody knows of them."""
-        self._writers = {key: one for key, one in self._writers.items() if key[1] <= epoch}
+        """Note that what nobody knows of may be given again: later epochs, later generations."""
+        slots = self._world.storage.states.values()
+        stored = max((one.value.generation for one in slots if one.value is not None), default=0)
+        known = max(stored, self._known.generation())
+        self._writers = {
+            (generation, number): name
+            for (generation, number), name in self._writers.items()
+            if generation <= known and number <= epoch
+        }
 
     def ordered(self, name: str, what: str) -> None:
         """S6: who orders something as the manager has the manager lease."""

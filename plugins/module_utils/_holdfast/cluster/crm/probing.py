@@ -135,28 +135,37 @@ def _waits_for_work(round_: Round, service_id: str, status: ServiceStatus) -> bo
     It may bring it to a node that answered before that it is not there: only what is answered
     to a number from after that counts.
     """
-    node = _at_work_on(round_, service_id, again=bool(status.uid))
-    if node == status.from_node:
-        return bool(node)
+    node, why = _at_work_on(round_, service_id, again=bool(status.uid))
+    if not node and not status.from_node:
+        return False
     waiting = replace(status, from_node=node, reason="asking whether it runs anywhere")
     if node:
-        reason = f"{node} is still at work on it: it is looked for after that"
-        round_.set_service(service_id, replace(waiting, reason=reason))
-        round_.say("probe", reason, service=service_id, node=node)
+        reason = f"{node} {why}: it is looked for after that"
+        if (node, reason) != (status.from_node, status.reason):
+            round_.set_service(service_id, replace(waiting, reason=reason))
+            round_.say("probe", reason, service=service_id, node=node)
     else:
         round_.command(service_id, waiting, ServiceState.PROBE)
     return True
 
 
-def _at_work_on(round_: Round, service_id: str, *, again: bool) -> str:
-    """Return the first node that starts, stops or moves the service, by its last report."""
+def _at_work_on(round_: Round, service_id: str, *, again: bool) -> tuple[str, str]:
+    """Return the first node that starts, stops or moves the service, or may, and why.
+
+    A node that does not follow this generation yet may be at work by a command of the last one,
+    of which no record is left.
+    """
     for name, seen in sorted(round_.seen.nodes.items()):
-        if seen.report is None or _is_out_of_reach(round_, name, seen, again=again, known=True):
+        report = seen.report
+        heard = report is not None and report.generation >= round_.state.generation
+        if again and not heard and round_.node(name).state is NodeState.ONLINE:
+            return name, "has not reported since the records were repaired"
+        if report is None or _is_out_of_reach(round_, name, seen, again=again, known=True):
             continue
-        local = seen.report.services.get(service_id)
+        local = report.services.get(service_id)
         if local is not None and local.state in WORKED_ON:
-            return name
-    return ""
+            return name, "is still at work on it"
+    return "", ""
 
 
 def _found_and_missing(
