@@ -30,7 +30,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     STARTED,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
-    ClusterState,
     NodeState,
     NodeStatus,
     ServiceState,
@@ -38,12 +37,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.tests.conformance import scenario as scenarios
-from ansible_collections.holdfast.ha.tests.conformance.daemons import (
-    ClusterDaemon,
-    LocalDaemon,
-    Shared,
-)
+from ansible_collections.holdfast.ha.tests.conformance.cluster_daemon import ClusterDaemon
+from ansible_collections.holdfast.ha.tests.conformance.local_daemon import LocalDaemon
 from ansible_collections.holdfast.ha.tests.conformance.scenario import Scenario
+from ansible_collections.holdfast.ha.tests.conformance.storage import Storage
 from ansible_collections.holdfast.ha.tests.conformance.words import Words
 from ansible_collections.holdfast.ha.tests.conformance.world import WATCHDOG, Machine, World
 
@@ -67,8 +64,7 @@ class Play:
         self.scenario = scenario
         self.world = World(scenario.nodes)
         self.words = Words(self.world)
-        wanted = scenarios.wanted(scenario)
-        self.shared = Shared(ClusterState(epoch=1), wanted, figures=scenarios.figures(scenario))
+        self.storage = Storage(self.world, scenarios.wanted(scenario))
         self.crms: dict[str, ClusterDaemon] = {}
         self.lrms: dict[str, LocalDaemon] = {}
         self.skips: dict[str, int] = {}
@@ -121,8 +117,8 @@ class Play:
             self.words.places[service_id] = row["node"]
         asked = manager.get("node_request", {})
         drained = {node: Maintenance() for node, row in asked.items() if row.get("maintenance")}
-        self.shared.wanted = replace(self.shared.wanted, maintenance=drained)
-        self.shared.state = replace(self.shared.state, nodes=nodes, services=services)
+        self.storage.desired = replace(self.storage.desired, maintenance=drained)
+        self.storage.state = replace(self.storage.state, nodes=nodes, services=services)
         for node, running in sorted(self.scenario.running.items()):
             for service_id in sorted(running):
                 self.world.machines[node].running.add(service_id)
@@ -135,7 +131,7 @@ class Play:
     def _status(self, service_id: str, row: dict[str, object]) -> ServiceStatus:
         """Return our status for one of the peer's at the beginning of a scenario."""
         node, uid = str(row.get("node", "")), f"1.{row.get('uid', service_id)}"
-        service = self.shared.wanted.services.get(service_id)
+        service = self.storage.desired.services.get(service_id)
         digest = service.digest() if service is not None else ""
         state = str(row.get("state"))
         started = service is not None and service.state == STARTED
@@ -183,7 +179,7 @@ class Play:
         restart = self.lrms[machine.name].shutdown == RESTART
         del self.lrms[machine.name]
         if restart:
-            self.lrms[machine.name] = LocalDaemon(self.world, self.shared, machine)
+            self.lrms[machine.name] = self._new_lrm(machine)
         elif machine.name in self.crms:
             self.crms[machine.name].shutdown = True
         else:
@@ -206,8 +202,11 @@ class Play:
             return
         machine.power = machine.network = True
         machine.boot += 1
-        self.crms[name] = ClusterDaemon(self.world, self.shared, self.words, machine)
-        self.lrms[name] = LocalDaemon(self.world, self.shared, machine)
+        self.crms[name] = ClusterDaemon(self.storage, self.words, machine)
+        self.lrms[name] = self._new_lrm(machine)
+
+    def _new_lrm(self, machine: Machine) -> LocalDaemon:
+        return LocalDaemon(self.storage, machine, scenarios.room(self.scenario, machine.name))
 
     def _power_off(self, name: str) -> None:
         self.world.cut_power(self.world.machines[name])
@@ -260,33 +259,32 @@ class Play:
         elif what in ("reboot", "shutdown") and name in self.lrms:
             machine.shutdown = what
             self.lrms[name].shutdown = REBOOT if what == "reboot" else POWEROFF
-            self.lrms[name].announce()
+            self.lrms[name].play_turn()
         elif what == "restart-lrm" and name in self.lrms:
             self.lrms[name].shutdown = RESTART
-            self.lrms[name].announce()
+            self.lrms[name].play_turn()
 
     def _crm(self, name: str, what: str, more: list[str]) -> None:
-        shared = self.shared
-        wanted = shared.wanted
+        desired = self.storage.desired
         if what == "stop" and name in self.crms:
             self.crms[name].shutdown = True
         elif what == "start" and name not in self.crms and self.world.machines[name].power:
             machine = self.world.machines[name]
-            self.crms[name] = ClusterDaemon(self.world, shared, self.words, machine)
+            self.crms[name] = ClusterDaemon(self.storage, self.words, machine)
         elif what == "enable-node-maintenance":
             maintenance = Maintenance("asked for", "operator", float(self.world.now))
-            shared.wanted = self._newer(wanted.with_maintenance(name, maintenance))
+            self.storage.change(desired.with_maintenance(name, maintenance))
         elif what == "disable-node-maintenance":
-            shared.wanted = self._newer(wanted.without_maintenance(name))
+            self.storage.change(desired.without_maintenance(name))
         elif what in ("disarm-ha", "arm-ha"):
             try:
-                changed = wanted.with_disarm(more[0] if what == "disarm-ha" else "")
+                changed = desired.with_disarm(more[0] if what == "disarm-ha" else "")
             except InputError:
                 self.world.say("reject", "-", what)
                 return
-            if changed == wanted:
+            if changed == desired:
                 self.world.say("reject", "-", what)
-            shared.wanted = self._newer(changed)
+            self.storage.change(changed)
 
     def _service(self, service_id: str, what: str, more: list[str]) -> None:
         rows = self.scenario.services
@@ -297,7 +295,7 @@ class Play:
                 machine = self.world.machines[more[0]]
                 machine.running.add(service_id)
                 self.world.shown[service_id] = machine.name
-            self.shared.removed.discard(service_id)
+            self.storage.removed.discard(service_id)
             self._change_service(service_id)
         elif service_id not in rows:
             return
@@ -307,7 +305,7 @@ class Play:
         elif what == "delete":
             # There a service that is removed goes on running; here it is stopped, unless it
             # is to be ignored first.
-            self.shared.removed.add(service_id)
+            self.storage.removed.add(service_id)
             rows[service_id]["state"] = "ignored"
             self._change_service(service_id)
         elif what in ("migrate", "relocate", "stop"):
@@ -326,9 +324,9 @@ class Play:
             self._change_service(service_id)
         else:
             request = Request(MOVE, made, node=argument, live=what == "migrate")
-            group = self.shared.wanted.partners(service_id, "together")
+            group = self.storage.desired.partners(service_id, "together")
             self.words.asked.update(dict.fromkeys({service_id, *group}, what))
-        self.shared.wanted = self._newer(self.shared.wanted.with_request(service_id, request))
+        self.storage.change(self.storage.desired.with_request(service_id, request))
 
     def _move_by_hand(self, service_id: str, node: str) -> None:
         """A guest is moved behind the manager's back, while it runs."""
@@ -345,21 +343,17 @@ class Play:
         kept = self.scenario.static if what == "set-static-stats" else self.scenario.dynamic
         row = kept.setdefault(service_id, {})
         row.update({key: float(value) for key, value in zip(more[::2], more[1::2])})
-        self.shared.figures = scenarios.figures(self.scenario)
+        if service_id in self.scenario.services:
+            self._change_service(service_id)
 
     def _change_service(self, service_id: str) -> None:
-        before = self.shared.wanted.services.get(service_id)
+        before = self.storage.desired.services.get(service_id)
         last = before.state if before is not None else STARTED
-        service = scenarios.service(service_id, self.scenario.services[service_id], last)
+        service = scenarios.service(self.scenario, service_id, last)
         if before is not None and not before.failback:
             service = replace(service, failback=False)
-        wanted = self.shared.wanted.with_service(service)
+        wanted = self.storage.desired.with_service(service)
         if before is None:
             node_rules, service_rules = scenarios.rules(self.scenario, wanted.services)
             wanted = replace(wanted, node_rules=node_rules, service_rules=service_rules)
-        self.shared.wanted = self._newer(wanted)
-        if self.shared.figures is not None:
-            self.shared.figures = scenarios.figures(self.scenario)
-
-    def _newer(self, wanted: object) -> object:
-        return replace(wanted, version=self.shared.wanted.version + 1)
+        self.storage.change(wanted)

@@ -79,6 +79,19 @@ class World:
         self.locks[lock] = Lock(holder, self.now)
         return True
 
+    def is_free(self, lock: str) -> bool:
+        """Return whether nobody has a lock, or its holder did not renew it in time."""
+        return self.free(lock, "")
+
+    def fence(self, name: str, by: str) -> bool:
+        """Take the lock of a node for the manager on the node *by*."""
+        return self.take(name, f"{by}/fence")
+
+    def is_fenced(self, name: str) -> bool:
+        """Return whether the lock of a node is one that was taken to fence it."""
+        held = self.locks.get(name)
+        return held is not None and held.holder.endswith("/fence") and not self.is_free(name)
+
     def release(self, lock: str, holder: str) -> None:
         """Give a lock up."""
         held = self.locks.get(lock)

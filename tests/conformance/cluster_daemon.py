@@ -1,0 +1,232 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node's CRM in a scenario: performs the effects of ``cluster/crm/cycle.py``.
+
+Nothing is decided here.  The manager lock stands for the manager lease, and binds a watchdog as it
+does in Proxmox VE.  A fence takes the lock of its node once that has expired.  A turn of ours is
+played each half second and one of Proxmox VE each 20 s, so turns are repeated until nothing
+changes any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    cycle,
+    effects,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import (
+    CrmSettings,
+    start_crm,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
+    Clocks,
+    ForgetRepeated,
+    Log,
+    ReadClocks,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (  # noqa: E501
+    Freeing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    ClusterState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.versions import (
+    LeaseVersion,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.performing import (
+    play,
+)
+from ansible_collections.holdfast.ha.tests.conformance.observing import TIMING, has_heartbeat, observe
+from ansible_collections.holdfast.ha.tests.conformance.storage import (
+    SLOT,
+    Storage,
+    host_ids,
+    membership,
+)
+from ansible_collections.holdfast.ha.tests.conformance.words import Words
+from ansible_collections.holdfast.ha.tests.conformance.world import (
+    LOCK_LIFE,
+    MANAGER_LOCK,
+    Machine,
+    World,
+)
+
+MOST_TURNS = 30
+"""The turns of one round at most; only a service that never comes to rest takes all of them."""
+
+WALL = 1_000_000.0
+"""The wall clock at the beginning of a scenario, in seconds."""
+
+
+def common_effects(world: World) -> dict[type, Callable[[Any], Any]]:
+    """Return what performs the effects that both cycles have."""
+    return {
+        ReadClocks: lambda _: Clocks(world.now, WALL + world.now, world.now),
+        Log: lambda _: None,
+        ForgetRepeated: lambda _: None,
+    }
+
+
+class ClusterDaemon:
+    """The CRM of one machine; *shutdown* says that it was told to end."""
+
+    def __init__(self, storage: Storage, words: Words, machine: Machine) -> None:
+        """Start as neither manager nor candidate."""
+        self.shutdown = False
+        self._storage, self._words, self._machine = storage, words, machine
+        self._world, self._name = storage.world, machine.name
+        self._last_beat = dict.fromkeys(self._world.machines, self._world.now)
+        self._fencing: set[str] = set()
+        self._has_lock = self._wrote = False
+        self._role = "startup"
+        ids = host_ids(self._world)
+        settings = CrmSettings(self._name, ids, TIMING, lease_silence=LOCK_LIFE, even_for=0.0)
+        self._crm = start_crm(settings)
+        self._performers = self._make_performers()
+        self._show_role()
+
+    def turn(self) -> bool:
+        """Play the turns of one round; return False when the daemon has ended."""
+        self._renew()
+        if self.shutdown:
+            play(cycle.end(self._crm), self._performers)
+            return False
+        for _turn in range(MOST_TURNS):
+            self._wrote = False
+            self._take_locks()
+            play(cycle.turn(self._crm), self._performers)
+            self._show_role()
+            if not self._wrote:
+                break
+        return True
+
+    def _renew(self) -> None:
+        """Renew the manager lock, which binds the watchdog unless the cluster is disarmed."""
+        if not self._has_lock:
+            return
+        self._has_lock = self._world.take(MANAGER_LOCK, self._name)
+        if self._has_lock and self._storage.state.disarm != "disarmed":
+            self._machine.watchdogs["crm"] = self._world.now
+        else:
+            self._machine.watchdogs.pop("crm", None)
+
+    def _show_role(self) -> None:
+        role = "wait_for_quorum"
+        if self._has_lock:
+            role = "master"
+        elif self._crm.adopted:
+            role = "slave"
+        if role != self._role:
+            self._world.say("crm", self._name, f"{self._role}>{role}")
+            self._role = role
+
+    def _make_performers(self) -> dict[type, Callable[[Any], Any]]:
+        storage, own = self._storage, membership(self._world)
+        return {
+            **common_effects(self._world),
+            effects.AwaitPredecessor: lambda _: None,
+            effects.AdoptHostLease: lambda _: self._confirm_host_lease(),
+            effects.ConfirmHostLease: lambda _: self._confirm_host_lease(),
+            effects.LeaveHostLease: lambda _: self._lose_lock(),
+            effects.Look: lambda _: self._look(),
+            effects.ShowTrouble: lambda _: None,
+            effects.TakeEnded: lambda _: effects.Ended(fencing=frozenset(self._fencing)),
+            effects.HoldsManagerLease: lambda _: self._has_lock,
+            effects.AcquireManagerLease: lambda _: self._acquire(),
+            effects.ReleaseManagerLease: lambda _: self._release(),
+            effects.ReadManagerLease: lambda _: self._read_lease(),
+            effects.ReadManagerRecord: lambda _: self._read(storage.state),
+            effects.ReadReadableState: lambda _: self._read(storage.state),
+            effects.ReadRecords: lambda _: self._read_records(),
+            effects.ReadDesired: lambda _: self._read((storage.desired, SLOT)),
+            effects.ReadIntent: lambda _: storage.intent,
+            effects.WriteIntent: self._write_intent,
+            effects.ReadOwnFreeing: lambda _: storage.freeing.get(self._name, Freeing()),
+            effects.OwnRecordStands: lambda _: True,
+            effects.WriteState: self._write,
+            effects.WriteFreeing: lambda effect: storage.freeing.update(
+                {self._name: effect.freeing}
+            ),
+            effects.ReadHostLease: self._read_host_lease,
+            effects.ReadOwnMembership: lambda _: own,
+            effects.Fence: self._fence,
+            effects.WakeNodes: lambda _: None,
+            effects.IsEnding: lambda _: self.shutdown,
+        }
+
+    def _confirm_host_lease(self) -> int:
+        if not self._world.quorate(self._name):
+            raise LeaseError("this node has no quorum")
+        return self._machine.boot
+
+    def _lose_lock(self) -> None:
+        self._has_lock = False
+        self._machine.watchdogs.pop("crm", None)
+
+    def _look(self) -> effects.Observation:
+        self._storage.check_readable(self._machine)
+        beating = (one for one in self._world.machines if has_heartbeat(self._storage, one))
+        self._last_beat.update(dict.fromkeys(beating, self._world.now))
+        return observe(self._storage, self._last_beat)
+
+    def _acquire(self) -> int | None:
+        """Take the manager lock; each time it is taken anew counts as a version of the lease."""
+        if not self._has_lock and self._world.take(MANAGER_LOCK, self._name):
+            lease = LeaseVersion(self._storage.manager_lease.version + 1, self._name)
+            self._storage.manager_lease = lease
+            self._has_lock = True
+            self._world.say("master", self._name, "lock")
+            self._renew()
+        return self._storage.manager_lease.version if self._has_lock else None
+
+    def _release(self) -> None:
+        if self._has_lock:
+            self._world.release(MANAGER_LOCK, self._name)
+        self._lose_lock()
+
+    def _read_lease(self) -> effects.LeaseHolder:
+        lease = self._storage.manager_lease
+        return effects.LeaseHolder(lease.node, lease.version)
+
+    def _read(self, record: Any) -> Any:
+        self._storage.check_readable(self._machine)
+        return record
+
+    def _read_records(self) -> effects.StoredRecords:
+        storage = self._storage
+        leases = (storage.manager_lease, storage.desired.version)
+        return self._read(
+            effects.StoredRecords(storage.state, storage.desired, SLOT, (), False, None, leases)
+        )
+
+    def _write(self, effect: effects.WriteState) -> None:
+        self._storage.check_readable(self._machine)
+        self._storage.state, self._storage.freeing[self._name] = effect.state, effect.freeing
+        self._wrote = True
+        for change in self._crm.changes:
+            mode = effect.state.disarm_mode
+            self._words.tell(change, self._storage.desired, mode, self._storage.removed)
+
+    def _write_intent(self, effect: effects.WriteIntent) -> None:
+        self._storage.intent, self._storage.freeing[self._name] = effect.intent, effect.freeing
+
+    def _read_host_lease(self, effect: effects.ReadHostLease) -> effects.HostLease:
+        name = sorted(self._world.machines)[effect.host_id - 1]
+        lock = self._world.locks.get(name)
+        boot = self._world.machines[name].boot
+        renewed = lock.renewed if lock is not None else 0
+        return effects.HostLease(effect.host_id, boot, renewed, self._world.is_free(name))
+
+    def _fence(self, effect: effects.Fence) -> None:
+        self._fencing.add(effect.node)
+        self._take_locks()
+
+    def _take_locks(self) -> None:
+        """Carry on with the fences: each ends when it has its node's lock, or the node is back."""
+        for node in sorted(self._fencing):
+            if self._world.member(node) or self._world.fence(node, self._name):
+                self._fencing.discard(node)

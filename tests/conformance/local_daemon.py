@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node's LRM in a scenario: performs the effects of ``cluster/lrm/cycle.py``.
+
+Nothing is decided here.  The lock of the node stands for its host lease: it binds the watchdog, and
+the LRM has it, as in Proxmox VE, while its report says that it is active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    cycle,
+    effects,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.cycle import (
+    Lrm,
+    LrmSettings,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
+    Clocks,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Phase,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    LeaseError,
+    StorageError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.performing import (
+    play,
+)
+from ansible_collections.holdfast.ha.tests.conformance.agents import Workers
+from ansible_collections.holdfast.ha.tests.conformance.cluster_daemon import (
+    MOST_TURNS,
+    WALL,
+    common_effects,
+)
+from ansible_collections.holdfast.ha.tests.conformance.storage import Storage, boot_id, membership
+from ansible_collections.holdfast.ha.tests.conformance.words import lrm_word
+from ansible_collections.holdfast.ha.tests.conformance.world import LOCK_LIFE, WATCHDOG, Machine
+
+IDLE_AFTER = 1200.0
+"""Seconds: 60 rounds of 20 s, as in Proxmox VE's simulator."""
+
+BOUND = (Phase.ACTIVE, Phase.MAINTENANCE)
+
+
+class LocalDaemon:
+    """The LRM of one machine; *room* is what the machine has of CPU and memory."""
+
+    def __init__(
+        self, storage: Storage, machine: Machine, room: tuple[float, float] | None = None
+    ) -> None:
+        """Start with nothing read; the cycle is started by the first turn that can read."""
+        self.shutdown = ""
+        self._storage, self._machine = storage, machine
+        self._world, self._name = storage.world, machine.name
+        self._settings = LrmSettings(
+            self._name,
+            boot_id(machine),
+            WATCHDOG,
+            float(LOCK_LIFE),
+            joins=False,
+            room=room,
+            idle_after=IDLE_AFTER,
+        )
+        self._lrm: Lrm | None = None
+        self._workers = Workers(self._world, machine, self._status, self._obstacle)
+        self._wrote = False
+        self._word = "startup"
+        self._performers = self._make_performers()
+        self._show(Phase.WAIT.value)
+
+    def turn(self) -> bool:
+        """Play the turns of one round; return False when the daemon has ended."""
+        self._workers.next_round()
+        for _turn in range(MOST_TURNS):
+            lrm = self.play_turn()
+            if lrm is None:
+                return True
+            if lrm.ends:
+                self._let_go()
+                return False
+            if not self._wrote and not self._workers.have_ended():
+                break
+        return True
+
+    def play_turn(self) -> Lrm | None:
+        """Play one turn; return the LRM, None while it cannot be started."""
+        self._wrote = False
+        try:
+            if self._lrm is None:
+                self._lrm = play(cycle.start(self._settings), self._performers)
+        except StorageError:
+            return None
+        lrm = self._lrm
+        if lrm.report.phase in BOUND:
+            self._renew()
+        play(cycle.turn(lrm), self._performers)
+        self._show(lrm_word(lrm))
+        return lrm
+
+    def _show(self, word: str) -> None:
+        if word != self._word:
+            self._world.say("lrm", self._name, f"{self._word}>{word}")
+            self._word = word
+
+    def _make_performers(self) -> dict[type, Callable[[Any], Any]]:
+        storage, own = self._storage, membership(self._world)
+        return {
+            **common_effects(self._world),
+            effects.AdoptHostLease: lambda _: self._adopt(),
+            effects.ReadOwnHostLease: lambda _: self._read_host_lease(),
+            effects.ConfirmHostLease: lambda _: None,
+            effects.ReadManagerRecord: lambda _: self._read(storage.state),
+            effects.ReadDesiredFrom: lambda _: self._read(storage.desired),
+            effects.ReadKeptReport: lambda _: effects.NumberedReport(),
+            effects.ReadOwnReport: lambda _: self._read_report(),
+            effects.ContinueAfter: lambda _: None,
+            effects.KeepReport: lambda _: None,
+            effects.WriteReport: self._write_report,
+            effects.OwnReportStands: lambda _: True,
+            effects.WriteHeartbeat: lambda _: None,
+            effects.WakeManager: lambda _: None,
+            effects.TakeJobs: lambda _: self._workers.take(),
+            effects.BeginJob: lambda effect: self._workers.begin(effect.job),
+            effects.ResizeWorkers: lambda _: None,
+            effects.Supervise: lambda _: None,
+            effects.CountTerms: lambda _: int(bool(self.shutdown)),
+            effects.ReadShutdown: lambda _: self.shutdown,
+            effects.ReadOwnMembership: lambda _: own,
+        }
+
+    def _adopt(self) -> effects.Adopted:
+        if self._read_host_lease().state is not effects.LeaseState.LIVE:
+            raise LeaseError("the lock of this node was taken to fence it")
+        return effects.Adopted(self._machine.boot, float(LOCK_LIFE))
+
+    def _read_host_lease(self) -> effects.OwnHostLease:
+        self._storage.check_writable(self._machine)
+        own = self._world.free(self._name, self._name)
+        state = effects.LeaseState.LIVE if own else effects.LeaseState.FAILED
+        return effects.OwnHostLease(self._name, self._machine.boot, state, 0.0)
+
+    def _renew(self) -> None:
+        if self._world.take(self._name, self._name):
+            self._machine.watchdogs["lrm"] = self._world.now
+
+    def _let_go(self) -> None:
+        self._machine.watchdogs.pop("lrm", None)
+        self._world.release(self._name, self._name)
+
+    def _read(self, record: Any) -> Any:
+        self._storage.check_readable(self._machine)
+        return record
+
+    def _read_report(self) -> effects.NumberedReport:
+        self._storage.check_writable(self._machine)
+        return effects.NumberedReport(1, self._storage.reports.get(self._name))
+
+    def _write_report(self, effect: effects.WriteReport) -> None:
+        """Write the report; the lock and the watchdog go with the phase that it shows."""
+        self._storage.check_writable(self._machine)
+        before = self._storage.reports.get(self._name)
+        self._storage.reports[self._name] = report = effect.report
+        self._wrote = True
+        if report.phase is Phase.WAIT:
+            self._let_go()
+        elif report.phase in BOUND and (before is None or before.phase not in BOUND):
+            self._renew()
+            self._world.say("lrmlock", self._name, "got")
+
+    def _obstacle(self) -> str:
+        now = float(self._world.now)
+        return cycle.start_obstacle(self._lrm, Clocks(now, WALL + now, now)) if self._lrm else ""
+
+    def _status(self, service_id: str) -> ServiceStatus | None:
+        state = self._lrm.state if self._lrm is not None else None
+        status = state.services.get(service_id) if state is not None else None
+        return status if status is not None and status.node == self._name else None
