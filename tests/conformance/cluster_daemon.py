@@ -3,9 +3,7 @@
 """A node's CRM in a scenario: performs the effects of ``cluster/crm/cycle.py``.
 
 Nothing is decided here.  The manager lock stands for the manager lease, and binds a watchdog as it
-does in Proxmox VE.  A fence takes the lock of its node once that has expired.  A turn of ours is
-played each half second and one of Proxmox VE each 20 s, so turns are repeated until nothing
-changes any more.
+does in Proxmox VE.  A fence takes the lock of its node once that has expired.
 """
 
 from __future__ import annotations
@@ -89,22 +87,12 @@ class ClusterDaemon:
         self._performers = self._make_performers()
         self._show_role()
 
-    def turn(self) -> bool:
-        """Play the turns of one round; return False when the daemon has ended."""
-        self._renew()
-        if self.shutdown:
-            play(cycle.end(self._crm), self._performers)
-            return False
-        for _turn in range(MOST_TURNS):
-            self._wrote = False
-            self._take_locks()
-            play(cycle.turn(self._crm), self._performers)
-            self._show_role()
-            if not self._wrote:
-                break
-        return True
+    @property
+    def is_manager(self) -> bool:
+        """Whether this CRM has the manager lock, as far as it knows."""
+        return self._has_lock
 
-    def _renew(self) -> None:
+    def begin_round(self) -> None:
         """Renew the manager lock, which binds the watchdog unless the cluster is disarmed."""
         if not self._has_lock:
             return
@@ -113,6 +101,21 @@ class ClusterDaemon:
             self._machine.watchdogs["crm"] = self._world.now
         else:
             self._machine.watchdogs.pop("crm", None)
+
+    def play_turns(self) -> None:
+        """Play turns until one changes nothing."""
+        for _turn in range(MOST_TURNS):
+            self._wrote = False
+            self._take_locks()
+            play(cycle.turn(self._crm), self._performers)
+            self._show_role()
+            if not self._wrote:
+                break
+
+    def end(self) -> None:
+        """End as the process does when it is told to."""
+        self.shutdown = True
+        play(cycle.end(self._crm), self._performers)
 
     def _show_role(self) -> None:
         role = "wait_for_quorum"
@@ -180,7 +183,7 @@ class ClusterDaemon:
             self._storage.manager_lease = lease
             self._has_lock = True
             self._world.say("master", self._name, "lock")
-            self._renew()
+            self.begin_round()
         return self._storage.manager_lease.version if self._has_lock else None
 
     def _release(self) -> None:

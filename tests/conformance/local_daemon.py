@@ -52,13 +52,21 @@ BOUND = (Phase.ACTIVE, Phase.MAINTENANCE)
 
 
 class LocalDaemon:
-    """The LRM of one machine; *room* is what the machine has of CPU and memory."""
+    """The LRM of one machine; *room* is what the machine has of CPU and memory.
+
+    What an LRM does that is not *traced* stands in no line of the trace.
+    """
 
     def __init__(
-        self, storage: Storage, machine: Machine, room: tuple[float, float] | None = None
+        self,
+        storage: Storage,
+        machine: Machine,
+        room: tuple[float, float] | None = None,
+        *,
+        traced: bool = True,
     ) -> None:
-        """Start with nothing read; the cycle is started by the first turn that can read."""
-        self.shutdown = ""
+        """Start with nothing read; the cycle is started by the first round that can read."""
+        self.shutdown, self.traced = "", traced
         self._storage, self._machine = storage, machine
         self._world, self._name = storage.world, machine.name
         self._settings = LrmSettings(
@@ -77,39 +85,45 @@ class LocalDaemon:
         self._performers = self._make_performers()
         self._show(Phase.WAIT.value)
 
-    def turn(self) -> bool:
-        """Play the turns of one round; return False when the daemon has ended."""
-        self._workers.next_round()
-        for _turn in range(MOST_TURNS):
-            lrm = self.play_turn()
-            if lrm is None:
-                return True
-            if lrm.ends:
-                self._let_go()
-                return False
-            if not self._wrote and not self._workers.have_ended():
-                break
-        return True
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended, as it was told to."""
+        return self._lrm is not None and self._lrm.ends
 
-    def play_turn(self) -> Lrm | None:
-        """Play one turn; return the LRM, None while it cannot be started."""
-        self._wrote = False
+    def begin_round(self) -> None:
+        """Start the cycle if the storage can be read, renew the lock, go on with failed starts."""
         try:
-            if self._lrm is None:
-                self._lrm = play(cycle.start(self._settings), self._performers)
+            self._lrm = self._lrm or play(cycle.start(self._settings), self._performers)
         except StorageError:
-            return None
-        lrm = self._lrm
-        if lrm.report.phase in BOUND:
+            return
+        if self._lrm.report.phase in BOUND:
             self._renew()
-        play(cycle.turn(lrm), self._performers)
-        self._show(lrm_word(lrm))
-        return lrm
+        self._workers.next_round()
+
+    def play_turns(self) -> bool:
+        """Play turns until one changes nothing; return whether one did."""
+        changed = False
+        for _turn in range(MOST_TURNS):
+            if not self.play_turn():
+                break
+            changed = True
+        return changed
+
+    def play_turn(self) -> bool:
+        """Play one turn; return whether it changed anything."""
+        if self._lrm is None or self._lrm.ends:
+            return False
+        self._wrote = False
+        play(cycle.turn(self._lrm), self._performers)
+        self._show(lrm_word(self._lrm))
+        if self._lrm.ends:
+            self._let_go()
+        return self._wrote or self._workers.have_ended()
 
     def _show(self, word: str) -> None:
-        if word != self._word:
+        if word != self._word and self.traced:
             self._world.say("lrm", self._name, f"{self._word}>{word}")
-            self._word = word
+        self._word = word
 
     def _make_performers(self) -> dict[type, Callable[[Any], Any]]:
         storage, own = self._storage, membership(self._world)

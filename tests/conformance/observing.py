@@ -51,10 +51,9 @@ def observe(storage: Storage, last_beat: Mapping[str, int]) -> Observation:
 
 def has_heartbeat(storage: Storage, name: str) -> bool:
     """Return whether a node is a member and its LRM has written since the machine started."""
-    world, report = storage.world, storage.reports.get(name)
-    return (
-        world.member(name) and report is not None and report.boot == boot_id(world.machines[name])
-    )
+    machine, report = storage.world.machines[name], storage.reports.get(name)
+    written = report is not None and report.boot == boot_id(machine)
+    return storage.world.member(name) and written
 
 
 def _lease_sight(storage: Storage, name: str) -> LeaseSight:

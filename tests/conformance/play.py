@@ -37,7 +37,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.tests.conformance import scenario as scenarios
-from ansible_collections.holdfast.ha.tests.conformance.cluster_daemon import ClusterDaemon
+from ansible_collections.holdfast.ha.tests.conformance.cluster_daemon import (
+    MOST_TURNS,
+    ClusterDaemon,
+)
 from ansible_collections.holdfast.ha.tests.conformance.local_daemon import LocalDaemon
 from ansible_collections.holdfast.ha.tests.conformance.scenario import Scenario
 from ansible_collections.holdfast.ha.tests.conformance.storage import Storage
@@ -48,6 +51,9 @@ ROUND = 20
 BATCH_ROUNDS = 5
 REST = 500
 LONGEST = 10_000
+
+ENDS = {"reboot": REBOOT, "shutdown": POWEROFF, "restart-lrm": RESTART}
+"""The commands that end an LRM, and why it ends."""
 
 NODE_STATES = {
     "online": NodeState.ONLINE,
@@ -125,8 +131,16 @@ class Play:
                 self.world.show(service_id, self.world.machines[node])
         for name, row in sorted(self.scenario.hardware.items()):
             if row.get("power") == "on":
-                self._power_on(name)
-                self.world.machines[name].network = row.get("network") == "on"
+                self._was_on(self.world.machines[name], network=row.get("network") == "on")
+
+    def _was_on(self, machine: Machine, *, network: bool) -> None:
+        """Let a machine be on at the beginning.
+
+        The peer's simulator starts daemons only when it switches a machine on.  But it counts this
+        one as a member, and for that a node of ours needs an LRM: its trace has no lines.
+        """
+        machine.power, machine.network = True, network
+        self.lrms[machine.name] = self._new_lrm(machine, traced=False)
 
     def _status(self, service_id: str, row: dict[str, object]) -> ServiceStatus:
         """Return our status for one of the peer's at the beginning of a scenario."""
@@ -152,17 +166,55 @@ class Play:
     def _node(self, name: str) -> None:
         machine = self.world.machines[name]
         if name in self.crms:
-            if not self._skips("crm") and not self.crms[name].turn():
-                del self.crms[name]
-                self._ended(machine)
+            if not self._skips("crm"):
+                self._play_crm(machine)
             self.world.now += 1
         if name in self.lrms:
-            if not self._skips("lrm") and not self.lrms[name].turn():
-                self._lrm_ended(machine)
+            if not self._skips("lrm"):
+                self.lrms[name].begin_round()
+                self.lrms[name].play_turns()
+                if self.lrms[name].has_ended:
+                    self._lrm_ended(machine)
             self.world.now += 1
         for other in sorted(self.world.machines):
             self._watch(self.world.machines[other])
         self._follow_places()
+
+    def _play_crm(self, machine: Machine) -> None:
+        """Play the turns of a CRM; the manager and all LRMs go on until nothing changes.
+
+        Ours play many turns in the time of one round of the peer.
+        """
+        crm = self.crms[machine.name]
+        crm.begin_round()
+        if crm.shutdown:
+            crm.end()
+            del self.crms[machine.name]
+            self._ended(machine)
+            return
+        if not crm.is_manager and self._stays_idle(machine.name):
+            return
+        crm.play_turns()
+        for _turn in range(MOST_TURNS):
+            if not crm.is_manager or self.skips.get("lrm"):
+                break
+            changes = [self.lrms[name].play_turns() for name in sorted(self.lrms)]
+            if not any(changes):
+                break
+            crm.play_turns()
+
+    def _stays_idle(self, name: str) -> bool:
+        """Return whether a CRM does nothing there: no service is declared, or its own are fenced.
+
+        It begins as soon as there is something to do.
+        """
+        desired, state = self.storage.desired, self.storage.state
+        drained = {one for one, node in state.nodes.items() if node.mode == Mode.MAINTENANCE.value}
+        if not (desired.services or state.services) and drained == set(desired.maintenance):
+            return bool(desired.disarm) == bool(state.disarm)
+        return any(
+            one.node == name and one.state is ServiceState.FENCE for one in state.services.values()
+        )
 
     def _skips(self, kind: str) -> bool:
         left = self.skips.get(kind, 0)
@@ -205,8 +257,9 @@ class Play:
         self.crms[name] = ClusterDaemon(self.storage, self.words, machine)
         self.lrms[name] = self._new_lrm(machine)
 
-    def _new_lrm(self, machine: Machine) -> LocalDaemon:
-        return LocalDaemon(self.storage, machine, scenarios.room(self.scenario, machine.name))
+    def _new_lrm(self, machine: Machine, *, traced: bool = True) -> LocalDaemon:
+        room = scenarios.room(self.scenario, machine.name)
+        return LocalDaemon(self.storage, machine, room, traced=traced)
 
     def _power_off(self, name: str) -> None:
         self.world.cut_power(self.world.machines[name])
@@ -256,12 +309,10 @@ class Play:
                 machine.reads = works
             else:
                 machine.updates = works
-        elif what in ("reboot", "shutdown") and name in self.lrms:
-            machine.shutdown = what
-            self.lrms[name].shutdown = REBOOT if what == "reboot" else POWEROFF
-            self.lrms[name].play_turn()
-        elif what == "restart-lrm" and name in self.lrms:
-            self.lrms[name].shutdown = RESTART
+        elif what in ENDS and name in self.lrms and self.lrms[name].traced:
+            machine.shutdown = what if what != "restart-lrm" else ""
+            self.lrms[name].shutdown = ENDS[what]
+            # The peer's LRM says so at once; it begins with it in its turn.
             self.lrms[name].play_turn()
 
     def _crm(self, name: str, what: str, more: list[str]) -> None:
