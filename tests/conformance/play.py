@@ -364,7 +364,8 @@ class Play:
         elif what == "manual-migrate":
             self._move_by_hand(service_id, more[0])
         elif what in ("set-static-stats", "set-dynamic-stats"):
-            self._figures(service_id, what, more)
+            scenarios.take_up_stats(self.scenario, service_id, what, more)
+            self._change_service(service_id)
 
     def _ask(self, service_id: str, what: str, argument: str) -> None:
         self.requests += 1
@@ -389,13 +390,6 @@ class Play:
         self.scenario.services[service_id]["node"] = node
         self.words.places.setdefault(service_id, node)
         self._change_service(service_id)
-
-    def _figures(self, service_id: str, what: str, more: list[str]) -> None:
-        kept = self.scenario.static if what == "set-static-stats" else self.scenario.dynamic
-        row = kept.setdefault(service_id, {})
-        row.update({key: float(value) for key, value in zip(more[::2], more[1::2])})
-        if service_id in self.scenario.services:
-            self._change_service(service_id)
 
     def _change_service(self, service_id: str) -> None:
         before = self.storage.desired.services.get(service_id)

@@ -154,6 +154,13 @@ def needs(scenario: Scenario, service_id: str) -> tuple[float, float]:
     return float(static.get("maxcpu", 1)), float(static.get("maxmem", 512))
 
 
+def take_up_stats(scenario: Scenario, service_id: str, what: str, values: list[str]) -> None:
+    """Take up what a service uses from now on: names and numbers in turn."""
+    kept = scenario.static if what == "set-static-stats" else scenario.dynamic
+    row = kept.setdefault(service_id, {})
+    row.update({key: float(value) for key, value in zip(values[::2], values[1::2])})
+
+
 def rules(
     scenario: Scenario, services: Mapping[str, Service]
 ) -> tuple[dict[str, NodeRule], dict[str, ServiceRule]]:
