@@ -14,13 +14,10 @@ from typing import Any
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     cycle,
     effects,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import (
-    CrmSettings,
-    start_crm,
+    freeze,
+    memory,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
-    Clocks,
     ForgetRepeated,
     Log,
     ReadClocks,
@@ -28,24 +25,22 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (  # noqa: E501
     Freeing,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
-    ClusterState,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.versions import (
-    LeaseVersion,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.performing import (
     play,
 )
-from ansible_collections.holdfast.ha.tests.conformance.observing import TIMING, has_heartbeat, observe
+from ansible_collections.holdfast.ha.tests.conformance.observing import (
+    TIMING,
+    has_heartbeat,
+    observe,
+)
 from ansible_collections.holdfast.ha.tests.conformance.storage import (
     SLOT,
     Storage,
     host_ids,
     membership,
 )
-from ansible_collections.holdfast.ha.tests.conformance.words import Words
+from ansible_collections.holdfast.ha.tests.conformance.words import Words, crm_word
 from ansible_collections.holdfast.ha.tests.conformance.world import (
     LOCK_LIFE,
     MANAGER_LOCK,
@@ -56,16 +51,16 @@ from ansible_collections.holdfast.ha.tests.conformance.world import (
 MOST_TURNS = 30
 """The turns of one round at most; only a service that never comes to rest takes all of them."""
 
-WALL = 1_000_000.0
-"""The wall clock at the beginning of a scenario, in seconds."""
+WATCHDOG = "crm"
+NOT_NEEDED = (effects.AwaitPredecessor, effects.ShowTrouble, effects.WakeNodes)
+"""What has nothing to do here.  All LRMs go on after the manager anyway."""
 
 
-def common_effects(world: World) -> dict[type, Callable[[Any], Any]]:
-    """Return what performs the effects that both cycles have."""
+def common_effects(world: World, *not_needed: type) -> dict[type, Callable[[Any], Any]]:
+    """Return what performs the effects that both cycles have, and what is *not_needed* here."""
     return {
-        ReadClocks: lambda _: Clocks(world.now, WALL + world.now, world.now),
-        Log: lambda _: None,
-        ForgetRepeated: lambda _: None,
+        ReadClocks: lambda _: world.clocks(),
+        **dict.fromkeys((Log, ForgetRepeated, *not_needed), lambda _: None),
     }
 
 
@@ -82,8 +77,10 @@ class ClusterDaemon:
         self._has_lock = self._wrote = False
         self._role = "startup"
         ids = host_ids(self._world)
-        settings = CrmSettings(self._name, ids, TIMING, lease_silence=LOCK_LIFE, even_for=0.0)
-        self._crm = start_crm(settings)
+        settings = memory.CrmSettings(
+            self._name, ids, TIMING, lease_silence=LOCK_LIFE, even_for=0.0
+        )
+        self._crm = memory.start_crm(settings)
         self._performers = self._make_performers()
         self._show_role()
 
@@ -96,11 +93,9 @@ class ClusterDaemon:
         """Renew the manager lock, which binds the watchdog unless the cluster is disarmed."""
         if not self._has_lock:
             return
-        self._has_lock = self._world.take(MANAGER_LOCK, self._name)
-        if self._has_lock and self._storage.state.disarm != "disarmed":
-            self._machine.watchdogs["crm"] = self._world.now
-        else:
-            self._machine.watchdogs.pop("crm", None)
+        self._has_lock = self._world.bind(self._machine, MANAGER_LOCK, WATCHDOG)
+        if not self._has_lock or self._storage.state.disarm == freeze.DISARMED:
+            self._machine.watchdogs.pop(WATCHDOG, None)
 
     def play_turns(self) -> None:
         """Play turns until one changes nothing."""
@@ -118,46 +113,39 @@ class ClusterDaemon:
         play(cycle.end(self._crm), self._performers)
 
     def _show_role(self) -> None:
-        role = "wait_for_quorum"
-        if self._has_lock:
-            role = "master"
-        elif self._crm.adopted:
-            role = "slave"
+        role = crm_word(self._crm, has_lock=self._has_lock)
         if role != self._role:
             self._world.say("crm", self._name, f"{self._role}>{role}")
             self._role = role
 
     def _make_performers(self) -> dict[type, Callable[[Any], Any]]:
-        storage, own = self._storage, membership(self._world)
+        storage, machine, own = self._storage, self._machine, membership(self._world)
         return {
-            **common_effects(self._world),
-            effects.AwaitPredecessor: lambda _: None,
+            **common_effects(self._world, *NOT_NEEDED),
             effects.AdoptHostLease: lambda _: self._confirm_host_lease(),
             effects.ConfirmHostLease: lambda _: self._confirm_host_lease(),
             effects.LeaveHostLease: lambda _: self._lose_lock(),
-            effects.Look: lambda _: self._look(),
-            effects.ShowTrouble: lambda _: None,
+            effects.Look: lambda _: storage.read(machine, self._look()),
             effects.TakeEnded: lambda _: effects.Ended(fencing=frozenset(self._fencing)),
             effects.HoldsManagerLease: lambda _: self._has_lock,
             effects.AcquireManagerLease: lambda _: self._acquire(),
             effects.ReleaseManagerLease: lambda _: self._release(),
-            effects.ReadManagerLease: lambda _: self._read_lease(),
-            effects.ReadManagerRecord: lambda _: self._read(storage.state),
-            effects.ReadReadableState: lambda _: self._read(storage.state),
-            effects.ReadRecords: lambda _: self._read_records(),
-            effects.ReadDesired: lambda _: self._read((storage.desired, SLOT)),
+            effects.ReadManagerLease: lambda _: effects.LeaseHolder(
+                storage.manager_lease.node, storage.manager_lease.version
+            ),
+            effects.ReadManagerRecord: lambda _: storage.read(machine, storage.state),
+            effects.ReadReadableState: lambda _: storage.read(machine, storage.state),
+            effects.ReadRecords: lambda _: storage.read(machine, self._records()),
+            effects.ReadDesired: lambda _: storage.read(machine, (storage.desired, SLOT)),
             effects.ReadIntent: lambda _: storage.intent,
             effects.WriteIntent: self._write_intent,
             effects.ReadOwnFreeing: lambda _: storage.freeing.get(self._name, Freeing()),
             effects.OwnRecordStands: lambda _: True,
             effects.WriteState: self._write,
-            effects.WriteFreeing: lambda effect: storage.freeing.update(
-                {self._name: effect.freeing}
-            ),
+            effects.WriteFreeing: lambda effect: storage.write_freeing(self._name, effect.freeing),
             effects.ReadHostLease: self._read_host_lease,
             effects.ReadOwnMembership: lambda _: own,
             effects.Fence: self._fence,
-            effects.WakeNodes: lambda _: None,
             effects.IsEnding: lambda _: self.shutdown,
         }
 
@@ -168,54 +156,43 @@ class ClusterDaemon:
 
     def _lose_lock(self) -> None:
         self._has_lock = False
-        self._machine.watchdogs.pop("crm", None)
+        self._machine.watchdogs.pop(WATCHDOG, None)
 
     def _look(self) -> effects.Observation:
-        self._storage.check_readable(self._machine)
         beating = (one for one in self._world.machines if has_heartbeat(self._storage, one))
         self._last_beat.update(dict.fromkeys(beating, self._world.now))
         return observe(self._storage, self._last_beat)
 
     def _acquire(self) -> int | None:
         """Take the manager lock; each time it is taken anew counts as a version of the lease."""
-        if not self._has_lock and self._world.take(MANAGER_LOCK, self._name):
-            lease = LeaseVersion(self._storage.manager_lease.version + 1, self._name)
-            self._storage.manager_lease = lease
+        if not self._has_lock and self._world.bind(self._machine, MANAGER_LOCK, WATCHDOG):
             self._has_lock = True
+            self._storage.note_manager(self._name)
             self._world.say("master", self._name, "lock")
-            self.begin_round()
         return self._storage.manager_lease.version if self._has_lock else None
 
     def _release(self) -> None:
         if self._has_lock:
-            self._world.release(MANAGER_LOCK, self._name)
-        self._lose_lock()
+            self._world.let_go(self._machine, MANAGER_LOCK, WATCHDOG)
+        self._has_lock = False
 
-    def _read_lease(self) -> effects.LeaseHolder:
-        lease = self._storage.manager_lease
-        return effects.LeaseHolder(lease.node, lease.version)
-
-    def _read(self, record: Any) -> Any:
-        self._storage.check_readable(self._machine)
-        return record
-
-    def _read_records(self) -> effects.StoredRecords:
+    def _records(self) -> effects.StoredRecords:
         storage = self._storage
         leases = (storage.manager_lease, storage.desired.version)
-        return self._read(
-            effects.StoredRecords(storage.state, storage.desired, SLOT, (), False, None, leases)
-        )
+        return effects.StoredRecords(storage.state, storage.desired, SLOT, (), False, None, leases)
 
     def _write(self, effect: effects.WriteState) -> None:
-        self._storage.check_readable(self._machine)
-        self._storage.state, self._storage.freeing[self._name] = effect.state, effect.freeing
+        self._storage.check_writable(self._machine)
+        self._storage.state = effect.state
+        self._storage.write_freeing(self._name, effect.freeing)
         self._wrote = True
         for change in self._crm.changes:
             mode = effect.state.disarm_mode
             self._words.tell(change, self._storage.desired, mode, self._storage.removed)
 
     def _write_intent(self, effect: effects.WriteIntent) -> None:
-        self._storage.intent, self._storage.freeing[self._name] = effect.intent, effect.freeing
+        self._storage.intent = effect.intent
+        self._storage.write_freeing(self._name, effect.freeing)
 
     def _read_host_lease(self, effect: effects.ReadHostLease) -> effects.HostLease:
         name = sorted(self._world.machines)[effect.host_id - 1]

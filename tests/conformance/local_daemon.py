@@ -15,13 +15,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm 
     cycle,
     effects,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.cycle import (
-    Lrm,
-    LrmSettings,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
-    Clocks,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Phase,
 )
@@ -38,15 +31,31 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.tests.conformance.agents import Workers
 from ansible_collections.holdfast.ha.tests.conformance.cluster_daemon import (
     MOST_TURNS,
-    WALL,
     common_effects,
 )
 from ansible_collections.holdfast.ha.tests.conformance.storage import Storage, boot_id, membership
 from ansible_collections.holdfast.ha.tests.conformance.words import lrm_word
-from ansible_collections.holdfast.ha.tests.conformance.world import LOCK_LIFE, WATCHDOG, Machine
+from ansible_collections.holdfast.ha.tests.conformance.world import (
+    LOCK_LIFE,
+    WATCHDOG_TIMEOUT,
+    Machine,
+)
 
 IDLE_AFTER = 1200.0
 """Seconds: 60 rounds of 20 s, as in Proxmox VE's simulator."""
+
+WATCHDOG = "lrm"
+
+NOT_NEEDED = (
+    effects.ConfirmHostLease,
+    effects.ContinueAfter,
+    effects.KeepReport,
+    effects.ResizeWorkers,
+    effects.Supervise,
+    effects.WakeManager,
+    effects.WriteHeartbeat,
+)
+"""What has nothing to do here: reading the host lease confirms it, and jobs end at once."""
 
 BOUND = (Phase.ACTIVE, Phase.MAINTENANCE)
 
@@ -69,16 +78,16 @@ class LocalDaemon:
         self.shutdown, self.traced = "", traced
         self._storage, self._machine = storage, machine
         self._world, self._name = storage.world, machine.name
-        self._settings = LrmSettings(
+        self._settings = cycle.LrmSettings(
             self._name,
             boot_id(machine),
-            WATCHDOG,
+            WATCHDOG_TIMEOUT,
             float(LOCK_LIFE),
             joins=False,
             room=room,
             idle_after=IDLE_AFTER,
         )
-        self._lrm: Lrm | None = None
+        self._lrm: cycle.Lrm | None = None
         self._workers = Workers(self._world, machine, self._status, self._obstacle)
         self._wrote = False
         self._word = "startup"
@@ -97,7 +106,7 @@ class LocalDaemon:
         except StorageError:
             return
         if self._lrm.report.phase in BOUND:
-            self._renew()
+            self._world.bind(self._machine, self._name, WATCHDOG)
         self._workers.next_round()
 
     def play_turns(self) -> bool:
@@ -117,7 +126,7 @@ class LocalDaemon:
         play(cycle.turn(self._lrm), self._performers)
         self._show(lrm_word(self._lrm))
         if self._lrm.ends:
-            self._let_go()
+            self._world.let_go(self._machine, self._name, WATCHDOG)
         return self._wrote or self._workers.have_ended()
 
     def _show(self, word: str) -> None:
@@ -126,26 +135,21 @@ class LocalDaemon:
         self._word = word
 
     def _make_performers(self) -> dict[type, Callable[[Any], Any]]:
-        storage, own = self._storage, membership(self._world)
+        storage, machine, own = self._storage, self._machine, membership(self._world)
         return {
-            **common_effects(self._world),
+            **common_effects(self._world, *NOT_NEEDED),
             effects.AdoptHostLease: lambda _: self._adopt(),
             effects.ReadOwnHostLease: lambda _: self._read_host_lease(),
-            effects.ConfirmHostLease: lambda _: None,
-            effects.ReadManagerRecord: lambda _: self._read(storage.state),
-            effects.ReadDesiredFrom: lambda _: self._read(storage.desired),
+            effects.ReadManagerRecord: lambda _: storage.read(machine, storage.state),
+            effects.ReadDesiredFrom: lambda _: storage.read(machine, storage.desired),
             effects.ReadKeptReport: lambda _: effects.NumberedReport(),
-            effects.ReadOwnReport: lambda _: self._read_report(),
-            effects.ContinueAfter: lambda _: None,
-            effects.KeepReport: lambda _: None,
+            effects.ReadOwnReport: lambda _: storage.read(
+                machine, effects.NumberedReport(1, storage.reports.get(self._name))
+            ),
             effects.WriteReport: self._write_report,
             effects.OwnReportStands: lambda _: True,
-            effects.WriteHeartbeat: lambda _: None,
-            effects.WakeManager: lambda _: None,
             effects.TakeJobs: lambda _: self._workers.take(),
             effects.BeginJob: lambda effect: self._workers.begin(effect.job),
-            effects.ResizeWorkers: lambda _: None,
-            effects.Supervise: lambda _: None,
             effects.CountTerms: lambda _: int(bool(self.shutdown)),
             effects.ReadShutdown: lambda _: self.shutdown,
             effects.ReadOwnMembership: lambda _: own,
@@ -162,37 +166,21 @@ class LocalDaemon:
         state = effects.LeaseState.LIVE if own else effects.LeaseState.FAILED
         return effects.OwnHostLease(self._name, self._machine.boot, state, 0.0)
 
-    def _renew(self) -> None:
-        if self._world.take(self._name, self._name):
-            self._machine.watchdogs["lrm"] = self._world.now
-
-    def _let_go(self) -> None:
-        self._machine.watchdogs.pop("lrm", None)
-        self._world.release(self._name, self._name)
-
-    def _read(self, record: Any) -> Any:
-        self._storage.check_readable(self._machine)
-        return record
-
-    def _read_report(self) -> effects.NumberedReport:
-        self._storage.check_writable(self._machine)
-        return effects.NumberedReport(1, self._storage.reports.get(self._name))
-
     def _write_report(self, effect: effects.WriteReport) -> None:
         """Write the report; the lock and the watchdog go with the phase that it shows."""
         self._storage.check_writable(self._machine)
-        before = self._storage.reports.get(self._name)
-        self._storage.reports[self._name] = report = effect.report
+        before, report = self._storage.reports.get(self._name), effect.report
+        was_bound = before is not None and before.boot == report.boot and before.phase in BOUND
+        self._storage.reports[self._name] = report
         self._wrote = True
-        if report.phase is Phase.WAIT:
-            self._let_go()
-        elif report.phase in BOUND and (before is None or before.phase not in BOUND):
-            self._renew()
+        if was_bound and report.phase is Phase.WAIT:
+            self._world.let_go(self._machine, self._name, WATCHDOG)
+        elif report.phase in BOUND and not was_bound:
+            self._world.bind(self._machine, self._name, WATCHDOG)
             self._world.say("lrmlock", self._name, "got")
 
     def _obstacle(self) -> str:
-        now = float(self._world.now)
-        return cycle.start_obstacle(self._lrm, Clocks(now, WALL + now, now)) if self._lrm else ""
+        return cycle.start_obstacle(self._lrm, self._world.clocks()) if self._lrm else ""
 
     def _status(self, service_id: str) -> ServiceStatus | None:
         state = self._lrm.state if self._lrm is not None else None

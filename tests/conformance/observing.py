@@ -32,6 +32,7 @@ TIMING = Timing(
     power_on_after_fence=False,
 )
 
+
 def observe(storage: Storage, last_beat: Mapping[str, int]) -> Observation:
     """Return one look at all nodes; *last_beat* is when each had a heartbeat last."""
     world = storage.world

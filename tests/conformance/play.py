@@ -45,7 +45,7 @@ from ansible_collections.holdfast.ha.tests.conformance.local_daemon import Local
 from ansible_collections.holdfast.ha.tests.conformance.scenario import Scenario
 from ansible_collections.holdfast.ha.tests.conformance.storage import Storage
 from ansible_collections.holdfast.ha.tests.conformance.words import Words
-from ansible_collections.holdfast.ha.tests.conformance.world import WATCHDOG, Machine, World
+from ansible_collections.holdfast.ha.tests.conformance.world import WATCHDOG_TIMEOUT, Machine, World
 
 ROUND = 20
 BATCH_ROUNDS = 5
@@ -223,7 +223,7 @@ class Play:
         return bool(left)
 
     def _watch(self, machine: Machine) -> None:
-        if any(self.world.now - pet >= WATCHDOG for pet in machine.watchdogs.values()):
+        if any(self.world.now - pet >= WATCHDOG_TIMEOUT for pet in machine.watchdogs.values()):
             self.world.say("off", machine.name, "watchdog")
             self._power_off(machine.name)
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
@@ -30,6 +31,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import StorageError
 from ansible_collections.holdfast.ha.tests.conformance.world import Machine, World
 
+T = TypeVar("T")
+
 SLOT = 1
 """The host id in whose slot the configuration is."""
 
@@ -51,16 +54,25 @@ class Storage:
     manager_lease: LeaseVersion = field(default_factory=lambda: LeaseVersion(1))
     removed: set[str] = field(default_factory=set)
 
-    def check_readable(self, machine: Machine) -> None:
-        """Raise ``StorageError`` unless the machine can read all records."""
+    def read(self, machine: Machine, record: T) -> T:
+        """Return *record*; raises ``StorageError`` unless the machine can read all records."""
         self.check_writable(machine)
         if not (machine.reads and machine.updates):
             raise StorageError("the cluster file system of this node fails")
+        return record
 
     def check_writable(self, machine: Machine) -> None:
         """Raise ``StorageError`` unless the machine can write its own record."""
         if not self.world.quorate(machine.name):
             raise StorageError("this node has no quorum")
+
+    def write_freeing(self, name: str, record: Freeing) -> None:
+        """Write which host leases *name* is about to free."""
+        self.freeing[name] = record
+
+    def note_manager(self, name: str) -> None:
+        """Count one more version of the manager lease, which *name* acquired."""
+        self.manager_lease = LeaseVersion(self.manager_lease.version + 1, name)
 
     def change(self, desired: Wanted) -> None:
         """Write the next version of the configuration."""

@@ -10,6 +10,7 @@ silent, or proved dead, is ``unknown`` there.
 
 from __future__ import annotations
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import Crm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import (
     Change,
     NodeChange,
@@ -204,6 +205,13 @@ class Words:
     def _moved(self, service_id: str, node: str) -> None:
         self.world.say("move", service_id, f"{self.places[service_id]}>{node}")
         self.places[service_id] = node
+
+
+def crm_word(crm: Crm, *, has_lock: bool) -> str:
+    """Return what the peer calls the state of a CRM."""
+    if has_lock:
+        return "master"
+    return "slave" if crm.adopted else "wait_for_quorum"
 
 
 def lrm_word(lrm: Lrm) -> str:

@@ -59,8 +59,9 @@ class Crm:
 
     *state* is the manager's, None while this node is not manager; *written* is what was written
     of it, None if that is not known.  *pause_reason* says why this CRM does not manage although
-    it has the manager lease or could have it.  *changes* are the steps of the last decision in their
-    order, which *state* no longer shows.  *begun* are the monotonic seconds at which the turn began.
+    it has the manager lease or could have it.  *changes* are the steps of the last decision in
+    their order, which *state* no longer shows.  *begun* are the monotonic seconds at which the
+    turn began.
     """
 
     settings: CrmSettings
