@@ -30,13 +30,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     STARTED,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
-    NodeState,
-    NodeStatus,
     ServiceState,
-    ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.tests.conformance import scenario as scenarios
+from ansible_collections.holdfast.ha.tests.conformance.beginning import begin
 from ansible_collections.holdfast.ha.tests.conformance.cluster_daemon import (
     MOST_TURNS,
     ClusterDaemon,
@@ -55,12 +53,6 @@ LONGEST = 10_000
 ENDS = {"reboot": REBOOT, "shutdown": POWEROFF, "restart-lrm": RESTART}
 """The commands that end an LRM, and why it ends."""
 
-NODE_STATES = {
-    "online": NodeState.ONLINE,
-    "maintenance": NodeState.ONLINE,
-    "fence": NodeState.FENCE,
-}
-
 
 class Play:
     """A scenario under way."""
@@ -76,7 +68,10 @@ class Play:
         self.skips: dict[str, int] = {}
         self.requests = 0
         self.round = max(ROUND, 2 * len(scenario.nodes))
-        self._begin()
+        begin(scenario, self.storage, self.words)
+        for name, row in sorted(scenario.hardware.items()):
+            if row.get("power") == "on":
+                self._was_on(self.world.machines[name], network=row.get("network") == "on")
 
     def run(self) -> list[tuple[int, str, str, str]]:
         """Play to the end; return the trace."""
@@ -105,34 +100,6 @@ class Play:
         longer = -(-delay // self.round) * self.round + (BATCH_ROUNDS - 1) * self.round
         return max(usual, longer if delay else usual)
 
-    def _begin(self) -> None:
-        """Take over the manager's record and the services that run at first."""
-        manager = self.scenario.manager
-        nodes = {}
-        for name, state in sorted(manager.get("node_status", {}).items()):
-            self.world.say("node", name, f"init>{state}")
-            self.words.nodes[name] = state
-            mode = Mode.MAINTENANCE.value if state == "maintenance" else ""
-            known = NODE_STATES.get(state, NodeState.UNKNOWN)
-            nodes[name] = NodeStatus(known, boot="boot0", mode=mode)
-        services = {}
-        for service_id, row in sorted(manager.get("service_status", {}).items()):
-            self.world.say("svc", service_id, f"init>{row.get('state')} node={row.get('node')}")
-            services[service_id] = self._status(service_id, row)
-            self.words.services[service_id] = row["state"]
-            self.words.places[service_id] = row["node"]
-        asked = manager.get("node_request", {})
-        drained = {node: Maintenance() for node, row in asked.items() if row.get("maintenance")}
-        self.storage.desired = replace(self.storage.desired, maintenance=drained)
-        self.storage.state = replace(self.storage.state, nodes=nodes, services=services)
-        for node, running in sorted(self.scenario.running.items()):
-            for service_id in sorted(running):
-                self.world.machines[node].running.add(service_id)
-                self.world.show(service_id, self.world.machines[node])
-        for name, row in sorted(self.scenario.hardware.items()):
-            if row.get("power") == "on":
-                self._was_on(self.world.machines[name], network=row.get("network") == "on")
-
     def _was_on(self, machine: Machine, *, network: bool) -> None:
         """Let a machine be on at the beginning.
 
@@ -141,27 +108,6 @@ class Play:
         """
         machine.power, machine.network = True, network
         self.lrms[machine.name] = self._new_lrm(machine, traced=False)
-
-    def _status(self, service_id: str, row: dict[str, object]) -> ServiceStatus:
-        """Return our status for one of the peer's at the beginning of a scenario."""
-        node, uid = str(row.get("node", "")), f"1.{row.get('uid', service_id)}"
-        service = self.storage.desired.services.get(service_id)
-        digest = service.digest() if service is not None else ""
-        state = str(row.get("state"))
-        started = service is not None and service.state == STARTED
-        status = ServiceStatus(ServiceState.STARTED, node, uid=uid, digest=digest, last_node=node)
-        if state in ("stopped", "error", "request_stop") or (state == "freeze" and not started):
-            known = ServiceState.ERROR if state == "error" else ServiceState.STOPPED
-            return replace(status, state=known, node="", uid="")
-        if state == "fence":
-            return replace(status, state=ServiceState.FENCE, before="started")
-        if state == "recovery":
-            return replace(status, state=ServiceState.RECOVERY, uid="")
-        if state in ("migrate", "relocate"):
-            return replace(status, state=ServiceState(state), target=str(row.get("target", "")))
-        if state == "freeze":
-            return replace(status, state=ServiceState.FREEZE, before="started")
-        return replace(status, state=ServiceState.STARTED if started else ServiceState.REQUEST_STOP)
 
     def _node(self, name: str) -> None:
         machine = self.world.machines[name]
