@@ -30,33 +30,28 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     STARTED,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
-    ClusterState,
-    NodeState,
-    NodeStatus,
     ServiceState,
-    ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.tests.conformance import scenario as scenarios
-from ansible_collections.holdfast.ha.tests.conformance.daemons import (
+from ansible_collections.holdfast.ha.tests.conformance.beginning import begin
+from ansible_collections.holdfast.ha.tests.conformance.cluster_daemon import (
+    MOST_TURNS,
     ClusterDaemon,
-    LocalDaemon,
-    Shared,
 )
+from ansible_collections.holdfast.ha.tests.conformance.local_daemon import LocalDaemon
 from ansible_collections.holdfast.ha.tests.conformance.scenario import Scenario
+from ansible_collections.holdfast.ha.tests.conformance.storage import Storage
 from ansible_collections.holdfast.ha.tests.conformance.words import Words
-from ansible_collections.holdfast.ha.tests.conformance.world import WATCHDOG, Machine, World
+from ansible_collections.holdfast.ha.tests.conformance.world import WATCHDOG_TIMEOUT, Machine, World
 
 ROUND = 20
 BATCH_ROUNDS = 5
 REST = 500
 LONGEST = 10_000
 
-NODE_STATES = {
-    "online": NodeState.ONLINE,
-    "maintenance": NodeState.ONLINE,
-    "fence": NodeState.FENCE,
-}
+ENDS = {"reboot": REBOOT, "shutdown": POWEROFF, "restart-lrm": RESTART}
+"""The commands that end an LRM, and why it ends."""
 
 
 class Play:
@@ -67,14 +62,16 @@ class Play:
         self.scenario = scenario
         self.world = World(scenario.nodes)
         self.words = Words(self.world)
-        wanted = scenarios.wanted(scenario)
-        self.shared = Shared(ClusterState(epoch=1), wanted, figures=scenarios.figures(scenario))
+        self.storage = Storage(self.world, scenarios.wanted(scenario))
         self.crms: dict[str, ClusterDaemon] = {}
         self.lrms: dict[str, LocalDaemon] = {}
         self.skips: dict[str, int] = {}
         self.requests = 0
         self.round = max(ROUND, 2 * len(scenario.nodes))
-        self._begin()
+        begin(scenario, self.storage, self.words)
+        for name, row in sorted(scenario.hardware.items()):
+            if row.get("power") == "on":
+                self._was_on(self.world.machines[name], network=row.get("network") == "on")
 
     def run(self) -> list[tuple[int, str, str, str]]:
         """Play to the end; return the trace."""
@@ -103,70 +100,67 @@ class Play:
         longer = -(-delay // self.round) * self.round + (BATCH_ROUNDS - 1) * self.round
         return max(usual, longer if delay else usual)
 
-    def _begin(self) -> None:
-        """Take over the manager's record and the services that run at first."""
-        manager = self.scenario.manager
-        nodes = {}
-        for name, state in sorted(manager.get("node_status", {}).items()):
-            self.world.say("node", name, f"init>{state}")
-            self.words.nodes[name] = state
-            mode = Mode.MAINTENANCE.value if state == "maintenance" else ""
-            known = NODE_STATES.get(state, NodeState.UNKNOWN)
-            nodes[name] = NodeStatus(known, boot="boot0", mode=mode)
-        services = {}
-        for service_id, row in sorted(manager.get("service_status", {}).items()):
-            self.world.say("svc", service_id, f"init>{row.get('state')} node={row.get('node')}")
-            services[service_id] = self._status(service_id, row)
-            self.words.services[service_id] = row["state"]
-            self.words.places[service_id] = row["node"]
-        asked = manager.get("node_request", {})
-        drained = {node: Maintenance() for node, row in asked.items() if row.get("maintenance")}
-        self.shared.wanted = replace(self.shared.wanted, maintenance=drained)
-        self.shared.state = replace(self.shared.state, nodes=nodes, services=services)
-        for node, running in sorted(self.scenario.running.items()):
-            for service_id in sorted(running):
-                self.world.machines[node].running.add(service_id)
-                self.world.show(service_id, self.world.machines[node])
-        for name, row in sorted(self.scenario.hardware.items()):
-            if row.get("power") == "on":
-                self._power_on(name)
-                self.world.machines[name].network = row.get("network") == "on"
+    def _was_on(self, machine: Machine, *, network: bool) -> None:
+        """Let a machine be on at the beginning.
 
-    def _status(self, service_id: str, row: dict[str, object]) -> ServiceStatus:
-        """Return our status for one of the peer's at the beginning of a scenario."""
-        node, uid = str(row.get("node", "")), f"1.{row.get('uid', service_id)}"
-        service = self.shared.wanted.services.get(service_id)
-        digest = service.digest() if service is not None else ""
-        state = str(row.get("state"))
-        started = service is not None and service.state == STARTED
-        status = ServiceStatus(ServiceState.STARTED, node, uid=uid, digest=digest, last_node=node)
-        if state in ("stopped", "error", "request_stop") or (state == "freeze" and not started):
-            known = ServiceState.ERROR if state == "error" else ServiceState.STOPPED
-            return replace(status, state=known, node="", uid="")
-        if state == "fence":
-            return replace(status, state=ServiceState.FENCE, before="started")
-        if state == "recovery":
-            return replace(status, state=ServiceState.RECOVERY, uid="")
-        if state in ("migrate", "relocate"):
-            return replace(status, state=ServiceState(state), target=str(row.get("target", "")))
-        if state == "freeze":
-            return replace(status, state=ServiceState.FREEZE, before="started")
-        return replace(status, state=ServiceState.STARTED if started else ServiceState.REQUEST_STOP)
+        The peer's simulator starts daemons only when it switches a machine on.  But it counts this
+        one as a member, and for that a node of ours needs an LRM: its trace has no lines.
+        """
+        machine.power, machine.network = True, network
+        self.lrms[machine.name] = self._new_lrm(machine, traced=False)
 
     def _node(self, name: str) -> None:
         machine = self.world.machines[name]
         if name in self.crms:
-            if not self._skips("crm") and not self.crms[name].turn():
-                del self.crms[name]
-                self._ended(machine)
+            if not self._skips("crm"):
+                self._play_crm(machine)
             self.world.now += 1
         if name in self.lrms:
-            if not self._skips("lrm") and not self.lrms[name].turn():
-                self._lrm_ended(machine)
+            if not self._skips("lrm"):
+                self.lrms[name].begin_round()
+                self.lrms[name].play_turns()
+                if self.lrms[name].has_ended:
+                    self._lrm_ended(machine)
             self.world.now += 1
         for other in sorted(self.world.machines):
             self._watch(self.world.machines[other])
         self._follow_places()
+
+    def _play_crm(self, machine: Machine) -> None:
+        """Play the turns of a CRM; the manager and all LRMs go on until nothing changes.
+
+        Ours play many turns in the time of one round of the peer.
+        """
+        crm = self.crms[machine.name]
+        crm.begin_round()
+        if crm.shutdown:
+            crm.end()
+            del self.crms[machine.name]
+            self._ended(machine)
+            return
+        if not crm.is_manager and self._stays_idle(machine.name):
+            return
+        crm.play_turns()
+        for _turn in range(MOST_TURNS):
+            if not crm.is_manager or self.skips.get("lrm"):
+                break
+            changes = [self.lrms[name].play_turns() for name in sorted(self.lrms)]
+            if not any(changes):
+                break
+            crm.play_turns()
+
+    def _stays_idle(self, name: str) -> bool:
+        """Return whether a CRM does nothing there: no service is declared, or its own are fenced.
+
+        It begins as soon as there is something to do.
+        """
+        desired, state = self.storage.desired, self.storage.state
+        drained = {one for one, node in state.nodes.items() if node.mode == Mode.MAINTENANCE.value}
+        if not (desired.services or state.services) and drained == set(desired.maintenance):
+            return bool(desired.disarm) == bool(state.disarm)
+        return any(
+            one.node == name and one.state is ServiceState.FENCE for one in state.services.values()
+        )
 
     def _skips(self, kind: str) -> bool:
         left = self.skips.get(kind, 0)
@@ -175,7 +169,7 @@ class Play:
         return bool(left)
 
     def _watch(self, machine: Machine) -> None:
-        if any(self.world.now - pet >= WATCHDOG for pet in machine.watchdogs.values()):
+        if any(self.world.now - pet >= WATCHDOG_TIMEOUT for pet in machine.watchdogs.values()):
             self.world.say("off", machine.name, "watchdog")
             self._power_off(machine.name)
 
@@ -183,7 +177,7 @@ class Play:
         restart = self.lrms[machine.name].shutdown == RESTART
         del self.lrms[machine.name]
         if restart:
-            self.lrms[machine.name] = LocalDaemon(self.world, self.shared, machine)
+            self.lrms[machine.name] = self._new_lrm(machine)
         elif machine.name in self.crms:
             self.crms[machine.name].shutdown = True
         else:
@@ -206,8 +200,12 @@ class Play:
             return
         machine.power = machine.network = True
         machine.boot += 1
-        self.crms[name] = ClusterDaemon(self.world, self.shared, self.words, machine)
-        self.lrms[name] = LocalDaemon(self.world, self.shared, machine)
+        self.crms[name] = ClusterDaemon(self.storage, self.words, machine)
+        self.lrms[name] = self._new_lrm(machine)
+
+    def _new_lrm(self, machine: Machine, *, traced: bool = True) -> LocalDaemon:
+        room = scenarios.room(self.scenario, machine.name)
+        return LocalDaemon(self.storage, machine, room, traced=traced)
 
     def _power_off(self, name: str) -> None:
         self.world.cut_power(self.world.machines[name])
@@ -257,36 +255,33 @@ class Play:
                 machine.reads = works
             else:
                 machine.updates = works
-        elif what in ("reboot", "shutdown") and name in self.lrms:
-            machine.shutdown = what
-            self.lrms[name].shutdown = REBOOT if what == "reboot" else POWEROFF
-            self.lrms[name].announce()
-        elif what == "restart-lrm" and name in self.lrms:
-            self.lrms[name].shutdown = RESTART
-            self.lrms[name].announce()
+        elif what in ENDS and name in self.lrms and self.lrms[name].traced:
+            machine.shutdown = what if what != "restart-lrm" else ""
+            self.lrms[name].shutdown = ENDS[what]
+            # The peer's LRM says so at once; it begins with it in its turn.
+            self.lrms[name].play_turn()
 
     def _crm(self, name: str, what: str, more: list[str]) -> None:
-        shared = self.shared
-        wanted = shared.wanted
+        desired = self.storage.desired
         if what == "stop" and name in self.crms:
             self.crms[name].shutdown = True
         elif what == "start" and name not in self.crms and self.world.machines[name].power:
             machine = self.world.machines[name]
-            self.crms[name] = ClusterDaemon(self.world, shared, self.words, machine)
+            self.crms[name] = ClusterDaemon(self.storage, self.words, machine)
         elif what == "enable-node-maintenance":
             maintenance = Maintenance("asked for", "operator", float(self.world.now))
-            shared.wanted = self._newer(wanted.with_maintenance(name, maintenance))
+            self.storage.change(desired.with_maintenance(name, maintenance))
         elif what == "disable-node-maintenance":
-            shared.wanted = self._newer(wanted.without_maintenance(name))
+            self.storage.change(desired.without_maintenance(name))
         elif what in ("disarm-ha", "arm-ha"):
             try:
-                changed = wanted.with_disarm(more[0] if what == "disarm-ha" else "")
+                changed = desired.with_disarm(more[0] if what == "disarm-ha" else "")
             except InputError:
                 self.world.say("reject", "-", what)
                 return
-            if changed == wanted:
+            if changed == desired:
                 self.world.say("reject", "-", what)
-            shared.wanted = self._newer(changed)
+            self.storage.change(changed)
 
     def _service(self, service_id: str, what: str, more: list[str]) -> None:
         rows = self.scenario.services
@@ -297,7 +292,7 @@ class Play:
                 machine = self.world.machines[more[0]]
                 machine.running.add(service_id)
                 self.world.shown[service_id] = machine.name
-            self.shared.removed.discard(service_id)
+            self.storage.removed.discard(service_id)
             self._change_service(service_id)
         elif service_id not in rows:
             return
@@ -307,7 +302,7 @@ class Play:
         elif what == "delete":
             # There a service that is removed goes on running; here it is stopped, unless it
             # is to be ignored first.
-            self.shared.removed.add(service_id)
+            self.storage.removed.add(service_id)
             rows[service_id]["state"] = "ignored"
             self._change_service(service_id)
         elif what in ("migrate", "relocate", "stop"):
@@ -315,7 +310,8 @@ class Play:
         elif what == "manual-migrate":
             self._move_by_hand(service_id, more[0])
         elif what in ("set-static-stats", "set-dynamic-stats"):
-            self._figures(service_id, what, more)
+            scenarios.take_up_stats(self.scenario, service_id, what, more)
+            self._change_service(service_id)
 
     def _ask(self, service_id: str, what: str, argument: str) -> None:
         self.requests += 1
@@ -326,9 +322,9 @@ class Play:
             self._change_service(service_id)
         else:
             request = Request(MOVE, made, node=argument, live=what == "migrate")
-            group = self.shared.wanted.partners(service_id, "together")
+            group = self.storage.desired.partners(service_id, "together")
             self.words.asked.update(dict.fromkeys({service_id, *group}, what))
-        self.shared.wanted = self._newer(self.shared.wanted.with_request(service_id, request))
+        self.storage.change(self.storage.desired.with_request(service_id, request))
 
     def _move_by_hand(self, service_id: str, node: str) -> None:
         """A guest is moved behind the manager's back, while it runs."""
@@ -341,25 +337,14 @@ class Play:
         self.words.places.setdefault(service_id, node)
         self._change_service(service_id)
 
-    def _figures(self, service_id: str, what: str, more: list[str]) -> None:
-        kept = self.scenario.static if what == "set-static-stats" else self.scenario.dynamic
-        row = kept.setdefault(service_id, {})
-        row.update({key: float(value) for key, value in zip(more[::2], more[1::2])})
-        self.shared.figures = scenarios.figures(self.scenario)
-
     def _change_service(self, service_id: str) -> None:
-        before = self.shared.wanted.services.get(service_id)
+        before = self.storage.desired.services.get(service_id)
         last = before.state if before is not None else STARTED
-        service = scenarios.service(service_id, self.scenario.services[service_id], last)
+        service = scenarios.service(self.scenario, service_id, last)
         if before is not None and not before.failback:
             service = replace(service, failback=False)
-        wanted = self.shared.wanted.with_service(service)
+        wanted = self.storage.desired.with_service(service)
         if before is None:
             node_rules, service_rules = scenarios.rules(self.scenario, wanted.services)
             wanted = replace(wanted, node_rules=node_rules, service_rules=service_rules)
-        self.shared.wanted = self._newer(wanted)
-        if self.shared.figures is not None:
-            self.shared.figures = scenarios.figures(self.scenario)
-
-    def _newer(self, wanted: object) -> object:
-        return replace(wanted, version=self.shared.wanted.version + 1)
+        self.storage.change(wanted)

@@ -18,9 +18,6 @@ from typing import Any
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
-    Figures,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
     COUNT,
     LOAD,
@@ -68,6 +65,8 @@ def read(folder: Path) -> Scenario:
     mode = str(scheduling.get("ha", "basic"))
     policy = Policy(
         shutdown=datacenter.get("ha", {}).get("shutdown_policy", Policy.shutdown),
+        # Proxmox VE's HA manager waits for ever.
+        shutdown_timeout=86400.0,
         placement=COUNT if mode == "basic" else LOAD,
         rebalance_on_start=_flag(scheduling.get("ha-rebalance-on-start", 0)),
         rebalance=_flag(scheduling.get("ha-auto-rebalance", 0)),
@@ -96,11 +95,13 @@ def read(folder: Path) -> Scenario:
     )
 
 
-def service(service_id: str, row: Mapping[str, Any], last: str = STARTED) -> Service:
-    """Return a service of the scenario; *last* is its wanted state where it is ignored.
+def service(scenario: Scenario, service_id: str, last: str = STARTED) -> Service:
+    """Return a service of the scenario; *last* is its desired state where it is ignored.
 
     The simulator takes a service without a state for disabled.
     """
+    row = scenario.services[service_id]
+    cpus, memory = needs(scenario, service_id)
     asked = str(row.get("state", "disabled"))
     state = STARTED if asked in ("started", "enabled") else STOPPED
     return Service(
@@ -113,12 +114,14 @@ def service(service_id: str, row: Mapping[str, Any], last: str = STARTED) -> Ser
         node=str(row.get("node", "")),
         ignored=asked == IGNORED,
         live_migration=not service_id.startswith("ct:"),
+        cpus=cpus,
+        memory=memory,
     )
 
 
 def wanted(scenario: Scenario) -> Wanted:
     """Return the configuration that the scenario begins with."""
-    services = {key: service(key, row) for key, row in scenario.services.items()}
+    services = {key: service(scenario, key) for key in scenario.services}
     node_rules, service_rules = rules(scenario, services)
     return Wanted(
         version=1,
@@ -129,23 +132,33 @@ def wanted(scenario: Scenario) -> Wanted:
     )
 
 
-def figures(scenario: Scenario) -> Figures | None:
-    """Return what nodes have and services use, where the scenario places by load."""
+def room(scenario: Scenario, node: str) -> tuple[float, float] | None:
+    """Return what a node has of CPU and memory, where the scenario places by load."""
     if scenario.policy.placement != LOAD:
         return None
-    nodes = {
-        name: (float(row.get("maxcpu", 24)), float(row.get("maxmem", 131072)))
-        for name, row in scenario.hardware.items()
-    }
-    services = {}
-    for service_id in scenario.services:
-        static = scenario.static.get(service_id, {})
-        use = (float(static.get("maxcpu", 1)), float(static.get("maxmem", 512)))
-        if scenario.mode == "dynamic":
-            dynamic = scenario.dynamic.get(service_id, {})
-            use = (float(dynamic.get("cpu", 0)), float(dynamic.get("mem", 0)))
-        services[service_id] = use
-    return Figures(nodes, services)
+    row = scenario.hardware[node]
+    return float(row.get("maxcpu", 24)), float(row.get("maxmem", 131072))
+
+
+def needs(scenario: Scenario, service_id: str) -> tuple[float, float]:
+    """Return what a service takes of CPU and memory, where the scenario places by load.
+
+    What is measured there is declared here.
+    """
+    if scenario.policy.placement != LOAD:
+        return 0.0, 0.0
+    if scenario.mode == "dynamic":
+        dynamic = scenario.dynamic.get(service_id, {})
+        return float(dynamic.get("cpu", 0)), float(dynamic.get("mem", 0))
+    static = scenario.static.get(service_id, {})
+    return float(static.get("maxcpu", 1)), float(static.get("maxmem", 512))
+
+
+def take_up_stats(scenario: Scenario, service_id: str, what: str, values: list[str]) -> None:
+    """Take up what a service uses from now on: names and numbers in turn."""
+    kept = scenario.static if what == "set-static-stats" else scenario.dynamic
+    row = kept.setdefault(service_id, {})
+    row.update({key: float(value) for key, value in zip(values[::2], values[1::2])})
 
 
 def rules(

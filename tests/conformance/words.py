@@ -10,16 +10,21 @@ silent, or proved dead, is ``unknown`` there.
 
 from __future__ import annotations
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import Crm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import (
     Change,
     NodeChange,
     ServiceChange,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.cycle import Lrm
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     IGNORE,
     Wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import Mode
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Mode,
+    Phase,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     STARTED,
 )
@@ -59,14 +64,27 @@ class Words:
 
     def _node(self, name: str, before: NodeStatus, after: NodeStatus) -> None:
         old = self.nodes.get(name, "unknown")
+        if before.state is NodeState.FENCE or after.state is NodeState.FENCE:
+            old = self._to_be_fenced(name, old)
         new = node_word(after, old)
         self.nodes[name] = new
         if before.state is NodeState.FENCE and after.state is NodeState.OFF:
             self.world.say("fence", name, "ack")
         if new != old:
             self.world.say("node", name, f"{old}>{new}")
-        if after.state is NodeState.FENCE and old != "fence":
+
+    def _to_be_fenced(self, name: str, old: str) -> str:
+        """Write the lines for a node that is to be fenced; the peer calls it unknown before.
+
+        That a candidate fenced the manager's node is no change: it is so from the beginning.
+        """
+        if old == "online":
+            self.world.say("node", name, "online>unknown")
+            old = "unknown"
+        if old != "fence":
+            self.world.say("node", name, f"{old}>fence")
             self.world.say("fence", name, "request")
+        return "fence"
 
     def _event(self, event: Event) -> None:
         if event.kind in ("armed", "disarmed"):
@@ -187,6 +205,20 @@ class Words:
     def _moved(self, service_id: str, node: str) -> None:
         self.world.say("move", service_id, f"{self.places[service_id]}>{node}")
         self.places[service_id] = node
+
+
+def crm_word(crm: Crm, *, has_lock: bool) -> str:
+    """Return what the peer calls the state of a CRM."""
+    if has_lock:
+        return "master"
+    return "slave" if crm.adopted else "wait_for_quorum"
+
+
+def lrm_word(lrm: Lrm) -> str:
+    """Return what the peer calls the state of an LRM; it is lost as soon as its lock is."""
+    lease = lrm.host_lease
+    bound = lrm.report.phase is not Phase.WAIT
+    return (Phase.LOST if bound and (lease.trouble or lease.doubt) else lrm.report.phase).value
 
 
 def node_word(status: NodeStatus, last: str) -> str:

@@ -12,8 +12,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
+    Clocks,
+)
+
 LOCK_LIFE = 120
-WATCHDOG = 60
+WATCHDOG_TIMEOUT = 60
+WALL = 1_000_000.0
+"""The wall clock at the beginning of a scenario, in seconds."""
+
 MANAGER_LOCK = "manager"
 
 
@@ -53,6 +60,10 @@ class World:
         self._starts: dict[str, int] = {}
         self._moves: dict[str, int] = {}
 
+    def clocks(self) -> Clocks:
+        """Return the clocks of every node."""
+        return Clocks(float(self.now), WALL + self.now, float(self.now))
+
     def say(self, kind: str, subject: str, detail: str) -> None:
         """Add a line to the trace."""
         self.trace.append((self.now, kind, subject, detail))
@@ -78,6 +89,31 @@ class World:
             return False
         self.locks[lock] = Lock(holder, self.now)
         return True
+
+    def bind(self, machine: Machine, lock: str, watchdog: str) -> bool:
+        """Take or renew a lock for a machine, which binds the machine to a watchdog."""
+        if not self.take(lock, machine.name):
+            return False
+        machine.watchdogs[watchdog] = self.now
+        return True
+
+    def let_go(self, machine: Machine, lock: str, watchdog: str) -> None:
+        """Give a lock up and close its watchdog."""
+        machine.watchdogs.pop(watchdog, None)
+        self.release(lock, machine.name)
+
+    def is_free(self, lock: str) -> bool:
+        """Return whether nobody has a lock, or its holder did not renew it in time."""
+        return self.free(lock, "")
+
+    def fence(self, name: str, by: str) -> bool:
+        """Take the lock of a node for the manager on the node *by*."""
+        return self.take(name, f"{by}/fence")
+
+    def is_fenced(self, name: str) -> bool:
+        """Return whether the lock of a node is one that was taken to fence it."""
+        held = self.locks.get(name)
+        return held is not None and held.holder.endswith("/fence") and not self.is_free(name)
 
     def release(self, lock: str, holder: str) -> None:
         """Give a lock up."""

@@ -197,11 +197,16 @@ def declared_figures(seen: Seen) -> Figures | None:
 
 
 def places(status: ServiceStatus | None) -> tuple[str, ...]:
-    """Return the nodes that carry a service: where it is, and where it goes."""
+    """Return the nodes that carry a service: where it is, and where it goes.
+
+    One that is to start on its target for the load's sake does not run on its last node.
+    """
     if status is None or status.state not in ACTIVE or not status.node:
         return ()
     if status.state is ServiceState.RECOVERY:
         return ()
+    if status.state is ServiceState.REQUEST_START_BALANCE and status.target:
+        return (status.target,)
     if status.state in MOVING and status.target and status.target != status.node:
         return (status.node, status.target)
     return (status.node,)

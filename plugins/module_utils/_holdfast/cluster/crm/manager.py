@@ -72,6 +72,7 @@ def manage(crm: Crm, state: ClusterState, observation: Observation) -> Cycle[Non
     if observed is None or crm.state is None:
         return
     decided = step.step(observed.state, observed.seen, crm.settings.timing)
+    crm.changes = decided.changes
     crm.trouble = ""
     if (yield from crm.is_late()):
         return

@@ -30,6 +30,7 @@ from .effects import (
 )
 from .freed_leases import FreedLeases
 from .repair_plan import Records, compare, repaired
+from .round import Change
 from .wall_clock import EVEN_FOR, WallClock, first_look, look_again
 
 LATE = 1.5
@@ -59,7 +60,8 @@ class Crm:
 
     *state* is the manager's, None while this node is not manager; *written* is what was written
     of it, None if that is not known.  *pause_reason* says why this CRM does not manage although
-    it has the manager lease or could have it.  *begun* are the monotonic seconds at which the
+    it has the manager lease or could have it.  *changes* are the steps of the last decision in
+    their order, which *state* no longer shows.  *begun* are the monotonic seconds at which the
     turn began.
     """
 
@@ -69,6 +71,7 @@ class Crm:
     state: ClusterState | None = None
     written: ClusterState | None = None
     pause_reason: str = ""
+    changes: tuple[Change, ...] = ()
     fences: list[FenceReport] = field(default_factory=list)
     powers: list[PowerReport] = field(default_factory=list)
     held_back: list[FenceEnd] = field(default_factory=list)

@@ -62,7 +62,8 @@ class LrmSettings:
 
     *boot* identifies this boot of the node.  *joins* says that the LRM joins the lockspace by
     itself.  *virtual* names the kind of virtual machine, empty on a physical one.  *room* is what
-    the node has of CPU and memory.
+    the node has of CPU and memory.  After *idle_after* seconds without a service the LRM no longer
+    needs the watchdog.
     """
 
     node: str
@@ -72,6 +73,7 @@ class LrmSettings:
     joins: bool
     virtual: str = ""
     room: tuple[float, float] | None = None
+    idle_after: float = step.IDLE_AFTER
 
 
 @dataclass
@@ -225,6 +227,7 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
         shutdown=lrm.shutdown,
         shutdown_for=now - lrm.shutdown_since,
         room=lrm.settings.room,
+        idle_after=lrm.settings.idle_after,
     )
     report = yield from _with_membership(lrm)
     decided = step.step(report, lrm.memory, seen)
