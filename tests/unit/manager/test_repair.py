@@ -131,7 +131,7 @@ def test_nothing_is_started_until_every_node_has_answered():
 
 
 def test_an_answer_from_before_a_node_says_what_it_is_at_work_on_does_not_count():
-    """Only the lost record knew of a live migration from n3 to n2, which answered before its end."""
+    """Only the lost record knew of a live migration to n2, which answered before that ended."""
     state = begun()
     nodes = {name: answered(state, name, False) for name in NODES}
     old = report("n3", generation=2)
