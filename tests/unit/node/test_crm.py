@@ -7,6 +7,7 @@ What it decides is tested with ``manager/``; here it is what the daemon does aro
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -29,6 +30,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import LATE
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
+    Clocks,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     FREEZE,
     Wanted,
@@ -200,8 +204,12 @@ class Daemon:
             storage=self.storage,
             observer=self.observer,
             orders=self.orders,
-            clock=self.clock,
+            clocks=self.clocks,
         )
+
+    def clocks(self):
+        """Return what all clocks show."""
+        return Clocks(self.clock.now, time.time(), self.clock.now)
 
     def round(self, seconds=ROUND):
         """Let some time pass, go round once, and return what was done."""

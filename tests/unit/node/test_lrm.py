@@ -11,6 +11,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.cycle import OWN_LOOK
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.hindrance import (
+    HINDERED,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.mode import (
     FREEZE_WAIT,
 )
@@ -57,18 +61,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SanlockSettings,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import lrm
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.clock_jump import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
     Clocks,
-    ClockWatch,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (
     FULL_SCORE,
-    HINDERED,
     report_number,
     trouble_told,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.lrm import (
-    OWN_LOOK,
     ROUND,
     START_WAIT,
     LocalDaemon,
@@ -143,14 +144,13 @@ class Daemon:
             storage=self.storage,
             workers=self.workers,
             supervision=supervision,
-            clock=self.clock,
-            clocks=ClockWatch(self.clocks),
+            clocks=self.clocks,
         )
 
     def clocks(self):
         """Return what all clocks show."""
         boottime = self.clock.now + self.suspended
-        return Clocks(self.clock.now, boottime, 1e9 + boottime + self.wall_jump)
+        return Clocks(self.clock.now, 1e9 + boottime + self.wall_jump, boottime)
 
     def command(self, state, uid="7.1", epoch=7, commands=1, boot="n1-boot1"):
         """Let the manager's record say this of the service."""

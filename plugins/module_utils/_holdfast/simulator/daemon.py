@@ -120,7 +120,8 @@ class Daemon:
         self._number = 0
         self._news = False
         self._clocks: Clocks | None = None
-        self._clocks_read, self._clocks_for = 0.0, self.horizon
+        self._clocks_read = 0.0
+        self._clocks_for: Horizon | None = None
         self._struck: Blow | None = None
         self.wake()
 

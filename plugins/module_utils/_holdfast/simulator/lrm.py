@@ -16,6 +16,7 @@ from ..cluster.lrm.host_lease import HostLease
 from ..cluster.model.desired import IGNORE, Wanted
 from ..cluster.model.effects import Cycle
 from ..cluster.model.jobs import JobEnd, JobKind
+from ..cluster.model.observed import HostState
 from ..cluster.model.report import POWEROFF, RESTART, LocalState, Report
 from ..cluster.model.state import ClusterState
 from ..errors import FormatError, LeaseError, StorageError
@@ -221,11 +222,11 @@ class LrmDaemon(Daemon):
             elif age >= fails / 2:
                 self.horizon.until(machine.renewals.next_after(now) - now)
         free = machine.freed or machine.left
-        state = effects.LeaseState.LIVE if age < fails else effects.LeaseState.FAILED
+        state = HostState.LIVE if age < fails else HostState.FAIL
         return effects.OwnHostLease(
             machine.name,
             machine.generation,
-            effects.LeaseState.FREE if free else state,
+            HostState.FREE if free else state,
             age,
         )
 

@@ -61,8 +61,8 @@ class LrmSettings:
     """What an LRM is configured with.
 
     *boot* identifies this boot of the node.  *joins* says that the LRM joins the lockspace by
-    itself.  *virtual* names the kind of virtual machine, empty on a physical one.  *room* is what
-    the node has of CPU and memory.  After *idle_after* seconds without a service the LRM no longer
+    itself.  *virtual* names the kind of virtual machine, empty on a physical one and None if that
+    is not known.  *room* is what the node has of CPU and memory.  After *idle_after* seconds without a service the LRM no longer
     needs the watchdog.
     """
 
@@ -71,7 +71,7 @@ class LrmSettings:
     watchdog_timeout: int
     fail_seconds: float
     joins: bool
-    virtual: str = ""
+    virtual: str | None = ""
     room: tuple[float, float] | None = None
     idle_after: float = step.IDLE_AFTER
 

@@ -9,7 +9,6 @@ cluster) throws ``NoAnswerError`` when it does not answer, and ``LeaseError`` fo
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 from typing import Optional
 
@@ -17,16 +16,9 @@ from ..model.desired import Wanted
 from ..model.effects import Effect
 from ..model.jobs import Job, JobEnd
 from ..model.membership import Membership
+from ..model.observed import HostState
 from ..model.report import Report
 from ..model.state import ClusterState
-
-
-class LeaseState(enum.Enum):
-    """What a node can say of its own host lease."""
-
-    FREE = "free"
-    LIVE = "live"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True)
@@ -39,7 +31,7 @@ class OwnHostLease:
 
     name: str
     generation: int
-    state: LeaseState
+    state: HostState
     unchanged_for: float
 
 

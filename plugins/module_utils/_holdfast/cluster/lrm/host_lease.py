@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ...errors import LeaseError, NoAnswerError, StorageError
 from ..model.effects import Clocks, Cycle, ForgetRepeated, Log, ReadClocks, perform
+from ..model.observed import HostState
 from .clock_jump import jump_between, may_have_failed
 from .effects import (
     AdoptHostLease,
@@ -21,7 +22,6 @@ from .effects import (
     DisarmWatchdog,
     FollowJoin,
     IsFreeingHostLease,
-    LeaseState,
     LeaveHostLease,
     OwnHostLease,
     ReadLateFree,
@@ -170,10 +170,10 @@ class HostLease:
 
     def _trouble_of(self, lease: OwnHostLease) -> str:
         self.owns_slot = lease.name == self.node
-        if lease.generation != self.generation or lease.state is LeaseState.FREE:
+        if lease.generation != self.generation or lease.state is HostState.FREE:
             return f"is no longer that of this start (generation {self.generation})"
         silent = f"was not renewed for {lease.unchanged_for:.0f} s"
-        if lease.state is not LeaseState.LIVE:
+        if lease.state is not HostState.LIVE:
             return silent
         self.unrenewed = silent if lease.unchanged_for >= self.fail_seconds / 2 else ""
         return ""

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import importlib
 import signal
-import time
 from collections.abc import Callable
 from typing import Any
 
 from ...cluster.crm import cycle, effects
 from ...cluster.crm.memory import CrmSettings, start_crm
-from ...cluster.model.effects import Cycle
+from ...cluster.model.effects import Clocks, Cycle
 from ...cluster.model.observed import HostState
 from ...errors import FormatError
 from ...storage.lockspace.host_timing import LeaseTiming
@@ -30,7 +29,7 @@ from .heartbeat import PublishedTrouble
 from .network import Network, answering_network
 from .observer import Observer
 from .own_membership import OwnMembership
-from .performing import clocks_and_journal, play
+from .performing import clocks_and_journal, play, read_clocks
 from .record_guard import KeptReport
 from .supervision import Notifier
 from .telemetry import (
@@ -61,7 +60,7 @@ class ClusterDaemon:
         storage: ClusterStorage | None = None,
         observer: Observer | None = None,
         orders: Orders | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clocks: Callable[[], Clocks] = read_clocks,
     ) -> None:
         """Listen on the node's CRM port; nobody is judged before it was watched for a while.
 
@@ -69,7 +68,8 @@ class ClusterDaemon:
         """
         name_daemon("crm", configuration.node)
         self._configuration = configuration
-        self._clock = clock
+        self._clocks = clocks
+        clock = self._clock
         self._notifier = Notifier()
         self._network = network or answering_network(configuration, CRM, self._notifier)
         self._storage = storage or ClusterStorage(configuration, clock)
@@ -110,6 +110,9 @@ class ClusterDaemon:
         """Play one turn."""
         self._play(cycle.turn(self._crm))
 
+    def _clock(self) -> float:
+        return self._clocks().mono
+
     def _play(self, generator: Cycle[None]) -> None:
         play(generator, self._performers)
 
@@ -117,7 +120,7 @@ class ClusterDaemon:
         """Return what performs each kind of effect."""
         storage, leases, orders = self._storage, self._leases, self._orders
         return {
-            **clocks_and_journal(self._clock, Repeating(self._clock)),
+            **clocks_and_journal(self._clocks, Repeating(self._clock)),
             effects.AwaitPredecessor: lambda _: self._await_predecessor(),
             effects.AdoptHostLease: lambda _: storage.adopt_host_lease(),
             effects.ConfirmHostLease: lambda _: leases.renew(),

@@ -29,43 +29,11 @@ REPORT = "report"
 TROUBLE = "trouble"
 """Under this, why the LRM does nothing that it is told: it can write, or read, no record."""
 
-HINDERED = 10.0
-"""Seconds for which a record could not be written, or read, before a node says so."""
-
-OWN_RECORD = "its record is not written"
-OLDER_RECORD = "what the manager wrote is older than what this node acted on"
-MANAGERS_RECORD = "what the manager wrote cannot be read"
-
 TOLD = 160
 """So many characters of it fit into the 512 bytes of a block's fields with all else."""
 
 _UNPLAIN = re.compile(r'[^ -~]|["\\|]')
 """What takes more than one byte in the health's JSON, or ends a field."""
-
-
-class Hindered:
-    """What keeps an LRM from its work; *now* is in seconds of its monotonic clock."""
-
-    def __init__(self) -> None:
-        """Begin with nothing that does."""
-        self._since: dict[str, float] = {}
-        self._error: dict[str, str] = {}
-
-    def by(self, what: str, error: str, now: float) -> None:
-        """Note that *what* is the case, and why: the last error counts, and the first time."""
-        self._since.setdefault(what, now)
-        self._error[what] = error
-
-    def no_more(self, what: str) -> None:
-        """Note that it is over."""
-        self._since.pop(what, None)
-
-    def told(self, now: float) -> str:
-        """Return what has been the case for so long that others are to know it, or nothing."""
-        for what, since in self._since.items():
-            if now - since >= HINDERED:
-                return f"its LRM does nothing, as {what}: {self._error[what]}"
-        return ""
 
 
 def heartbeat(

@@ -37,12 +37,18 @@ def play(cycle: Cycle[T], performers: Performers) -> T:
         return returned
 
 
+def read_clocks() -> Clocks:
+    """Return all clocks of this node."""
+    boottime = time.clock_gettime(time.CLOCK_BOOTTIME)
+    return Clocks(time.monotonic(), time.time(), boottime)
+
+
 def clocks_and_journal(
-    clock: Callable[[], float], repeating: Repeating
+    clocks: Callable[[], Clocks], repeating: Repeating
 ) -> dict[type, Callable[[Any], Any]]:
-    """Return what performs the effects that all cycles have; *clock* is the monotonic one."""
+    """Return what performs the effects that all cycles have."""
     return {
-        ReadClocks: lambda _: Clocks(clock(), time.time(), time.clock_gettime(time.CLOCK_BOOTTIME)),
+        ReadClocks: lambda _: clocks(),
         Log: lambda line: _write_line(line, repeating),
         ForgetRepeated: lambda _: repeating.forget(),
     }
