@@ -55,7 +55,8 @@ class Fleet:
         self.keep = Keep.RUNNING if seed % 4 < 2 else Keep.FILE
         """What an operator keeps who repairs the records once all faults are over."""
         self.taken_back = False
-        self.repaired = False
+        self.went_back = False
+        """Whether the storage, or what stood on it, is as it was before."""
         self.world.before_change = self._before_change
         self.world.after_change = self._after_change
         self.world.on_machine_gone = self._machine_gone

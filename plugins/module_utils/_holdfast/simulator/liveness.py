@@ -31,6 +31,9 @@ from .record_look import repair
 from .rules import Violation
 from .scenario import Scenario
 
+CANNOT = " cannot say: a node like that has to boot"
+"""What a service that is looked for says of nodes that do not answer."""
+
 WELL_WITHIN = 240.0
 """Seconds within which all must be well again: a fence given up for a while is tried after 60 s."""
 
@@ -218,7 +221,7 @@ def _go_on(fleet: Fleet) -> None:
     nobody = not any(one.on for one in machines)
     for machine in machines:
         # Of a fence that was sent after a record that went back nobody knows any more.
-        lost = fleet.repaired and not machine.on
+        lost = fleet.went_back and not machine.on
         wanted = lost or _was_shut_down(fleet, machine) or _is_waited_for(fleet, machine)
         if nobody or (wanted and not machine.device.stays_off):
             # Its operator shut it down, or nobody is left to switch it on.
@@ -254,9 +257,19 @@ def _was_shut_down(fleet: Fleet, machine: Machine) -> bool:
 
 
 def _is_waited_for(fleet: Fleet, machine: Machine) -> bool:
-    """Return whether nobody is manager before a machine is started, as its report is lost."""
+    """Return whether the status says that a machine has to be started.
+
+    Nobody is manager before, as its report is lost, or a service is looked for that may run there.
+    """
     waits = f"{machine.name} is silent and may be alive"
-    return any(one.alive and one.waits.startswith(waits) for one in fleet.crms.values())
+    if any(one.alive and one.waits.startswith(waits) for one in fleet.crms.values()):
+        return True
+    state = fleet.world.storage.manager_record()
+    reasons = [one.reason for one in state.services.values()] if state is not None else []
+    mute = [text.rpartition("; ")[2] for text in (one.partition(CANNOT)[0] for one in reasons)]
+    return not machine.on and any(
+        machine.name in text.split() for text, one in zip(mute, reasons) if CANNOT in one
+    )
 
 
 def _look_for_unrest(fleet: Fleet) -> list[str]:

@@ -67,7 +67,7 @@ def repair(fleet: Fleet, keep: Keep) -> Repair | None:
     if not done.regressions:
         return done
     world.say(f"the records are repaired, {keep.value} is kept: {'; '.join(done.regressions)}")
-    fleet.repaired = True
+    fleet.went_back = True
     world.before_change(None)
     storage.configuration_lease += 1
     storage.note_leases(world.now)

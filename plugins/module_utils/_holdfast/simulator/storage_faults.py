@@ -59,6 +59,7 @@ def _rollback(fleet: Fleet, words: Sequence[str], options: Options) -> None:
             storage.leases_go_back(then)
             world.rules.leases_went_back(storage.epoch)
     if changed:
+        fleet.went_back = True
         world.say(f"on storage {what} is as {world.now - then:.1f} s ago")
 
 
