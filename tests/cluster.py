@@ -78,14 +78,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.fami
     carries,
     process_table,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (  # noqa: E402
-    cluster_paths,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import (  # noqa: E402
     lockspace as provision_lockspace,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import (  # noqa: E402
     metadata as provision_metadata,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (  # noqa: E402
+    cluster_paths,
 )
 from installed_agents import install_command, install_fence_agent  # noqa: E402
 

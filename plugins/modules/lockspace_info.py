@@ -188,7 +188,7 @@ from ..module_utils._holdfast.storage.lockspace.view import (
     view_lockspace,
     view_nothing,
 )
-from ..module_utils._holdfast.storage.paths import cluster_paths
+from ..module_utils._holdfast.storage.whole_file import cluster_paths
 from ..module_utils._module import CLUSTER_FILES, Options, Result, run
 
 MAX_WATCH = 600

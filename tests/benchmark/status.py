@@ -67,9 +67,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
     compiled_path,
     library_archive,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (  # noqa: E402
-    cluster_paths,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E402, E501
     LockspaceWanted,
     apply_lockspace,
@@ -84,6 +81,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.prov
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (  # noqa: E402
     HostBlock,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (  # noqa: E402
+    cluster_paths,
 )
 
 GOAL = 0.2

@@ -17,17 +17,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply import (
     apply_power,
     ask_devices,
+    operate,
     plan_power,
     plugs_of_device,
     single_device,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.check import (
-    check_fence_agents,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.operate import operate
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.describe import (
+    check_fence_agents,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove import (
     diagnose,
     power_off,

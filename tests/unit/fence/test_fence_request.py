@@ -10,11 +10,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     HoldfastError,
     InputError,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.call import fence_request
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.metadata import (
     parse_fence_metadata,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.request import (
-    fence_request,
 )
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
     PLUGS,

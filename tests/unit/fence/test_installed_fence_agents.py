@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.call import fence_request
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import (
     evidence_of,
     kind_by_name,
@@ -30,9 +31,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.known_
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.metadata import (
     load_fence_metadata,
     parse_fence_metadata,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.request import (
-    fence_request,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.secrets import is_secret_name
 

@@ -13,15 +13,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.host_w
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
     HostState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.timing import (
-    PROFILES,
-    checked_timing,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     DeltaLease,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (  # noqa: E501
+    PROFILES,
     LeaseTiming,
+    checked_timing,
 )
 from hypothesis import given
 from hypothesis import strategies as st

@@ -21,7 +21,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import operate
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import apply
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
@@ -401,7 +401,7 @@ def test_a_fence_that_ends_in_an_error_says_that_the_node_stays_drained(
     def broken(*_arguments):
         raise FenceError("The fence device cannot be asked.")
 
-    monkeypatch.setattr(operate, "operate", broken)
+    monkeypatch.setattr(apply, "operate", broken)
     status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")
     assert status == 2
     assert complained.splitlines() == [
@@ -434,7 +434,7 @@ def test_what_an_agent_printed_drives_no_terminal(holdfast, cluster, device, mon
         (NASTY, (1, "", f"holdfast: {TAMED}\n")),
     ):
         end = Result(True, {"nodes": {"n2": switched}}, failure=failure)
-        monkeypatch.setattr(operate, "operate", lambda *_arguments, end=end: end)
+        monkeypatch.setattr(apply, "operate", lambda *_arguments, end=end: end)
         status, said, complained = holdfast("unfence", "n2", "--no-wait")
         assert (status, said[: len(told[1])], complained) == told
 

@@ -15,17 +15,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf import remains
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.apply import (
+    STATES,
     bring_to_state,
     call_action,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import OcfResult
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.codes import meaning_of
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import Action
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.plan import (
-    STATES,
     plan_action,
     plan_state,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import (
+    OcfResult,
+    meaning_of,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import Action
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.remains import Traces
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.resource import (
     perform,

@@ -15,8 +15,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf import call as ocf_call
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import call
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.codes import MEANINGS
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import MEANINGS, call
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environment import (
     FEATURE_SET,
     META_NAMES,

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.codes import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import (
     MEANINGS,
     UNKNOWN_STATUS,
     meaning_of,

@@ -14,11 +14,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.environm
     TRUE_WORDS,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import (
-    parse_metadata,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.parameters import (
     check_parameters,
     deprecation_warnings,
+    parse_metadata,
 )
 from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import METADATA
 

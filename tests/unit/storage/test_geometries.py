@@ -16,9 +16,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     LeaseError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.lease_file import (
-    LeaseFile,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     DeltaLease,
     LeaseArea,
@@ -33,17 +30,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.resource_lease import (  # noqa: E501
     LEASE_NAMES,
+    LeaseFile,
     ResourceLease,
     initial_leases,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (
-    cluster_paths,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
     LockspaceWanted,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (
+    cluster_paths,
 )
 
 SANLOCK = shutil.which("sanlock") or shutil.which("/usr/sbin/sanlock")

@@ -16,14 +16,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     DeltaLease,
     LeaseArea,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (
-    cluster_paths,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
     LockspaceWanted,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (
+    cluster_paths,
 )
 
 WANTED = LockspaceWanted("c1")

@@ -21,9 +21,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     DeltaLease,
     LeaseArea,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (
-    cluster_paths,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import records
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
     LockspaceWanted,
@@ -40,6 +37,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.prov
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     Kind,
     RecordFile,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (
+    cluster_paths,
 )
 
 MEBIBYTE = 1 << 20

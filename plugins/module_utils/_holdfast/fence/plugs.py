@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ..errors import AgentError, InputError
 from ..names import node_name
-from .request import check_plug
+from .call import check_plug
 
 _RANGE = re.compile(r"\[(\d+):(\d+)\]")
 _BETWEEN = re.compile(r"[;\s]+")

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 
 from ..errors import AgentError, LeaseError, NoAnswerError
 from ..process.run import run
-from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT
+from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT, kept_watchdog_timeout
 from .interface import HostState
 from .sanlock_daemon import (
     ANSWER,
@@ -39,7 +39,6 @@ from .sanlock_daemon import (
     not_running,
     refused,
 )
-from .timing import kept_watchdog_timeout
 
 ENDING = 2.0
 """Seconds for the child to end after its standard input did."""

@@ -25,8 +25,12 @@ from typing import Any
 from .. import names
 from ..cluster.model.observed import Timing
 from ..errors import InputError, StorageError
-from ..lease.timing import WATCHDOG_SETTING_SINCE, checked_timing
-from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT, checked_io_timeout
+from ..storage.lockspace.host_timing import (
+    FIXED_WATCHDOG_TIMEOUT,
+    WATCHDOG_SETTING_SINCE,
+    checked_io_timeout,
+    checked_timing,
+)
 
 DEFAULT_PATH = "/etc/holdfast/node.json"
 EMBEDDED = "embedded"

@@ -14,8 +14,7 @@ from ..process.run import run as run_process
 from .call import OcfResult, call
 from .environment import RUN_DIRECTORY, check_meta, check_meta_of_action
 from .locate import OCF_ROOT, AgentName, locate, parse_agent
-from .metadata import AgentMetadata, load_metadata
-from .parameters import check_parameters
+from .metadata import AgentMetadata, check_parameters, load_metadata
 
 
 @dataclass(frozen=True)

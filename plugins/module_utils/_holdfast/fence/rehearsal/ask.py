@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from ...errors import HoldfastError
 from ..call import FenceCall
-from ..check import check_fence_agents
 from ..conversation import TOOLS, Conversation, FenceTools, about_device
+from ..describe import check_fence_agents
 from ..evidence import GATE, NONE, evidence_of
 from ..known_agents import locate_fence_agent
 from ..metadata import FenceMetadata, load_fence_metadata

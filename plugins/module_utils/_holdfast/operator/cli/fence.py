@@ -232,7 +232,7 @@ def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:
 
 def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -> bool:
     """Switch a node off or on by its fence devices, tell what they said; return if it is proved."""
-    from ...fence.operate import operate
+    from ...fence.apply import operate
     from ...text import clean
 
     result = operate(devices, [node], power, dry_run)

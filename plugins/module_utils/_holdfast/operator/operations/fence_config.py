@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import StorageError
-from ...fence.check import check_fence_agents, nodes_without_proof
+from ...fence.describe import check_fence_agents, nodes_without_proof
 from ...fence.topology import parse_fence_configuration
 from ...names import absolute_path
 from ...result import Result

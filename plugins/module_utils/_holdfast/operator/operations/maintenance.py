@@ -45,11 +45,10 @@ from ...errors import FormatError, HoldfastError, InputError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
-from ...storage.paths import ClusterPaths
 from ...storage.records import Kind, Record, RecordFile
 from ...storage.whiteboard.board import Board
 from ...storage.whiteboard.file import GlobalBlock
-from ...storage.whole_file import exists
+from ...storage.whole_file import ClusterPaths, exists
 from ..report.status import global_maintenance
 from .change import await_manager, change_wanted
 

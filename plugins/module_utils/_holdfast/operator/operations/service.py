@@ -25,8 +25,7 @@ from ...errors import InputError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load
 from ...ocf.locate import locate, parse_agent
-from ...ocf.metadata import AgentMetadata, load_metadata
-from ...ocf.parameters import check_parameters
+from ...ocf.metadata import AgentMetadata, check_parameters, load_metadata
 from ...result import Result
 from ...secrets import HIDDEN, is_secret_name, without_secrets
 from .change import await_manager, change_wanted

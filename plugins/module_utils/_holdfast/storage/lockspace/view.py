@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 from ...errors import FormatError
 from ..block_file import SECTOR, BlockFile
-from ..paths import ClusterPaths
-from ..whole_file import exists
+from ..whole_file import ClusterPaths, exists
 from .delta_lease import DeltaLease, HostLeases
 from .file import locked_host_ids, read_lockspace
 from .host_timing import LeaseTiming

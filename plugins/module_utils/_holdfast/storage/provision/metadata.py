@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, InputError, LeaseError
 from ...names import MAX_HOST_ID, host_id
-from ..paths import ClusterPaths
 from ..records import DEFAULT_COPY_BYTES, Geometry, Kind, RecordFile
 from ..whiteboard.block import (
     BLOCK_BYTES,
@@ -25,7 +24,7 @@ from ..whiteboard.block import (
 from ..whiteboard.file import GlobalBlock, Whiteboard
 from ..whiteboard.host_life import Sighting, host_guard, look, look_twice
 from ..whiteboard.lint import LEAVE, Repair, apply_repair, lint, plan_block, plan_repair
-from ..whole_file import exists, remove
+from ..whole_file import ClusterPaths, exists, remove
 from .lockspace import LockspaceFound, look_lockspace, refuse_use
 from .plan import Plan, Step, check_folder, make, refuse_users
 from .records import (
