@@ -28,9 +28,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import outages
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    evacuate,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import move
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_ok
 
 NODES = ("n1", "n2", "n3")
@@ -48,7 +46,7 @@ def looked(monkeypatch):
         nodes={name: NodeStatus(NodeState.ONLINE) for name in NODES},
     )
     nodes = {name: NodeSeen(0.0, report=Report(name, room=(4.0, 1000.0))) for name in NODES}
-    for user in (evacuate, outages):
+    for user in (move, outages):
         monkeypatch.setattr(user, "look", lambda _node: (state, Seen(0.0, 0.0, wanted, 0, nodes)))
     warned = []
     monkeypatch.setattr(AnsibleModule, "warn", lambda _module, text: warned.append(text))

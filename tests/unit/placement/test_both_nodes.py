@@ -7,11 +7,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.both_nodes import (  # noqa: E501
-    move_to_best_pair,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.solution import (  # noqa: E501
     Unplaceable,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.targets import (  # noqa: E501
+    move_to_best_pair,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator.request import (  # noqa: E501
     read_request,

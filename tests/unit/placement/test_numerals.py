@@ -8,7 +8,7 @@ import math
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import ClusterDataError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.hbal_options import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.hbal import (  # noqa: E501
     OPTIONS,
     Asked,
 )

@@ -26,8 +26,8 @@ from ..node.daemon.agent_work import probe_services
 from ..process.run import Outcome, run
 from ..result import Result
 from ..storage.whole_file import write_text
-from .report.bounded_read import in_time
-from .report.status import problems, read_status, under_way
+from .report.problems import problems, under_way
+from .report.status import in_time, read_status
 from .report.text import render_failover, render_text
 
 POLL = 0.25

@@ -122,7 +122,7 @@ def _go_on_looking(
     """Look, tell, and wait, until that was done often enough."""
     from ...text import clean
     from ..cluster_info import write_page_in_time
-    from ..report.bounded_read import read_status_in_time
+    from ..report.status import read_status_in_time
 
     before: dict[str, Any] | None = None
     looks, trouble = 0, ""
@@ -167,8 +167,8 @@ def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
 
 
 def _history(options: argparse.Namespace) -> int:
-    from ..report.bounded_read import in_time
     from ..report.history import History, Wish, chosen, lines, read_history, refuse_unknown, since
+    from ..report.status import in_time
 
     if options.last < 0:
         raise InputError("--last", options.last, "a number of events")
@@ -191,8 +191,8 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from ..report.bounded_read import read_status_in_time
     from ..report.health import unknown
+    from ..report.status import read_status_in_time
 
     try:
         status = read_status_in_time(load(Path(options.config)))
@@ -246,7 +246,7 @@ def _list(options: argparse.Namespace) -> int:
         # Known without any storage.
         names = sorted(configuration.members)
     else:
-        from ..report.bounded_read import read_status_in_time
+        from ..report.status import read_status_in_time
 
         status = read_status_in_time(configuration)
         groups = {"online": ONLINE, "manager": MANAGER}
@@ -260,7 +260,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
-    from ..report.bounded_read import in_time
+    from ..report.status import in_time
     from .board import lint_board
 
     configuration = load(Path(options.config))

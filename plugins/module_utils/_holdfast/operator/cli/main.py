@@ -224,7 +224,7 @@ def _status(options: argparse.Namespace) -> int:
 
         status = write_page_in_time(Path(options.html), configuration)
     else:
-        from ..report.bounded_read import read_status_in_time
+        from ..report.status import read_status_in_time
 
         status = read_status_in_time(configuration)
     if options.json:
@@ -239,7 +239,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _why(options: argparse.Namespace) -> int:
-    from ..report.bounded_read import in_time
+    from ..report.status import in_time
     from ..report.why import read_why, render_why
 
     configuration = load(Path(options.config))
@@ -259,7 +259,7 @@ def _probe(options: argparse.Namespace) -> int:
 
 def _what_if(options: argparse.Namespace) -> int:
     from ..forecast.what_if import QUESTIONS, answer_document, ask, read_now, render_answer
-    from ..report.bounded_read import in_time
+    from ..report.status import in_time
 
     if not any(getattr(options, one) for one in QUESTIONS):
         asked = ", ".join(f"--{one.replace('_', '-')}" for one in QUESTIONS)

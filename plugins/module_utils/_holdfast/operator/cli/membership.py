@@ -54,7 +54,7 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 def _show(options: argparse.Namespace) -> int:
     from ...text import clean
-    from ..report.bounded_read import in_time
+    from ..report.status import in_time
 
     configuration = load(Path(options.config))
     shown = in_time(configuration, lambda: read_membership(configuration))

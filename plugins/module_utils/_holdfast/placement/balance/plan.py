@@ -22,7 +22,7 @@ hbal takes the move that betters the score most, whatever it copies.  Here:
 from __future__ import annotations
 
 from .planner import PlanLimits, Planner, merged
-from .run import movable
+from .search import movable
 from .steps import Made, Plan, Worth
 
 TYPE_CHECKING = False

@@ -11,8 +11,7 @@ from math import inf
 
 from .guard import Guard
 from .moves import ANYWHERE, FAILOVER, State, copied
-from .run import first_best
-from .search import Search
+from .search import Search, first_best
 from .steps import Made, Plan, Worth, kinds_between, made_of, routes, target_of
 
 TYPE_CHECKING = False

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..allocate.one_node import move_to_best
 from ..allocate.solution import Unplaceable
+from ..allocate.targets import move_to_best
 from ..model.admission import primary_failure
 from ..model.cluster import EXTERNAL_TEMPLATES, STATE_UP, Cluster, Instance
 from ..model.moves import failover

@@ -146,7 +146,7 @@ def _run(settings: Settings, progress: Progress) -> int:
     sys.stdout.flush()
     _write_reasons(settings, cluster, request, options, result)
     if settings.has("print-nodes") or settings.has("save"):
-        from ....placement.iallocator.hail_view import as_left
+        from ....placement.iallocator.node_table import as_left
 
         after = as_left(result, request, cluster, options)
         _show(settings, after, cluster, "Final", "post-ialloc", "after")

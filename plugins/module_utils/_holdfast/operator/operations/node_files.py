@@ -1,67 +1,71 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changing what a cluster is to do, for the modules ``rule`` and ``node_config``.
+"""Writing the files of a node: its configuration and its fence configuration.
 
-Each function takes the options of its module and whether it is check mode, and
-returns what changed; the plan in check mode is the one that is applied.
+For the modules ``node_config`` and ``fence_config``.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ... import names
 from ...cluster.crm.adoption import services_of
-from ...cluster.model.desired import Wanted
-from ...cluster.model.rules import (
-    APART,
-    NodeRule,
-    ServiceRule,
-    node_rule_from_options,
-    rule_document,
-    service_rule_from_options,
-)
-from ...cluster.model.service import Service
 from ...cluster.model.state import ClusterState
 from ...errors import InputError, StorageError
+from ...fence.describe import check_fence_agents, nodes_without_proof
+from ...fence.topology import parse_fence_configuration
+from ...names import absolute_path
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import (
     NodeConfiguration,
     check_declared,
     from_document,
-    load,
     to_document,
 )
 from ...result import Result
+from ...secrets import without_secrets
 from ...storage.whole_file import write_text
-from .change import change_wanted
 
 
-def declare_rule(options: Mapping[str, Any], check: bool) -> Result:
-    """Declare a rule as the module ``rule`` was told to, or remove it.
+def declare_fence(options: Mapping[str, Any], check: bool) -> Result:
+    """Check the whole fence configuration and write it into a file for its owner only."""
+    path = absolute_path(options["path"], "path")
+    document = {"devices": dict(options["devices"]), "nodes": dict(options["nodes"])}
+    configuration = parse_fence_configuration(document)
+    warnings = []
+    if not check:
+        # In check mode the agents may be what an earlier task would install.
+        worth = check_fence_agents(configuration)
+        warnings = [
+            f"No device of the node {node} ever proves that it is off; its services are recovered"
+            " only when its host lease has run out."
+            for node in nodes_without_proof(configuration, worth)
+        ]
+    before, private = _present(path)
+    changed = before != document or not private
+    if changed and not check:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"{path.parent} cannot be made: {error.strerror}.") from error
+        write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", mode=0o600)
+    values = {"path": str(path)}
+    return Result(changed, values, without_secrets(before), without_secrets(document), warnings)
 
-    In check mode services count as declared that are to be declared before it.
-    """
-    configuration = load(Path(options["config"]))
-    name = names.service_id(options["name"])
-    expected = {names.service_id(one) for one in options.get("expected") or ()} if check else set()
 
-    def plan(wanted: Wanted) -> Wanted:
-        if options["state"] == "absent":
-            return wanted.without_rule(name)
-        rule = rule_from_options(options, configuration)
-        for service_id in rule.services:
-            if service_id in expected and service_id not in wanted.services:
-                wanted = wanted.with_service(Service(service_id, ()))
-        return wanted.with_rule(rule)
-
-    change = change_wanted(configuration, plan, check=check)
-    before, after = _rule(change.before, name), _rule(change.after, name)
-    values = {"rule": after, "version": change.after.version}
-    return Result(change.changed, values, before, after)
+def _present(path: Path) -> tuple[Any, bool]:
+    """Return what the file says now, None if nothing, and whether it is for us alone."""
+    try:
+        found = path.stat()
+        private = not found.st_mode & 0o077 and found.st_uid in (0, os.geteuid())
+        return json.loads(path.read_text(encoding="utf-8")), private
+    except (OSError, ValueError):
+        return None, False
 
 
 def declare_node(options: Mapping[str, Any], check: bool) -> Result:
@@ -113,43 +117,6 @@ def _refuse_rename_with_services(before: Any, after: NodeConfiguration) -> None:
             f"{old.node if renamed else old.me.host_id} while the node has services"
             f" ({', '.join(sorted(services))}): drain it, and remove it from the cluster first",
         )
-
-
-def rule_from_options(
-    options: Mapping[str, Any], configuration: NodeConfiguration
-) -> NodeRule | ServiceRule:
-    """Return a rule of module options, checked against the nodes that the cluster has."""
-    if options.get("affinity"):
-        rule = service_rule_from_options(options)
-        if rule.affinity == APART and len(rule.services) > len(configuration.members):
-            most = len(configuration.members)
-            raise InputError(
-                "services",
-                list(rule.services),
-                f"at most {most} services to be kept apart, as the cluster has {most} nodes",
-            )
-        return rule
-    nodes = options.get("nodes") or {}
-    for node in nodes:
-        if node not in configuration.members:
-            known = ", ".join(sorted(configuration.members))
-            raise InputError("nodes", node, f"one of the cluster's nodes ({known})")
-    return node_rule_from_options({**options, "nodes": _numbers(nodes)})
-
-
-def _numbers(nodes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return priorities as numbers: Ansible may hand over a number as its text."""
-    return {
-        name: int(value) if isinstance(value, str) and value.isdigit() else value
-        for name, value in nodes.items()
-    }
-
-
-def _rule(wanted: Wanted, name: str) -> dict[str, Any] | None:
-    for rule in wanted.rules():
-        if rule.name == name:
-            return rule_document(rule)
-    return None
 
 
 def _read_document(path: Path) -> Any:
