@@ -36,7 +36,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (  # noqa: E402
     Leases,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_process import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_command import (  # noqa: E402
     await_daemon,
     start_daemon,
 )

@@ -10,16 +10,16 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply import (
-    ask_devices,
-    single_device,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove import (
     power_off,
     power_on,
     power_status,
 )
 from ansible_collections.holdfast.ha.tests.unit.agents.installed_agents import install_fence_agent
+from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
+    ask_devices,
+    single_device,
+)
 
 POWER = """
 from holdfast.errors import HoldfastError

@@ -16,11 +16,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply import (
     apply_power,
-    ask_devices,
     operate,
     plan_power,
     plugs_of_device,
-    single_device,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
@@ -49,8 +47,10 @@ from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
     ON,
     PLUGS,
     STATUS,
+    ask_devices,
     calls,
     listing,
+    single_device,
     write_device,
 )
 

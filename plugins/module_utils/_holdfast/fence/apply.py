@@ -100,28 +100,17 @@ class DeviceAnswer:
         return values
 
 
-def single_device(
-    agent: str,
-    parameters: Mapping[str, object],
-    plug: str | None,
-    timeout: float = DEFAULT_TIMEOUT,
-) -> tuple[FenceConfiguration, str]:
-    """Return a configuration of one device and one node, and that node's name.
-
-    The node is called like its plug, or like the agent of a device without plugs.  Raises
-    InputError for what a configuration file would be refused for too.
-    """
-    configuration = plugs_of_device(agent, parameters, [plug], timeout)
-    return configuration, next(iter(configuration.levels))
-
-
 def plugs_of_device(
     agent: str,
     parameters: Mapping[str, object],
     plugs: list[str | None],
     timeout: float = DEFAULT_TIMEOUT,
 ) -> FenceConfiguration:
-    """Return a configuration of one device whose *plugs* are a node each; see ``single_device``."""
+    """Return a configuration of one device whose *plugs* are a node each.
+
+    A node is called like its plug, or like the agent of a device without plugs.  Raises
+    InputError for what a configuration file would be refused for too.
+    """
     entry = {"agent": agent, "parameters": dict(parameters), "timeout": timeout}
     device = parse_fence_device("device", entry, "agent")
     levels = {}
@@ -179,17 +168,6 @@ def reach_power(
     """Plan and apply what brings *node* to *wanted*; with *check* only say what would be done."""
     plan = plan_power(configuration, node, wanted, tools)
     return PowerEnd(plan, plan.expected()) if check else apply_power(configuration, plan, tools)
-
-
-def ask_devices(
-    configuration: FenceConfiguration, node: str, action: str, tools: FenceTools = TOOLS
-) -> tuple[DeviceAnswer, ...]:
-    """Ask each device of *node* once for one of ``DEVICE_ACTIONS``.
-
-    Raises FenceError when a device does not answer with success.
-    """
-    steps = configuration.first_steps([node])
-    return tuple(ask_device(configuration, step, action, tools) for step in steps.values())
 
 
 def ask_device(

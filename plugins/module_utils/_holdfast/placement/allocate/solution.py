@@ -184,10 +184,6 @@ class Options:
         restrict = self.restrict if self.restrict is not None else names
         return Options(self.ignore_soft_errors, self.capacity_checks, restrict, self.better)
 
-    def bettered(self) -> Options:
-        """Return the options with what htools errs in set right."""
-        return Options(self.ignore_soft_errors, self.capacity_checks, self.restrict, True)
-
     @property
     def force_secondary(self) -> bool:
         """Whether a new secondary may break soft limits; in htools it never may."""
