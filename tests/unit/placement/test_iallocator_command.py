@@ -32,7 +32,7 @@ from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request
 
-LIBRARY = Path(hail.__file__).resolve().parent.parent
+LIBRARY = Path(hail.__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_names_with_any_characters_come_back_as_they_are(run):
 
 @pytest.mark.parametrize("text", ['{"a" 1}', '{"a": 1.}', '{"a": 1 "b": 2}', '{"a": "\\x"}'])
 def test_text_that_is_no_json_ends_in_one_clear_sentence_in_a_process_too(tmp_path, text):
-    done = as_process(tmp_path, "iallocator_command", text)
+    done = as_process(tmp_path, "hail", text)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("Error: Parsing input IAllocator message: Malformed JSON: ")
     assert done.stderr.count("\n") == 1
@@ -196,7 +196,7 @@ def as_process(tmp_path, command, message, *options, **streams):
     (tmp_path / "holdfast").symlink_to(LIBRARY)
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True; "
-        f"from holdfast.node.{command} import main_and_exit; main_and_exit(sys.argv[1:])"
+        f"from holdfast.operator.cli.htools.{command} import main_and_exit; main_and_exit(sys.argv[1:])"
     )
     words = [sys.executable, "-I", "-S", "-c", code, *options, str(path)]
     streams = {"stdout": subprocess.PIPE, **streams}
@@ -205,18 +205,18 @@ def as_process(tmp_path, command, message, *options, **streams):
 
 def test_half_of_a_character_in_a_name_comes_back_as_json_writes_it(tmp_path):
     message = request(new("plain"), {f"n{HALF}": node()})
-    done = as_process(tmp_path, "iallocator_command", message, "--no-capacity-checks")
+    done = as_process(tmp_path, "hail", message, "--no-capacity-checks")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["result"] == [f"n{HALF}"]
-    done = as_process(tmp_path, "iallocator_command", message, "-S", str(tmp_path / "saved"))
+    done = as_process(tmp_path, "hail", message, "-S", str(tmp_path / "saved"))
     assert (done.returncode, done.stdout) == (1, "")
     assert "saved.pre-ialloc cannot be written: '\\ud800' in a name is no text" in done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
-@pytest.mark.parametrize("command", ["iallocator_command", "balance_command"])
+@pytest.mark.parametrize("command", ["hail", "hbal"])
 def test_an_answer_that_cannot_be_written_is_said_in_one_sentence(tmp_path, command):
-    options = ["--like-hbal", "-I"] if command == "balance_command" else []
+    options = ["--like-hbal", "-I"] if command == "hbal" else []
     message = request(new("plain"), TWO, {"i": instance("drbd", ("a", "b"))})
     with open("/dev/full", "w") as full:  # noqa: PTH123
         done = as_process(tmp_path, command, message, *options, stdout=full)
@@ -231,18 +231,18 @@ def closed(stream):
     return {"preexec_fn": lambda: os.close(stream)}
 
 
-@pytest.mark.parametrize("command", ["iallocator_command", "balance_command"])
+@pytest.mark.parametrize("command", ["hail", "hbal"])
 @pytest.mark.parametrize("options", [[], ["--help"], ["--version"]])
 def test_a_closed_standard_output_is_said_in_one_sentence(tmp_path, command, options):
-    options = [*options, "--like-hbal", "-I"] if command == "balance_command" else options
+    options = [*options, "--like-hbal", "-I"] if command == "hbal" else options
     done = as_process(tmp_path, command, request(new("plain"), TWO), *options, **closed(1))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "Error: the answer cannot be written: standard output is closed\n"
 
 
-@pytest.mark.parametrize("command", ["iallocator_command", "balance_command"])
+@pytest.mark.parametrize("command", ["hail", "hbal"])
 def test_a_closed_standard_error_stops_no_answer(tmp_path, command):
-    options = ["--like-hbal", "-I"] if command == "balance_command" else ["-v"]
+    options = ["--like-hbal", "-I"] if command == "hbal" else ["-v"]
     nodes = {"a": node(free_memory=10000), "b": node()}
     message = request(new("plain"), nodes, {"i": instance("drbd", ("a", "b"))})
     told = as_process(tmp_path, command, message, *options)

@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from ...errors import HoldfastError
 from ...node.configuration import DEFAULT_PATH, NodeConfiguration, load
-from ...version import VERSION
+from ...version import PACKAGE, VERSION
 from ..streams import (
     CLOSED,
     Output,
@@ -323,8 +323,7 @@ def _run_machine(configuration: NodeConfiguration) -> int:
     mark = str(configuration.folder.resolve())
     if os.environ.get(MARK) != mark:
         environment = {**os.environ, MARK: mark}
-        package = Path(__file__).resolve().parent.parent
-        environment["PYTHONPATH"] = str(package.parent)
+        environment["PYTHONPATH"] = str(PACKAGE.parent)
         os.execve(sys.executable, _machine_command(configuration), environment)
     if Machine(configuration).run():
         os.execve(sys.executable, _machine_command(configuration), os.environ)
@@ -332,9 +331,8 @@ def _run_machine(configuration: NodeConfiguration) -> int:
 
 
 def _machine_command(configuration: NodeConfiguration) -> list[str]:
-    package = Path(__file__).resolve().parent.parent
     config = str(configuration.folder / "node.json")
-    return [sys.executable, "-m", f"{package.name}.program", "machine", "run", config]
+    return [sys.executable, "-m", f"{PACKAGE.name}.program", "machine", "run", config]
 
 
 def _lrm(options: argparse.Namespace) -> int:
