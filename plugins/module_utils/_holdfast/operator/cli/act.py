@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -297,11 +298,8 @@ def _refuse_unknown(options: argparse.Namespace) -> None:
     """Raise ``InputError`` for a service that nobody declared: a name alone declares none."""
     from ...node.cluster_storage import ClusterStorage
 
-    storage = ClusterStorage(load(Path(options.config)))
-    try:
+    with closing(ClusterStorage(load(Path(options.config)))) as storage:
         declared = sorted(storage.read_wanted()[0].services)
-    finally:
-        storage.close()
     if options.service not in declared:
         known = ", ".join(declared) or "there are none yet"
         raise InputError("SERVICE", options.service, f"the id of a declared service ({known})")

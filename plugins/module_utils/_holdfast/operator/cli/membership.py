@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,8 +77,7 @@ def read_membership(configuration: NodeConfiguration) -> dict[str, Any]:
     from ...node.cluster_storage import ClusterStorage
     from ...node.daemon.own_membership import OwnMembership
 
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager()
         recorded = state.membership if state is not None else None
         host_ids = configuration.host_ids()
@@ -104,8 +104,6 @@ def read_membership(configuration: NodeConfiguration) -> dict[str, Any]:
                 "digest": digest,
                 "differs": differs,
             }
-    finally:
-        storage.close()
     own = OwnMembership(configuration).get()
     return {
         "version": recorded.version if recorded is not None else 0,
@@ -217,14 +215,11 @@ def _state(configuration: NodeConfiguration) -> tuple[ClusterState, str]:
     from ...cluster.model.state import ClusterState
     from ...node.cluster_storage import ClusterStorage
 
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         report = storage.read_report(configuration.me.host_id)
         mine = report is not None and report.node == configuration.node
         state = storage.read_manager() or ClusterState()
         return state, report.membership if report is not None and mine else ""
-    finally:
-        storage.close()
 
 
 def _refuse_what_no_daemon_has(own: Membership, running: str) -> None:

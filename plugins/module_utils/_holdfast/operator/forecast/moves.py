@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from ... import names
@@ -80,16 +81,13 @@ def look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
 
     Raises ``StorageError`` when the storage cannot be read.
     """
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
         declared, slot = storage.read_wanted()
         nodes = {
             name: NodeSeen(0.0, report=_report(storage, member.host_id))
             for name, member in configuration.members.items()
         }
-    finally:
-        storage.close()
     wanted = in_force(declared, state.ended)
     return state, Seen(time.monotonic(), time.time(), wanted, slot, nodes)
 

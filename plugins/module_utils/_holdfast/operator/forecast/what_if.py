@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -89,15 +90,12 @@ def ask(
 
 def read_now(configuration: NodeConfiguration, boot_seconds: float = BOOT_SECONDS) -> Now:
     """Return the cluster as it is now, read from its storage."""
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager()
         wanted, _slot = storage.read_wanted()
         reports = {
             name: _report(storage, member.host_id) for name, member in configuration.members.items()
         }
-    finally:
-        storage.close()
     if state is None:
         raise HoldfastError("No manager has decided anything in this cluster yet; start its nodes.")
     return Now(

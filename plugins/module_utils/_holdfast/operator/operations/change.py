@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from ...cluster.crm.global_maintenance import has_maintenance, in_force
@@ -56,8 +57,7 @@ def change_wanted(
     lost before the change stood: then it is not applied; ``StorageError``, in check
     mode too, when the new configuration would not fit the file of records.
     """
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         change = _planned(storage, configuration, plan, storage.read_wanted()[0])
         if check or not (change.changed or again):
             return change
@@ -74,8 +74,6 @@ def change_wanted(
         finally:
             storage.leases.release(CONFIGURATION_LEASE)
         return change
-    finally:
-        storage.close()
 
 
 def _planned(
@@ -160,8 +158,7 @@ def await_manager(
     a path to the storage fails over, is tried again until then.
     """
     until = time.monotonic() + timeout
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         while True:
             try:
                 state = storage.read_manager() or ClusterState()
@@ -173,8 +170,6 @@ def await_manager(
             if time.monotonic() > until:
                 raise HoldfastError(f"{missing} after {timeout:g} s; see holdfast status.")
             time.sleep(POLL)
-    finally:
-        storage.close()
 
 
 def _missing(

@@ -14,6 +14,7 @@ import json
 import os
 import stat
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -117,16 +118,13 @@ def read_configuration(configuration: NodeConfiguration) -> Wanted:
     Where the manager's record is damaged all of them stand in it: what was declared is wanted
     most just then.
     """
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         wanted = storage.read_wanted()[0]
         try:
             state = storage.read_manager() or ClusterState()
         except FormatError:
             state = ClusterState()
         return in_force(wanted, state.ended)
-    finally:
-        storage.close()
 
 
 def _compared(asked: Mapping[str, Any], live: Mapping[str, Any]) -> list[Drift]:

@@ -22,6 +22,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -181,15 +182,12 @@ def _on_the_board(configuration: NodeConfiguration) -> Maintenance | None:
 
     What the manager itself wrote there, and is about to take back, is not that.
     """
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
         try:
             says = storage.board.read_global().maintenance
         except FormatError:
             return Maintenance("the whiteboard's global block is damaged")
-    finally:
-        storage.close()
     if not says:
         return None
     if state.hold is not None:
@@ -198,11 +196,8 @@ def _on_the_board(configuration: NodeConfiguration) -> Maintenance | None:
 
 
 def _clear_board(configuration: NodeConfiguration) -> None:
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         storage.board.write_global(GlobalBlock(False))
-    finally:
-        storage.close()
 
 
 def _document(maintenance: Maintenance | None) -> dict[str, Any] | None:
@@ -221,11 +216,8 @@ def user_name() -> str:
 
 
 def _services_on(configuration: NodeConfiguration, node: str) -> list[str]:
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         return (storage.read_manager() or ClusterState()).services_on(node)
-    finally:
-        storage.close()
 
 
 def _wait_for_drain(
@@ -301,12 +293,9 @@ def _wait_for_hold(
 
 def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | None:
     """Return the maintenance of *node* that is in force, or None."""
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager()
         wanted = in_force(storage.read_wanted()[0], state.ended if state is not None else {})
-    finally:
-        storage.close()
     return wanted.maintenance.get(node)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -102,8 +103,7 @@ def _look_once_it_can_go(
 
 def _look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
     """Return the manager's record, and what can be seen of the nodes from their records."""
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
         wanted, slot = storage.read_wanted()
         nodes = {}
@@ -113,8 +113,6 @@ def _look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
             except StorageError as error:
                 nodes[name] = NodeSeen(0.0, problem=str(error))
         return state, Seen(time.monotonic(), time.time(), wanted, slot, nodes)
-    finally:
-        storage.close()
 
 
 def _status(name: str, state: ClusterState, wanted: Wanted) -> ServiceStatus:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +103,9 @@ def _refuse_rename_with_services(before: Any, after: NodeConfiguration) -> None:
     renamed = old.node != after.node
     if (not renamed and old.me.host_id == after.me.host_id) or not old.state_path.exists():
         return
-    storage = ClusterStorage(old)
-    try:
+    with closing(ClusterStorage(old)) as storage:
         report = storage.read_report(old.me.host_id)
         services = set(services_of(storage.read_manager() or ClusterState(), old.node))
-    finally:
-        storage.close()
     if report is not None and report.node == old.node:
         services.update(report.running())
     if services:

@@ -11,6 +11,7 @@ what runs, or what is in the file.
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import replace
 
 from ...cluster.crm.repair_plan import Keep, Repair, plan_repair
@@ -45,8 +46,7 @@ def repair_records(
     Raises ``LeaseError`` when the configuration lease cannot be had, ``StorageError`` when the
     storage cannot be read or written, ``HoldfastError`` when no manager took it up in time.
     """
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         repair = _plan(configuration, storage, keep, by)
         if not repair.regressions:
             damaged = storage.configuration_is_damaged()
@@ -67,8 +67,6 @@ def repair_records(
                 raise LeaseError("Another repair was written at the same time; look at the status.")
         finally:
             storage.leases.release(CONFIGURATION_LEASE)
-    finally:
-        storage.close()
     if timeout:
         _wait(configuration, repair.after, timeout)
     return repair

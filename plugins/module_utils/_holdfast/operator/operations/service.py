@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -88,11 +89,8 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
 
 
 def _look(configuration: NodeConfiguration) -> tuple[Wanted, ClusterState]:
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         return storage.read_wanted()[0], storage.read_manager() or ClusterState()
-    finally:
-        storage.close()
 
 
 def merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,12 +55,9 @@ def read_history(configuration: NodeConfiguration) -> dict[str, Any]:
 
     Raises ``StorageError`` when the storage cannot be read.
     """
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
         services = {*_declared(storage), *state.services}
-    finally:
-        storage.close()
     events = [event_document(event) for event in state.events]
     return {"events": events, "services": sorted(services)}
 

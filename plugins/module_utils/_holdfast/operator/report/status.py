@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
@@ -71,11 +72,8 @@ def read_status(configuration: NodeConfiguration) -> dict[str, Any]:
     Raises ``StorageError`` when the storage cannot be read at all; what is wrong
     with a single block or record stands in that node's ``problem``.
     """
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         return _gather(configuration, storage)
-    finally:
-        storage.close()
 
 
 def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[str, Any]:
