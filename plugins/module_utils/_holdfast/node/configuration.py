@@ -179,6 +179,12 @@ class NodeConfiguration:
         """Return the host id of each member."""
         return {name: member.host_id for name, member in self.members.items()}
 
+    def require_member(self, node: str, option: str = "node") -> None:
+        """Raise ``InputError`` for the value *node* of an *option* unless it is a member."""
+        if node not in self.members:
+            known = ", ".join(sorted(self.members))
+            raise InputError(option, node, f"one of the cluster's nodes ({known})")
+
 
 def run_directory(folder: Path) -> Path:
     """Return the run directory that belongs to the *folder* of a machine."""

@@ -62,9 +62,8 @@ def _check(options: Mapping[str, Any], configuration: NodeConfiguration) -> None
     """Refuse, before any wait, what could not be answered after it."""
     for option in ("failover_of", "recovered_from"):
         node = options[option]
-        if node and node not in configuration.members:
-            known = ", ".join(sorted(configuration.members))
-            raise InputError(option, node, f"one of the cluster's nodes ({known})")
+        if node:
+            configuration.require_member(node, option)
     if options["recovered_from"] and options["until"] != "recovered":
         raise InputError("until", options["until"], "recovered, as recovered_from is given")
     if options["page"]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -296,10 +295,9 @@ def _clear(options: argparse.Namespace) -> int:
 
 def _refuse_unknown(options: argparse.Namespace) -> None:
     """Raise ``InputError`` for a service that nobody declared: a name alone declares none."""
-    from ...node.cluster_storage import ClusterStorage
+    from ..operations.change import read_cluster
 
-    with closing(ClusterStorage(load(Path(options.config)))) as storage:
-        declared = sorted(storage.read_wanted()[0].services)
+    declared = sorted(read_cluster(load(Path(options.config)))[0].services)
     if options.service not in declared:
         known = ", ".join(declared) or "there are none yet"
         raise InputError("SERVICE", options.service, f"the id of a declared service ({known})")

@@ -155,9 +155,7 @@ def _rehearse(options: argparse.Namespace) -> int:
 
 def _other_member(configuration: NodeConfiguration, node: str) -> str:
     """Return *node* if it can be switched from here; raises ``InputError`` if not."""
-    if node not in configuration.members:
-        known = ", ".join(sorted(configuration.members))
-        raise InputError("NODE", node, f"one of the cluster's nodes ({known})")
+    configuration.require_member(node, "NODE")
     if node == configuration.node:
         raise InputError("NODE", node, "another node than this one; run it there")
     return node

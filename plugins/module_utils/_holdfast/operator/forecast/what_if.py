@@ -24,7 +24,7 @@ from ...cluster.model.rules import (
     service_rule_from_options,
 )
 from ...cluster.model.state import ClusterState
-from ...errors import HoldfastError, InputError, StorageError
+from ...errors import HoldfastError, StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import EMBEDDED, NodeConfiguration, load
 from ...result import Result
@@ -74,9 +74,7 @@ def ask(
         ("drained", "drain", ()),
     ):
         for node in options.get(option) or ():
-            if node not in configuration.members:
-                known = ", ".join(sorted(configuration.members))
-                raise InputError(option, node, f"one of the cluster's nodes ({known})")
+            configuration.require_member(node, option)
             actions.append(Action(0.0, verb, (node, *more)))
     if not actions and not rules:
         raise HoldfastError(f"Nothing is asked: name nodes with {', '.join(QUESTIONS)}, or rules.")
@@ -150,9 +148,7 @@ def _rule(row: Mapping[str, Any], configuration: NodeConfiguration) -> NodeRule 
     if row.get("affinity"):
         return service_rule_from_options(row)
     for node in row.get("nodes") or {}:
-        if node not in configuration.members:
-            known = ", ".join(sorted(configuration.members))
-            raise InputError("nodes", node, f"one of the cluster's nodes ({known})")
+        configuration.require_member(node, "nodes")
     return node_rule_from_options(row)
 
 

@@ -25,6 +25,12 @@ WAIT = 10.0
 """Seconds to wait for the configuration lease while another change is being written."""
 
 
+def read_cluster(configuration: NodeConfiguration) -> tuple[Wanted, ClusterState]:
+    """Return the newest wanted configuration, and the manager's record."""
+    with closing(ClusterStorage(configuration)) as storage:
+        return storage.read_wanted()[0], storage.read_manager() or ClusterState()
+
+
 @dataclass(frozen=True)
 class Change:
     """The configuration before and after; applied, or only planned in check mode."""

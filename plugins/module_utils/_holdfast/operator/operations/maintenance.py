@@ -51,7 +51,7 @@ from ...storage.whiteboard.board import Board
 from ...storage.whiteboard.file import GlobalBlock
 from ...storage.whole_file import ClusterPaths, exists
 from ..report.status import global_maintenance
-from .change import await_manager, change_wanted
+from .change import await_manager, change_wanted, read_cluster
 
 ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
 """A global maintenance of which block 0 is all there is."""
@@ -61,11 +61,9 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
     """Drain a node, or use it again, as the module ``node_maintenance`` was told to."""
     configuration = load(Path(options["config"]))
     node = names.node_name(options["node"] or configuration.node)
-    if node not in configuration.members:
-        known = ", ".join(sorted(configuration.members))
-        raise InputError("node", node, f"one of the cluster's nodes ({known})")
+    configuration.require_member(node)
     drain = options["state"] == "drained"
-    services = _services_on(configuration, node)
+    services = read_cluster(configuration)[1].services_on(node)
 
     def plan(wanted: Wanted) -> Wanted:
         if not drain:
@@ -126,7 +124,8 @@ def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Resul
     change = change_wanted(configuration, plan, check=check)
     by_hand = on_board if change.before.global_maintenance is None else None
     if by_hand is not None and not begin and not check:
-        _clear_board(configuration)
+        with closing(ClusterStorage(configuration)) as storage:
+            storage.board.write_global(GlobalBlock(False))
     before = _document(change.before.global_maintenance or by_hand)
     after = _document(change.after.global_maintenance)
     version = change.after.version
@@ -195,11 +194,6 @@ def _on_the_board(configuration: NodeConfiguration) -> Maintenance | None:
     return None if state.board or state.board_pending else ON_THE_WHITEBOARD
 
 
-def _clear_board(configuration: NodeConfiguration) -> None:
-    with closing(ClusterStorage(configuration)) as storage:
-        storage.board.write_global(GlobalBlock(False))
-
-
 def _document(maintenance: Maintenance | None) -> dict[str, Any] | None:
     return maintenance_document(maintenance) if maintenance is not None else None
 
@@ -213,11 +207,6 @@ def user_name() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return f"user id {os.geteuid()}"
-
-
-def _services_on(configuration: NodeConfiguration, node: str) -> list[str]:
-    with closing(ClusterStorage(configuration)) as storage:
-        return (storage.read_manager() or ClusterState()).services_on(node)
 
 
 def _wait_for_drain(
@@ -293,10 +282,8 @@ def _wait_for_hold(
 
 def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | None:
     """Return the maintenance of *node* that is in force, or None."""
-    with closing(ClusterStorage(configuration)) as storage:
-        state = storage.read_manager()
-        wanted = in_force(storage.read_wanted()[0], state.ended if state is not None else {})
-    return wanted.maintenance.get(node)
+    wanted, state = read_cluster(configuration)
+    return in_force(wanted, state.ended).maintenance.get(node)
 
 
 NEEDS_CONFIG = ("node", "reason", "owner", "until", "duration")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,10 @@ from ... import names
 from ...cluster.crm import selection
 from ...cluster.crm.global_maintenance import why_held
 from ...cluster.model.desired import MOVE, Request, Wanted
-from ...cluster.model.observed import NodeSeen, Seen
+from ...cluster.model.observed import Seen
 from ...cluster.model.service import needs_from_options
 from ...cluster.model.state import ClusterState, Event, ServiceState, ServiceStatus
-from ...errors import HoldfastError, InputError, StorageError
-from ...node.cluster_storage import ClusterStorage
+from ...errors import HoldfastError, InputError
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
 from ..forecast.moves import (
@@ -65,9 +63,7 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])
     node = names.node_name(options["node"])
-    if node not in configuration.members:
-        known = ", ".join(sorted(configuration.members))
-        raise InputError("node", node, f"one of the cluster's nodes ({known})")
+    configuration.require_member(node)
     until = time.monotonic() + (options["timeout"] if options["wait"] and not check else 0.0)
     state, seen = _look_once_it_can_go(configuration, name, node, until)
     status = _status(name, state, seen.wanted)
@@ -93,26 +89,12 @@ def _look_once_it_can_go(
 ) -> tuple[ClusterState, Seen]:
     """Look until the service is not on its way to another node, at the latest at *until*."""
     while True:
-        state, seen = _look(configuration)
+        state, seen = look(configuration)
         status = _status(name, state, seen.wanted)
         passes = status.state in PASSING and _place(status) != node and not why_held(state)
         if not passes or time.monotonic() >= until:
             return state, seen
         time.sleep(POLL)
-
-
-def _look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
-    """Return the manager's record, and what can be seen of the nodes from their records."""
-    with closing(ClusterStorage(configuration)) as storage:
-        state = storage.read_manager() or ClusterState()
-        wanted, slot = storage.read_wanted()
-        nodes = {}
-        for name, member in configuration.members.items():
-            try:
-                nodes[name] = NodeSeen(0.0, report=storage.read_report(member.host_id))
-            except StorageError as error:
-                nodes[name] = NodeSeen(0.0, problem=str(error))
-        return state, Seen(time.monotonic(), time.time(), wanted, slot, nodes)
 
 
 def _status(name: str, state: ClusterState, wanted: Wanted) -> ServiceStatus:

@@ -50,10 +50,7 @@ def declare_fence(options: Mapping[str, Any], check: bool) -> Result:
     before, private = _present(path)
     changed = before != document or not private
     if changed and not check:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"{path.parent} cannot be made: {error.strerror}.") from error
+        _make_folder(path.parent)
         write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", mode=0o600)
     values = {"path": str(path)}
     return Result(changed, values, without_secrets(before), without_secrets(document), warnings)
@@ -79,11 +76,7 @@ def declare_node(options: Mapping[str, Any], check: bool) -> Result:
     _refuse_rename_with_services(before, configuration)
     if before != after and not check:
         for folder in (path.parent, configuration.folder):
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                text = f"The folder {folder} cannot be made: {error.strerror}."
-                raise StorageError(text) from error
+            _make_folder(folder)
         write_text(path, json.dumps(after, indent=2, sort_keys=True) + "\n")
     return Result(before != after, {"configuration": after}, before, after)
 
@@ -122,3 +115,10 @@ def _read_document(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"The folder {folder} cannot be made: {error.strerror}.") from error

@@ -74,9 +74,7 @@ def rule_from_options(
         return rule
     nodes = options.get("nodes") or {}
     for node in nodes:
-        if node not in configuration.members:
-            known = ", ".join(sorted(configuration.members))
-            raise InputError("nodes", node, f"one of the cluster's nodes ({known})")
+        configuration.require_member(node, "nodes")
     return node_rule_from_options({**options, "nodes": _numbers(nodes)})
 
 
