@@ -84,6 +84,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.prov
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (  # noqa: E402
     cluster_paths,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import PACKAGE  # noqa: E402
 from installed_agents import install_command, install_fence_agent  # noqa: E402
 
 NAME = "test"
@@ -216,13 +217,12 @@ class EmbeddedCluster:
 
     def holdfast(self, *words: str, on: str = "n1") -> subprocess.CompletedProcess[str]:
         """Run the command of an operator on a node; the caller judges its exit status."""
-        package = Path(power.__file__).resolve().parent.parent
         return subprocess.run(
             [
-                *(sys.executable, "-m", f"{package.name}.program", *words),
+                *(sys.executable, "-m", f"{PACKAGE.name}.program", *words),
                 *("--config", str(self.config(on))),
             ],
-            env={**os.environ, "PYTHONPATH": str(package.parent)},
+            env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
             cwd=self.folder,
             capture_output=True,
             text=True,

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools import hail
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.htools.options import (  # noqa: E501
+    read_command_line,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.allocate.dedicated import (  # noqa: E501
     _how_many,
 )
@@ -23,6 +26,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.ia
     read_text,
     write_text,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import PACKAGE
 from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
     instance,
     new,
@@ -31,8 +35,6 @@ from ansible_collections.holdfast.ha.tests.unit.placement.clusters import (
     request,
 )
 from ansible_collections.holdfast.ha.tests.unit.placement.random_requests import random_request
-
-LIBRARY = Path(hail.__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -116,8 +118,8 @@ def test_a_wrong_value_is_said_even_if_a_good_one_follows(run, options, error):
 
 
 def test_options_may_be_cut_short_joined_and_stand_anywhere():
-    settings = hail.read_command_line(
-        ["file", "-vv", "--no-cap", "-Sx", "-p", "--restrict=a,b", "--", "-other"]
+    settings = read_command_line(
+        hail.OPTIONS, ["file", "-vv", "--no-cap", "-Sx", "-p", "--restrict=a,b", "--", "-other"]
     )
     assert settings.files == ["file", "-other"]
     assert settings.given == [
@@ -193,10 +195,11 @@ def as_process(tmp_path, command, message, *options, **streams):
     path = tmp_path / "request.json"
     path.write_text(message if isinstance(message, str) else json.dumps(message))
     (tmp_path / "holdfast").unlink(missing_ok=True)
-    (tmp_path / "holdfast").symlink_to(LIBRARY)
+    (tmp_path / "holdfast").symlink_to(PACKAGE)
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True; "
-        f"from holdfast.operator.cli.htools.{command} import main_and_exit; main_and_exit(sys.argv[1:])"
+        f"from holdfast.operator.cli.htools.{command} import main_and_exit; "
+        "main_and_exit(sys.argv[1:])"
     )
     words = [sys.executable, "-I", "-S", "-c", code, *options, str(path)]
     streams = {"stdout": subprocess.PIPE, **streams}
@@ -455,7 +458,7 @@ def test_how_many_fit_is_what_adding_them_one_by_one_gives():
 def test_the_start_pulls_in_nothing_heavy(tmp_path):
     path = tmp_path / "request.json"
     path.write_text(json.dumps(request(new(), TWO)))
-    (tmp_path / "holdfast").symlink_to(LIBRARY)
+    (tmp_path / "holdfast").symlink_to(PACKAGE)
     program = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
         "from holdfast.operator.cli.htools.hail import main\n"

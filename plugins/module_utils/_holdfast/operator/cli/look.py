@@ -9,7 +9,6 @@ monitoring plugins: 0 well, 1 a warning, 2 critical, 3 not known.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shlex
 import shutil
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import HoldfastError, InputError, StorageError
 from ...node.configuration import NodeConfiguration, load
 from ..streams import on_terminal, takes_colour
+from .arguments import add_config, add_json, write_json
 
 if TYPE_CHECKING:
     from ..report.health import Health
@@ -46,8 +46,8 @@ _TO_SCREEN_END = "\x1b[J"
 """Of a terminal: another screen without a cursor and back, its beginning, and clearing."""
 
 
-def register(commands: Any, add_config: Any) -> None:
-    """Add the commands to the subparsers *commands*; *add_config* adds the option ``--config``."""
+def register(commands: Any) -> None:
+    """Add the commands to the subparsers *commands*."""
     watch = commands.add_parser("watch", help="show the cluster and what changes, until Ctrl-C")
     add_config(watch)
     watch.add_argument(
@@ -74,7 +74,7 @@ def register(commands: Any, add_config: Any) -> None:
         "--since", metavar="WHEN", help="a span such as 2h, or a time such as 2026-11-21T18:00:00Z"
     )
     history.add_argument("--last", type=int, default=0, metavar="N", help="the newest N only")
-    history.add_argument("--json", action="store_true", help="print plain data for programs")
+    add_json(history)
     history.set_defaults(act=_history)
 
     check = commands.add_parser("check", help="one line and an exit status for monitoring")
@@ -94,8 +94,9 @@ def register(commands: Any, add_config: Any) -> None:
         "lint", help="say what is wrong with the cluster's whiteboard and records"
     )
     add_config(lint)
-    lint.add_argument("--json", action="store_true", help="print plain data for programs")
+    add_json(lint)
     lint.set_defaults(act=_lint)
+    _register_metrics(commands)
 
 
 def _watch(options: argparse.Namespace) -> int:
@@ -184,7 +185,7 @@ def _history(options: argparse.Namespace) -> int:
     refuse_unknown(wish, written, configuration.members)
     events = chosen(written.events, wish)
     if options.json:
-        sys.stdout.write(json.dumps(events, indent=2) + "\n")
+        write_json(events)
     else:
         sys.stdout.write("".join(f"{line}\n" for line in lines(events)))
     return WELL
@@ -357,8 +358,7 @@ SUFFIX = ".prom"
 """The node exporter's textfile collector reads files that end so, and no others."""
 
 
-def register_metrics(commands: Any, add_config: Any) -> None:
-    """Add the command to the subparsers *commands*; *add_config* adds its option ``--config``."""
+def _register_metrics(commands: Any) -> None:
     metrics = commands.add_parser("metrics", help="print or write metrics for Prometheus")
     add_config(metrics)
     metrics.add_argument(

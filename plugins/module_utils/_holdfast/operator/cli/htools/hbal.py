@@ -13,13 +13,12 @@ import gc
 import sys
 from math import isfinite
 
-from ....errors import ClusterDataError, HoldfastError
+from ....errors import ClusterDataError
 from ....placement.iallocator.numerals import read_decimal, read_whole
-from ... import streams
 from ...streams import Progress
 from . import options
-from .options import MAYBE, NEEDED, NONE, CommandLine, read_value
-from .source import STATIC_NODE_MEMORY, ask_loads, read_source
+from .options import MAYBE, NEEDED, NONE, CommandLine, read_choice, read_value
+from .source import STATIC_NODE_MEMORY, ask_loads, read_source, save
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,10 +150,7 @@ class Asked:
         elif name == "priority" and text not in PRIORITIES:
             raise CommandLine(f"Unknown priority '{text}'")
         elif name == "mond":
-            choice = "yes" if text is None else text
-            if choice not in ("yes", "no"):
-                raise CommandLine(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
-            self.monitored = choice == "yes"
+            self.monitored = read_choice(text)
 
 
 def _no_less(name: str, what: str, text: str | None, unit: str) -> float:
@@ -165,45 +161,12 @@ def _no_less(name: str, what: str, text: str | None, unit: str) -> float:
     return number
 
 
-ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
+PROGRAM = ("holdfast balance", "[OPTION...]", "hbal", "reading the cluster")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Balance the cluster that *arguments* name, and return the exit status."""
-    if not options.prepare_output():
-        return BAD_INPUT
-    try:
-        settings = options.read_command_line(OPTIONS, arguments)
-    except CommandLine as error:
-        sys.stderr.write(f"Command line error: {error}\n\n{usage()}")
-        return BAD_COMMAND_LINE
-    if settings.has("help"):
-        sys.stdout.write(usage())
-        return ANSWERED
-    if settings.has("version"):
-        from ....version import VERSION
-
-        sys.stdout.write(f"holdfast balance {VERSION}, as hbal of htools 3.0.2\n")
-        return ANSWERED
-    progress = Progress("reading the cluster")
-    try:
-        _run(Asked(settings), progress)
-    except CommandLine as error:
-        sys.stderr.write(f"Error while parsing command line arguments:\n{error}\n")
-        return BAD_INPUT
-    except HoldfastError as error:
-        text = str(error)
-        sys.stderr.write(f"{text}\n" if text.endswith("Error: Aborting.") else f"Error: {text}\n")
-        return BAD_INPUT
-    except (OverflowError, MemoryError, RecursionError) as error:
-        sys.stderr.write(f"Error: a number or the description is too large: {error}\n")
-        return BAD_INPUT
-    except OSError as error:
-        options.say_unwritten(streams.reason(error))
-        return BAD_INPUT
-    finally:
-        progress.done()
-    return ANSWERED
+    return options.run_program(PROGRAM, OPTIONS, arguments, _run)
 
 
 def main_and_exit(arguments: Sequence[str]) -> None:
@@ -214,19 +177,15 @@ def main_and_exit(arguments: Sequence[str]) -> None:
     os._exit(options.finish_output(main(arguments)))
 
 
-def usage() -> str:
-    """Return the help text."""
-    return options.usage("holdfast balance [OPTION...]", OPTIONS)
-
-
-def _run(asked: Asked, progress: Progress) -> None:
+def _run(settings: Settings, progress: Progress) -> None:
     """Read, balance, print."""
+    asked = Asked(settings)
     from ....placement.balance.moves import MoveLimits
     from ....placement.balance.setup import choose_group
     from . import hbal_output
 
     cluster, only = _prepared(asked)
-    hbal_output.save(cluster, "original", "before", asked)
+    save(asked.last("save"), cluster, "original", "before balancing")
     if not cluster.names and not asked.json:
         sys.stdout.write("Cluster is empty, exiting.\n")
         return
@@ -268,9 +227,8 @@ def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
         complete = ask_loads(cluster, asked.has("mond-xen"), asked.last("mond-data"))
         if not complete and asked.has("exit-on-missing-mond-data"):
             raise ClusterDataError("Not all required data available")
-    if warnings and asked.verbose != 0:
-        lines = "".join([f"  - {warning}\n" for warning in warnings])
-        sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")
+    if asked.verbose != 0:
+        options.warn(warnings)
     if not asked.json:
         say_tags(cluster, asked)
     if asked.has("ignore-dynu"):
@@ -342,7 +300,7 @@ def _balance(
         hbal_output.say_sets(plan)
     hbal_output.write_commands(names, plan.steps, asked)
     after = plan.cluster if asked.like_hbal else settled(plan.cluster)
-    hbal_output.save(after, "balanced", "after", asked)
+    save(asked.last("save"), after, "balanced", "after balancing")
     hbal_output.show_cluster(after, scope, "Final", asked)
     if asked.verbose > 3:
         hbal_output.say_sums(cluster, after, scope)

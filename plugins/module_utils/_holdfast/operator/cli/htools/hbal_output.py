@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 
-from ....errors import ClusterDataError
+from .source import write_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -194,28 +194,5 @@ def write_commands(names: Names, moves: Sequence[Made], asked: Asked) -> None:
     if not path:
         sys.stdout.write(shown_commands(text))
         return
-    _write_file(path, PROLOGUE + text)
+    write_file(path, PROLOGUE + text)
     sys.stdout.write(f"The commands have been written to file '{path}'\n")
-
-
-def save(cluster: Cluster, ending: str, when: str, asked: Asked) -> None:
-    """Write *cluster* to the file that is asked for, if one is."""
-    name = asked.last("save")
-    if name is None:
-        return
-    from ....placement.iallocator.text_format import write_text
-
-    path = f"{name}.{ending}"
-    _write_file(path, write_text(cluster))
-    sys.stderr.write(f"The cluster state {when} balancing has been written to file '{path}'\n")
-
-
-def _write_file(path: str, text: str) -> None:
-    try:
-        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
-            file.write(text)
-    except OSError as error:
-        raise ClusterDataError(f"{path} cannot be written: {error.strerror}") from None
-    except UnicodeEncodeError as error:
-        name = ascii(error.object[error.start])
-        raise ClusterDataError(f"{path} cannot be written: {name} in a name is no text") from None
