@@ -56,7 +56,8 @@ def installed(tmp_path):
         archive.writestr("holdfast/__init__.py", "")
         archive.writestr("holdfast/errors.py", "class HoldfastError(Exception):\n    pass\n")
         archive.writestr("holdfast/node/__init__.py", "")
-        archive.writestr("holdfast/node/power.py", POWER)
+        archive.writestr("holdfast/node/machine/__init__.py", "")
+        archive.writestr("holdfast/node/machine/power.py", POWER)
     folder = tmp_path / "machines"
     folder.mkdir()
     (folder / "n1").write_text("on")
