@@ -120,3 +120,8 @@ def step(before: ClusterState, look: Seen, rounds: int = 1) -> crm_step.Step:
 def kinds(taken: ClusterState) -> list[str]:
     """Return the kinds of the events in a state's history."""
     return [event.kind for event in taken.events]
+
+
+def web(taken: crm_step.Step) -> ServiceStatus:
+    """Return the status of the service web after a step."""
+    return taken.state.services["web"]

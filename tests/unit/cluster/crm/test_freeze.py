@@ -51,6 +51,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     state,
     step,
     wanted,
+    web,
 )
 
 WEB = service()
@@ -67,10 +68,6 @@ def all_in(mode: Mode, commands: int = 99) -> dict:
     return {
         node: node_seen(node, report=report(node, mode=mode, commands=commands)) for node in NODES
     }
-
-
-def web(taken):
-    return taken.state.services["web"]
 
 
 def test_a_service_is_left_alone_while_its_lrm_is_started_anew() -> None:

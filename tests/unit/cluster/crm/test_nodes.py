@@ -52,6 +52,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     state,
     step,
     wanted,
+    web,
 )
 
 SILENT = node_seen("n1", heartbeat_age=5.0, answer=Answer.NO, lease=LeaseSight.STALE)
@@ -64,10 +65,6 @@ NEW_BOOT = node_seen("n1", report=Report("n1", boot="n1-boot2"))
 
 def n1(taken) -> NodeStatus:
     return taken.state.nodes["n1"]
-
-
-def web(taken):
-    return taken.state.services["web"]
 
 
 def run(status, look, *, at_stake=True, wanted_=WANTED, **changes):

@@ -45,6 +45,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     state,
     step,
     wanted,
+    web,
 )
 
 WEB = service()
@@ -53,10 +54,6 @@ NEW_WEB = replace(WEB, resources=(replace(WEB.resources[0], parameters={"x": "2"
 STARTING = started("n1", state=ServiceState.REQUEST_START)
 STOPPING = started("n1", state=ServiceState.REQUEST_STOP)
 MOVING = started("n1", state=ServiceState.RELOCATE, target="n2")
-
-
-def web(taken) -> ServiceStatus:
-    return taken.state.services["web"]
 
 
 def run(status, look=None, wanted_=None, nodes=None, statuses=None, **changes):

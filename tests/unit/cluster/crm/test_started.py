@@ -54,6 +54,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     state,
     step,
     wanted,
+    web,
 )
 
 WEB = service(live_migration=True)
@@ -61,10 +62,6 @@ DB = service("db", live_migration=True)
 ASKED = started("n1", state=ServiceState.MIGRATE, target="n2", since=1000.0)
 MIGRATING = replace(ASKED, expected=True)
 DRAINED = {"n1": Maintenance()}
-
-
-def web(taken):
-    return taken.state.services["web"]
 
 
 def test_a_drained_node_lets_its_service_go_while_it_runs() -> None:

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -30,7 +28,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     read_lockspace,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (  # noqa: E501
-    AREA_HOSTS,
     MEBIBYTE,
     Layout,
 )
@@ -39,16 +36,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     encode_lease,
     initial_leases,
 )
+from ansible_collections.holdfast.ha.tests.unit.storage.lockspace.sanlock_command import (
+    needs_sanlock,
+    sanlock,
+)
 
-SANLOCK = shutil.which("sanlock")
-needs_sanlock = pytest.mark.skipif(SANLOCK is None, reason="the sanlock command is not installed")
-LAYOUTS = [Layout(*sizes) for sizes in sorted(AREA_HOSTS)]
 NAMES = {MEBIBYTE << power: f"{1 << power}M" for power in range(4)}
-
-
-@pytest.fixture(params=LAYOUTS, ids=[f"{one.sector_size}-{one.area_bytes}" for one in LAYOUTS])
-def layout(request):
-    return request.param
 
 
 @pytest.fixture
@@ -73,12 +66,6 @@ def lockspace(tmp_path, layout):
     path = tmp_path / "c1.lockspace"
     path.write_bytes(area)
     return str(path)
-
-
-def sanlock(*arguments):
-    return subprocess.run(
-        [SANLOCK, "direct", *arguments], check=True, timeout=60, capture_output=True, text=True
-    ).stdout
 
 
 def fields(text):

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +22,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     initial_lockspace,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (  # noqa: E501
-    AREA_HOSTS,
     MEBIBYTE,
     Layout,
 )
@@ -43,16 +40,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.prov
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (
     cluster_paths,
 )
+from ansible_collections.holdfast.ha.tests.unit.storage.lockspace.sanlock_command import (
+    needs_sanlock,
+    sanlock,
+)
 
-SANLOCK = shutil.which("sanlock") or shutil.which("/usr/sbin/sanlock")
-needs_sanlock = pytest.mark.skipif(SANLOCK is None, reason="the sanlock command is not installed")
-LAYOUTS = [Layout(*sizes) for sizes in sorted(AREA_HOSTS)]
 LARGE = Layout(4096, 8 * MEBIBYTE)
-
-
-@pytest.fixture(params=LAYOUTS, ids=[f"{one.sector_size}-{one.area_bytes}" for one in LAYOUTS])
-def layout(request):
-    return request.param
 
 
 @pytest.fixture
@@ -67,12 +60,6 @@ def apply(paths, **wanted):
 
 def sizes(layout):
     return {"sector_size": layout.sector_size, "area_bytes": layout.area_bytes}
-
-
-def sanlock(*arguments):
-    return subprocess.run(
-        [SANLOCK, "direct", *arguments], check=True, timeout=60, capture_output=True, text=True
-    ).stdout
 
 
 @needs_sanlock

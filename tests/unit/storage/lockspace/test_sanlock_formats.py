@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,11 +42,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     write_leader,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import create
+from ansible_collections.holdfast.ha.tests.unit.storage.lockspace.sanlock_command import (
+    needs_sanlock,
+    sanlock,
+)
 from hypothesis import given
 from hypothesis import strategies as st
-
-SANLOCK = shutil.which("sanlock")
-needs_sanlock = pytest.mark.skipif(SANLOCK is None, reason="the sanlock command is not installed")
 
 U64 = st.integers(0, 2**64 - 1)
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789.-_", min_size=1, max_size=47)
@@ -67,13 +66,6 @@ def leases(tmp_path):
     content = initial_leases("c1")
     create(path, len(content), [(0, content)])
     return path
-
-
-def sanlock(*arguments):
-    # The command wants a lockspace or resource as NAME:...:PATH:OFFSET and no daemon.
-    return subprocess.run(
-        [SANLOCK, "direct", *arguments], check=True, timeout=60, capture_output=True, text=True
-    ).stdout
 
 
 def test_the_checksum_is_sanlocks():
