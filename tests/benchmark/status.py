@@ -79,7 +79,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.prov
     look_metadata,
     plan_metadata,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E402, E501
     HostBlock,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (  # noqa: E402

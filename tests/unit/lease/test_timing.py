@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.host_watch import (
-    HostWatch,
-    state_by_time,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
     HostState,
+    HostWatch,
+    state_by_time,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     DeltaLease,

@@ -23,9 +23,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.reco
     Kind,
     RecordFile,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
     GlobalBlock,
     HostBlock,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     Whiteboard,
 )
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_ok

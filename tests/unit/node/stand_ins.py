@@ -31,7 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interf
     HostState,
     LeaseHolder,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
     Board,
 )
 

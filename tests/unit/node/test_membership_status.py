@@ -31,7 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     places,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import problems
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
     Board,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration

@@ -26,8 +26,14 @@ from ..storage.lockspace.delta_lease import DeltaLease, LeaseArea
 from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.lockspace.leader_record import MEBIBYTE
 from ..storage.lockspace.resource_lease import LEASE_NAMES, LeaseFile, area_offset
-from .host_watch import HostWatch, refuse_own, refuse_to_free, state_by_time
-from .interface import HostLeaseView, LeaseHolder
+from .interface import (
+    HostLeaseView,
+    HostWatch,
+    LeaseHolder,
+    refuse_own,
+    refuse_to_free,
+    state_by_time,
+)
 
 
 class EmbeddedLeases:

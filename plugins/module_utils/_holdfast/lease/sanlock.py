@@ -29,8 +29,7 @@ from ..names import host_id as checked_host_id
 from ..storage.lockspace.delta_lease import DeltaLease, LeaseArea
 from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.lockspace.resource_lease import LEASE_NAMES, LeaseFile, ResourceLease
-from .host_watch import refuse_own, refuse_to_free
-from .interface import HostLeaseView, LeaseHolder
+from .interface import HostLeaseView, LeaseHolder, refuse_own, refuse_to_free
 from .sanlock_binding import BindingDaemon, load_binding
 from .sanlock_command import CommandDaemon
 from .sanlock_daemon import (

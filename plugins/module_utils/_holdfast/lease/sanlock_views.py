@@ -23,8 +23,7 @@ from ..errors import AgentError, LeaseError, StorageError
 from ..process.run import run
 from ..storage.lockspace.delta_lease import DeltaLease
 from ..storage.lockspace.host_timing import LeaseTiming
-from .host_watch import HostWatch, Sight, state_by_time
-from .interface import HostLeaseView, HostState
+from .interface import HostLeaseView, HostState, HostWatch, Sight, state_by_time
 from .sanlock_daemon import GLANCE, HostStatus, SanlockDaemon
 from .sanlock_membership import Membership
 

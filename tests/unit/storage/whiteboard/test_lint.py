@@ -16,14 +16,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     LeaseArea,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
     BLOCK_BYTES,
     SMALL_BLOCK_BYTES,
     GlobalBlock,
     HostBlock,
-    Whiteboard,
     encode_global,
     encode_host,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+    Whiteboard,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.host_life import (  # noqa: E501
     host_guard,

@@ -23,7 +23,7 @@ from ...cluster.model.report import Report
 from ...errors import StorageError
 from ...lease.interface import HostLeaseView, HostState
 from ...storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT
-from ...storage.whiteboard.file import Board
+from ...storage.whiteboard.board import Board
 from ..cluster_storage import ClusterStorage
 from ..configuration import NodeConfiguration
 from .heartbeat import report_number, trouble_told

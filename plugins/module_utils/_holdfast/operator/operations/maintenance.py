@@ -47,8 +47,8 @@ from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
 from ...storage.records import Kind, Record, RecordFile
+from ...storage.whiteboard.block import GlobalBlock
 from ...storage.whiteboard.board import Board
-from ...storage.whiteboard.file import GlobalBlock
 from ...storage.whole_file import ClusterPaths, exists
 from ..report.status import global_maintenance
 from .change import await_manager, change_wanted, read_cluster

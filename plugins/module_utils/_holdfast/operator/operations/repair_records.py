@@ -23,7 +23,7 @@ from ...errors import FormatError, LeaseError, StorageError
 from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...node.daemon.record_guard import read_records, report_older_than_told
-from ...storage.whiteboard.file import Board
+from ...storage.whiteboard.board import Board
 from .change import WAIT, acquire_configuration, await_manager, change_wanted
 from .size_limit import refuse_too_large
 

@@ -36,7 +36,8 @@ from ...node.configuration import NodeConfiguration
 from ...node.daemon.heartbeat import read_trouble, trouble_told
 from ...node.daemon.record_guard import read_records, report_older_than_told
 from ...process.apart import TimeUpError, run_apart
-from ...storage.whiteboard.file import Board, HostBlock
+from ...storage.whiteboard.block import HostBlock
+from ...storage.whiteboard.board import Board
 from .problems import (
     UNHELD,
     leases_being_freed,

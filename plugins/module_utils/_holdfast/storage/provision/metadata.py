@@ -16,12 +16,13 @@ from ...names import MAX_HOST_ID, host_id
 from ..records import DEFAULT_COPY_BYTES, Geometry, Kind, RecordFile
 from ..whiteboard.block import (
     BLOCK_BYTES,
+    GlobalBlock,
     check_block_bytes,
     decode_global,
     encode_global,
     without_padding,
 )
-from ..whiteboard.file import GlobalBlock, Whiteboard
+from ..whiteboard.file import Whiteboard
 from ..whiteboard.host_life import Sighting, host_guard, look, look_twice
 from ..whiteboard.lint import LEAVE, Repair, apply_repair, lint, plan_block, plan_repair
 from ..whole_file import ClusterPaths, exists, remove
