@@ -183,7 +183,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.errors import InputError
-from ..module_utils._holdfast.storage.lockspace.view import (
+from ..module_utils._holdfast.storage.lockspace.file import (
     see_lockspace,
     view_lockspace,
     view_nothing,

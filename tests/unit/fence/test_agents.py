@@ -15,20 +15,18 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.call i
     FenceCall,
     call_fence_agent,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import (
-    evidence_of,
-    kind_of,
-    wait_for_proof,
-    weakest,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.known_agents import (
     fence_environment,
     installed_fence_agents,
     locate_fence_agent,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.metadata import (
+    evidence_of,
+    kind_of,
     load_fence_metadata,
     parse_fence_metadata,
+    wait_for_proof,
+    weakest,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.secrets import (
     hide,

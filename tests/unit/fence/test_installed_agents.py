@@ -16,11 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.call import fence_request
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import (
-    evidence_of,
-    kind_by_name,
-    kind_of,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.known_agents import (
     REFUSE_ABSENT_PLUGS,
     SWITCH_ONE_MACHINE,
@@ -29,6 +24,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.known_
     installed_fence_agents,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.metadata import (
+    evidence_of,
+    kind_by_name,
+    kind_of,
     load_fence_metadata,
     parse_fence_metadata,
 )

@@ -14,13 +14,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf import remains
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.apply import (
-    STATES,
-    bring_to_state,
-    call_action,
-    plan_action,
-    plan_state,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import (
     OcfResult,
     meaning_of,
@@ -28,7 +21,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call imp
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import Action
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.remains import Traces
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.resource import (
+    STATES,
+    bring_to_state,
+    call_action,
     perform,
+    plan_action,
+    plan_state,
     prepare,
 )
 from ansible_collections.holdfast.ha.tests.unit.ocf.agent_script import (

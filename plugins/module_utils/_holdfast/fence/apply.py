@@ -16,7 +16,7 @@ from ..errors import FenceError, HoldfastError
 from ..result import Result
 from .call import LISTS, check_plug
 from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools, about_device
-from .evidence import NONE
+from .metadata import NONE
 from .plugs import ListedPlug, parse_listing
 from .prove import FenceResult, diagnose, last_line, power_off, power_on, power_status, unfence
 from .topology import DEFAULT_TIMEOUT, FenceConfiguration, FenceStep, parse_fence_device

@@ -14,9 +14,20 @@ from ..errors import FenceError, HoldfastError, InputError
 from .apply import described
 from .call import fence_request
 from .conversation import TOOLS, Conversation, FenceTools
-from .evidence import ASSUMED, FABRIC, GATE, POWER, PROOF_RULES, VERIFIED, evidence_of, kind_of
 from .known_agents import installed_fence_agents, locate_fence_agent
-from .metadata import FenceMetadata, FenceParameter, load_fence_metadata
+from .metadata import (
+    ASSUMED,
+    FABRIC,
+    GATE,
+    POWER,
+    PROOF_RULES,
+    VERIFIED,
+    FenceMetadata,
+    FenceParameter,
+    evidence_of,
+    kind_of,
+    load_fence_metadata,
+)
 from .prove import power_status
 from .secret_sources import secrets_from_files, secrets_from_scripts
 from .topology import FenceConfiguration, FenceDevice, FenceLevel, FenceStep

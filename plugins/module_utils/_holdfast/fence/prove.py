@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ..errors import HoldfastError
 from .call import STATUS_OFF, FenceCall
 from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools
-from .evidence import ASSUMED, GATE, NONE, POWER, PROOF_RULES, VERIFIED, wait_for_proof, weakest
+from .metadata import ASSUMED, GATE, NONE, POWER, PROOF_RULES, VERIFIED, wait_for_proof, weakest
 from .topology import FenceConfiguration, FenceLevel, FenceStep
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import evidence
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import metadata
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.plugs import ListedPlug
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.rehearsal.judge import (
     DeviceFindings,
@@ -51,7 +51,7 @@ def configuration(timeout=20, parameters=None, **nodes):
 
 
 def device(name, **more):
-    values = {"kind": evidence.POWER, "evidence": evidence.VERIFIED, **more}
+    values = {"kind": metadata.POWER, "evidence": metadata.VERIFIED, **more}
     return DeviceFindings(name, **values)
 
 
@@ -78,7 +78,7 @@ LISTED = {"outlets": device("outlets", plugs=LIST)}
         ("9", UNKNOWN, LISTED, "no such plug"),
         ("1", PlugFindings("unknown", problem="status failed: x"), {}, "status failed: x"),
         ("1", UNKNOWN, {"outlets": device("outlets", unhealthy="monitor failed: y")}, "y"),
-        ("1", ON, {"outlets": device("outlets", evidence=evidence.NONE)}, "nothing proves"),
+        ("1", ON, {"outlets": device("outlets", evidence=metadata.NONE)}, "nothing proves"),
     ],
 )
 def test_what_makes_the_only_plug_useless_makes_the_fencing_fail(plug, power, devices, says):
@@ -145,14 +145,14 @@ def test_a_plug_that_may_be_another_s_fails_the_node_even_if_another_level_is_we
     wanted = configuration(n1=[[("board", None)], [("outlets", "1")]])
     found = verdicts(wanted, {("board", None): ON, ("outlets", "1"): OFF}, ["n1"])["n1"]
     assert found.verdict == "fails"
-    assert found.evidence == evidence.VERIFIED
+    assert found.evidence == metadata.VERIFIED
 
 
 def test_one_dead_level_of_two_is_a_degraded_fencing():
     wanted = configuration(n1=[[("board", None)], [("outlets", "1")]])
     dead = device("board", problem="no answer to monitor within 20.0 seconds")
     found = verdicts(wanted, {("outlets", "1"): ON}, ["n1"], board=dead)["n1"]
-    assert (found.verdict, found.evidence) == ("degraded", evidence.VERIFIED)
+    assert (found.verdict, found.evidence) == ("degraded", metadata.VERIFIED)
     assert found.problems == ("n1: level 1, board: no answer to monitor within 20.0 seconds.",)
 
 
@@ -163,21 +163,21 @@ def test_one_dead_supply_of_a_level_spoils_the_level():
 
 
 def test_gates_alone_prove_nothing_and_beside_a_device_do_no_harm():
-    gate = device("gate", kind=evidence.GATE, evidence=evidence.GATE)
+    gate = device("gate", kind=metadata.GATE, evidence=metadata.GATE)
     alone = verdicts(configuration(n1=[[("gate", None)]]), {}, gate=gate)["n1"]
     assert alone.verdict == "fails"
     assert alone.problems == ("n1: all of its devices are gates, which prove nothing.",)
     wanted = configuration(n1=[[("gate", None), ("board", None)]])
     beside = verdicts(wanted, {("board", None): ON}, ["n1"], gate=gate)["n1"]
-    assert (beside.verdict, beside.evidence) == ("works", evidence.VERIFIED)
+    assert (beside.verdict, beside.evidence) == ("works", metadata.VERIFIED)
 
 
 @pytest.mark.parametrize(
     ("kind", "assumed_after", "verdict"),
     [
-        (evidence.WATCHDOG, 30.0, "works"),
-        (evidence.WATCHDOG, None, "degraded"),
-        (evidence.FABRIC, None, "degraded"),
+        (metadata.WATCHDOG, 30.0, "works"),
+        (metadata.WATCHDOG, None, "degraded"),
+        (metadata.FABRIC, None, "degraded"),
     ],
 )
 def test_what_is_only_assumed_says_what_it_needs_and_whether_it_is_ever_proof(
@@ -186,10 +186,10 @@ def test_what_is_only_assumed_says_what_it_needs_and_whether_it_is_ever_proof(
     wanted = configuration(**ONE)
     outlets = replace(wanted.devices["outlets"], assumed_after=assumed_after)
     wanted = replace(wanted, devices={**wanted.devices, "outlets": outlets})
-    assumed = device("outlets", kind=kind, evidence=evidence.ASSUMED)
+    assumed = device("outlets", kind=kind, evidence=metadata.ASSUMED)
     found = verdicts(wanted, {("outlets", "1"): ON}, ["n1"], outlets=assumed)["n1"]
-    assert (found.verdict, found.evidence) == (verdict, evidence.ASSUMED)
-    assert any(evidence.PROOF_RULES[kind].needs in one for one in found.remarks)
+    assert (found.verdict, found.evidence) == (verdict, metadata.ASSUMED)
+    assert any(metadata.PROOF_RULES[kind].needs in one for one in found.remarks)
     assert (verdict == "works") is not any(
         "no level will ever be proof" in p for p in found.problems
     )
@@ -197,10 +197,10 @@ def test_what_is_only_assumed_says_what_it_needs_and_whether_it_is_ever_proof(
 
 def test_a_level_of_two_is_worth_what_its_weaker_device_is():
     wanted = configuration(n1=[[("board", None), ("outlets", "1")]])
-    assumed = device("outlets", kind=evidence.FABRIC, evidence=evidence.ASSUMED)
+    assumed = device("outlets", kind=metadata.FABRIC, evidence=metadata.ASSUMED)
     states = {("board", None): ON, ("outlets", "1"): ON}
     found = verdicts(wanted, states, ["n1"], outlets=assumed)["n1"]
-    assert (found.verdict, found.evidence) == ("degraded", evidence.ASSUMED)
+    assert (found.verdict, found.evidence) == ("degraded", metadata.ASSUMED)
 
 
 @pytest.mark.parametrize(
@@ -243,14 +243,14 @@ def test_an_outlet_of_the_first_of_stacked_switches_may_be_told_without_its_swit
 
 
 def test_a_device_that_cannot_be_used_has_that_one_problem_and_no_remark():
-    unusable = device("outlets", kind=evidence.NONE, evidence=evidence.NONE, problem="no agent")
+    unusable = device("outlets", kind=metadata.NONE, evidence=metadata.NONE, problem="no agent")
     found = verdicts(configuration(20, {"delay": 30}, **ONE), {}, outlets=unusable)["n1"]
     assert found.problems == ("n1: level 1, outlets plug 1: no agent.",)
     assert found.remarks == ()
 
 
 def test_what_has_no_status_to_ask_for_is_not_told_to_be_shown_by_it():
-    gate = device("gate", kind=evidence.GATE, evidence=evidence.GATE)
+    gate = device("gate", kind=metadata.GATE, evidence=metadata.GATE)
     wanted = configuration(n1=[[("gate", None), ("board", None)]])
     found = verdicts(wanted, {("board", None): ON}, gate=gate)["n1"]
     told = [one for one in found.remarks if "not known to be on" in one]

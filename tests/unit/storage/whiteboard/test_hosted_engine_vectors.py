@@ -33,18 +33,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     encode_host,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
+    Watched,
     decode_board,
+    vm_status,
+    vm_status_text,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     Whiteboard,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.lint import (
     lint,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.view import (
-    Watched,
-    vm_status,
-    vm_status_text,
 )
 from ansible_collections.holdfast.ha.tests.unit.storage.whiteboard.hosted_engine_departures import (
     CONTAINED_HERE,

@@ -25,16 +25,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whit
     encode_host,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
-    decode_board,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
-    Whiteboard,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.view import (
     Watched,
+    decode_board,
     view,
     vm_status,
     watch,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+    Whiteboard,
 )
 from hypothesis import given
 from hypothesis import strategies as st

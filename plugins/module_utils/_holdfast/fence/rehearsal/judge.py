@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import FenceError
-from ..evidence import ASSUMED, GATE, NONE, PROOF_RULES, VERIFIED, wait_for_proof, weakest
+from ..metadata import ASSUMED, GATE, NONE, PROOF_RULES, VERIFIED, wait_for_proof, weakest
 from ..plugs import ListedPlug, find_plug, shown
 from ..topology import FenceConfiguration, FenceDevice, FenceStep
 

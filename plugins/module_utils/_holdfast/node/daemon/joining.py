@@ -27,7 +27,7 @@ from dataclasses import replace
 
 from ...errors import HoldfastError, InputError, LeaseError
 from ...fence.conversation import TOOLS, Conversation, FenceTools
-from ...fence.evidence import FABRIC, NONE, kind_by_name
+from ...fence.metadata import FABRIC, NONE, kind_by_name
 from ...fence.prove import unfence
 from ...fence.topology import FenceConfiguration, FenceDevice, load_fence_configuration
 from ...lease.sanlock_daemon import DaemonStatus

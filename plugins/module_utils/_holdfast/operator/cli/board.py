@@ -108,8 +108,8 @@ def _register_lockspace(lockspace: argparse.ArgumentParser) -> None:
 
 def _dump_board(options: argparse.Namespace) -> int:
     """Show all blocks of a whiteboard."""
+    from ...storage.whiteboard.board import view, vm_status, vm_status_text, watch
     from ...storage.whiteboard.file import Whiteboard
-    from ...storage.whiteboard.view import view, vm_status, vm_status_text, watch
 
     seconds = _watch_seconds(options, 0.0)
     with Whiteboard(options.path, options.block_size) as board:

@@ -24,8 +24,7 @@ from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...node.daemon.record_guard import read_records, report_older_than_told
 from ...storage.whiteboard.board import Board
-from .change import WAIT, acquire_configuration, await_manager, change_wanted
-from .size_limit import refuse_too_large
+from .change import WAIT, acquire_configuration, await_manager, change_wanted, refuse_too_large
 
 REPORT_WAIT = 30.0
 """Seconds for an LRM to write its report again: it looks every 5 s, and its node may be starting.

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Cluster, Instance
     from ..model.moves import Moved
-    from .moves import MoveLimits
-    from .steps import Made, Plan, Worth
+    from .moves import Made, MoveLimits, Plan, Worth
 
     Data = dict[str, Any]
     from collections.abc import Sequence

@@ -22,8 +22,7 @@ from math import inf, isfinite
 from ..model.score import Score
 from .bounds import Bounds
 from .estimate import Estimate, primary_sizes, secondary_sizes, together, units
-from .moves import FAILOVER, MOVED_TEMPLATES, Choice, MoveLimits, State, copied
-from .steps import Made, Plan, made_of
+from .moves import FAILOVER, MOVED_TEMPLATES, Choice, Made, MoveLimits, Plan, State, copied, made_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

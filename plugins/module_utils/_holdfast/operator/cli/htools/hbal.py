@@ -24,8 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ....placement.balance.moves import MoveLimits
-    from ....placement.balance.steps import Made, Plan
+    from ....placement.balance.moves import Made, MoveLimits, Plan
     from ....placement.model.cluster import Cluster
     from .options import Settings
 

@@ -34,7 +34,7 @@ from typing import Any, NewType
 
 from ....cluster.model.maintenance import utc
 from ....text import clean
-from ..timeline import Phase, PhaseKind, phases, steps, total
+from ..history import Phase, PhaseKind, phases, steps, total
 from ..wording import Tone, age_since
 
 Html = NewType("Html", str)
