@@ -5,13 +5,6 @@
 There are two ways: its Python binding (``sanlock_binding``), where this Python has
 one, and the ``sanlock`` command (``sanlock_command``).  Both know the lockspace only
 by the data here, answer with the same codes, and keep to a deadline in each call.
-
-Messages between hosts through their host leases: sanlock's events.
-
-Who sends one sets the receiver's bit in its own host lease, and three numbers: the
-receiver's generation, the event and its data.  They are on the storage with the
-sender's next renewal, where anybody can read them; sanlock's own way to hear of them
-is only in its library.
 """
 
 from __future__ import annotations

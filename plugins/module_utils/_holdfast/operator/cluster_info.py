@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Answering for the module ``cluster_info``: the status, waited for, probed, and as a page.
-
-Asking for the status of a cluster from where its storage is not: by a command, node after node.
+"""The status for the module ``cluster_info``: waited for, probed, as a page, and from elsewhere.
 
 Whoever is no node, such as an Ansible controller, runs ``holdfast status --json`` on one of
 them.  Each node can answer for the whole cluster, so the first that does is enough; a node

@@ -1,12 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Creating and removing files on shared storage, whole or not at all.
+"""Files on shared storage: which a cluster has, and creating and removing them as a whole.
 
 A file gets its name only when all of its bytes are on the storage, so no node ever
 opens a part of one; and where several nodes create the same file at once, as when
 one playbook runs on all of them, exactly one of them wins and none is overwritten.
-
-And where the four files of a cluster are.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ outlet that was moved.  The worst is a plug of something else that is off alread
 by it would be confirmed while the node lives.  So a plug has to be listed by its device,
 be on while its node is on, and belong to one node only, under whatever name.
 
-Nothing here asks a device: ``rehearsal_talk`` does, and brings what it learned.
+Nothing here asks a device: ``ask.py`` does, and brings what it learned.
 """
 
 from __future__ import annotations

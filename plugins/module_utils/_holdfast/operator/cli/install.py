@@ -1,16 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The installed library compiled for this node's Python, so that no command compiles it anew.
-
-Python keeps no bytecode of what it imports from an archive.  So a second archive stands beside
-the library, with the sources and their bytecode (PEP 552, unchecked hash-based), and with a note
-of the very library it was made of: ``program.py`` leaves it alone if that is another by now.
-Another Python passes the bytecode over and compiles the sources, as zipimport does.
-
-The library as one file, from which Python on a node imports the package ``holdfast``.
+"""The library as one file, and its form compiled for this node's Python, which starts sooner.
 
 The archive is the same, byte for byte, for the same sources: whoever installs it can
 tell from the content alone whether anything changed.
+
+Python keeps no bytecode of what it imports from an archive.  So a second archive is beside
+the library, with the sources and their bytecode (PEP 552, unchecked hash-based), and with a note
+of the very library it was made of: ``program.py`` leaves it alone if that is another by now.
+Another Python passes the bytecode over and compiles the sources, as zipimport does.
 """
 
 from __future__ import annotations

@@ -4,15 +4,8 @@
 
 Each function takes the options of its module and whether it is check mode, and returns
 what changed; the plan in check mode is the one that is applied.  What an option does
-not say of a maintenance that is there stays as it is.
-
-Why a node is kept empty: a fence by hand leaves it off, and its power is for who ends that.
-
-Somebody may have their hands in it.  Who ends some other drain does not know of that.
-
-The maintenance that the module ``metadata`` declares beside its work on the cluster's files.
-
-Who holds a cluster, and why, from its files alone: for who has no node's configuration.
+not say of a maintenance that is there stays as it is.  A fence by hand leaves its node off and
+empty until ``unfence`` ends that: somebody may be working on the machine.
 """
 
 from __future__ import annotations
