@@ -36,7 +36,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (  # noqa: E402
     Leases,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_process import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_command import (  # noqa: E402
     await_daemon,
     start_daemon,
 )
@@ -55,18 +55,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
     disarm,
-    fence_config,
+    node_files,
+    policy,
     repair_records,
-    rule_and_node,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
     maintenance as operations_maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
     move as operations_move,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
-    policy as operations_policy,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (  # noqa: E402
     service as operations_service,
@@ -78,15 +75,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.fami
     carries,
     process_table,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (  # noqa: E402
-    cluster_paths,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import (  # noqa: E402
     lockspace as provision_lockspace,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision import (  # noqa: E402
     metadata as provision_metadata,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (  # noqa: E402
+    cluster_paths,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import PACKAGE  # noqa: E402
 from installed_agents import install_command, install_fence_agent  # noqa: E402
 
 NAME = "test"
@@ -219,13 +217,12 @@ class EmbeddedCluster:
 
     def holdfast(self, *words: str, on: str = "n1") -> subprocess.CompletedProcess[str]:
         """Run the command of an operator on a node; the caller judges its exit status."""
-        package = Path(power.__file__).resolve().parent.parent
         return subprocess.run(
             [
-                *(sys.executable, "-m", f"{package.name}.program", *words),
+                *(sys.executable, "-m", f"{PACKAGE.name}.program", *words),
                 *("--config", str(self.config(on))),
             ],
-            env={**os.environ, "PYTHONPATH": str(package.parent)},
+            env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -270,7 +267,7 @@ class EmbeddedCluster:
             "affinity": None,
             **more,
         }
-        return rule_and_node.declare_rule(options, False)
+        return policy.declare_rule(options, False)
 
     def maintenance(self, node: str, state: str, on: str = "", **more: Any) -> Any:
         """Drain a node or use it again, declared there or *on* another; wait until it is done."""
@@ -297,7 +294,7 @@ class EmbeddedCluster:
     def policy(self, **changes: Any) -> Any:
         """Change the cluster's policy as the module does, and wait until it is in force."""
         options = {"config": str(self._an_on()), "wait": True, "timeout": PATIENCE}
-        return operations_policy.declare_policy({**options, **changes}, False)
+        return policy.declare_policy({**options, **changes}, False)
 
     def maintain(self, state: str, **more: Any) -> Any:
         """Hold, disarm or arm the whole cluster as the module does, and wait until it is so."""
@@ -537,12 +534,12 @@ class EmbeddedCluster:
             "timeout": 20,
         }
         levels = {name: {"levels": [[{"device": "machines", "plug": name}]]} for name in NODES}
-        fence_config.declare_fence(
+        node_files.declare_fence(
             {"path": str(fence), "devices": {"machines": device}, "nodes": levels}, False
         )
         for name in NODES:
             own = {"watchdog_timeout": 0, "run_directory": self._run_directory(name)}
-            rule_and_node.declare_node(
+            node_files.declare_node(
                 {
                     "config": str(self.config(name)),
                     "cluster": NAME,

@@ -202,7 +202,7 @@ from typing import Any
 from ..module_utils._holdfast.operator.cli.htools.source import STATIC_NODE_MEMORY, read_source
 from ..module_utils._holdfast.placement.allocate.solution import Options as PlacementOptions
 from ..module_utils._holdfast.placement.capacity.networks import NetworkReport, check_networks
-from ..module_utils._holdfast.placement.iallocator.allocation import Asked, allocate
+from ..module_utils._holdfast.placement.explain.reasons import Asked, allocate
 from ..module_utils._holdfast.placement.iallocator.json_text import parse
 from ..module_utils._module import Options, Result, run
 from ..module_utils._networks import (

@@ -193,7 +193,7 @@ from ..module_utils._holdfast.operator.cli.htools.source import (
 from ..module_utils._holdfast.placement.allocate.solution import Options as PlacementOptions
 from ..module_utils._holdfast.placement.capacity.capacity import Size
 from ..module_utils._holdfast.placement.capacity.report import PARTS, Question, describe_capacity
-from ..module_utils._holdfast.placement.iallocator.allocation import oddities_refused
+from ..module_utils._holdfast.placement.explain.reasons import oddities_refused
 from ..module_utils._module import Options, Result, run
 
 OPTIONS = Options(

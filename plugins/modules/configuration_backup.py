@@ -65,7 +65,7 @@ rules:
   sample: 3
 """
 
-from ..module_utils._holdfast.operator.operations.backup import back_up
+from ..module_utils._holdfast.operator.operations.export import back_up
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(Options(argument_spec={"path": {"type": "path", "required": True}}))

@@ -118,7 +118,7 @@ drift:
 """
 
 from ..module_utils._declarations import CONFIGURATION, check_declarations
-from ..module_utils._holdfast.operator.operations.drift import configuration_info
+from ..module_utils._holdfast.operator.operations.configuration import configuration_info
 from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(CONFIGURATION)

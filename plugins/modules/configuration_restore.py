@@ -69,7 +69,7 @@ differences:
     - {kind: policy, name: shutdown, how: "'conditional' instead of 'migrate'"}
 """
 
-from ..module_utils._holdfast.operator.operations.backup import restore
+from ..module_utils._holdfast.operator.operations.export import restore
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(

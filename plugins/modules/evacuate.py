@@ -119,7 +119,7 @@ placed:
   sample: {web: n1}
 """
 
-from ..module_utils._holdfast.operator.operations.evacuate import evacuate
+from ..module_utils._holdfast.operator.operations.move import evacuate
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(

@@ -219,11 +219,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._holdfast.fence.apply import DEVICE_ACTIONS, plugs_of_device
-from ..module_utils._holdfast.fence.check import check_fence_agents
-from ..module_utils._holdfast.fence.device import DEFAULT_TIMEOUT
-from ..module_utils._holdfast.fence.operate import operate
-from ..module_utils._holdfast.fence.topology import FenceConfiguration, load_fence_configuration
+from ..module_utils._holdfast.fence.apply import DEVICE_ACTIONS, operate, plugs_of_device
+from ..module_utils._holdfast.fence.describe import check_fence_agents
+from ..module_utils._holdfast.fence.topology import (
+    DEFAULT_TIMEOUT,
+    FenceConfiguration,
+    load_fence_configuration,
+)
 from ..module_utils._module import Options, Result, hide_agent_secrets, run
 
 OPTIONS = Options(

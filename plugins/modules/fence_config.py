@@ -109,7 +109,7 @@ path:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._holdfast.operator.operations.fence_config import declare_fence
+from ..module_utils._holdfast.operator.operations.node_files import declare_fence
 from ..module_utils._module import Options, hide_agent_secrets, run
 
 OPTIONS = Options(

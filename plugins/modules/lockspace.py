@@ -155,7 +155,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.storage.lockspace.leader_record import MEBIBYTE
-from ..module_utils._holdfast.storage.paths import cluster_paths
 from ..module_utils._holdfast.storage.provision.lockspace import (
     LockspaceWanted,
     apply_lockspace,
@@ -163,6 +162,7 @@ from ..module_utils._holdfast.storage.provision.lockspace import (
     plan_lockspace,
 )
 from ..module_utils._holdfast.storage.provision.plan import check_folder
+from ..module_utils._holdfast.storage.whole_file import cluster_paths
 from ..module_utils._module import CLUSTER_FILES, Options, Result, run
 
 AREA_BYTES = {f"{size}M": size * MEBIBYTE for size in (1, 2, 4, 8)}

@@ -183,12 +183,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._holdfast.errors import InputError
-from ..module_utils._holdfast.storage.lockspace.view import (
+from ..module_utils._holdfast.storage.lockspace.file import (
     see_lockspace,
     view_lockspace,
     view_nothing,
 )
-from ..module_utils._holdfast.storage.paths import cluster_paths
+from ..module_utils._holdfast.storage.whole_file import cluster_paths
 from ..module_utils._module import CLUSTER_FILES, Options, Result, run
 
 MAX_WATCH = 600

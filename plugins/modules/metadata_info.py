@@ -190,11 +190,10 @@ from typing import Any
 
 from ..module_utils._holdfast.errors import InputError
 from ..module_utils._holdfast.operator.operations.maintenance import read_hold
-from ..module_utils._holdfast.storage.paths import cluster_paths
-from ..module_utils._holdfast.storage.whiteboard.file import Board, Whiteboard, no_direct
+from ..module_utils._holdfast.storage.whiteboard.board import Board, Watched, view, vm_status, watch
+from ..module_utils._holdfast.storage.whiteboard.file import Whiteboard, no_direct
 from ..module_utils._holdfast.storage.whiteboard.lint import finding_rows, lint
-from ..module_utils._holdfast.storage.whiteboard.view import Watched, view, vm_status, watch
-from ..module_utils._holdfast.storage.whole_file import exists
+from ..module_utils._holdfast.storage.whole_file import cluster_paths, exists
 from ..module_utils._module import CLUSTER_FILES, Options, Result, run
 
 MAX_WATCH = 120

@@ -175,7 +175,7 @@ configuration:
     node: node1
 """
 
-from ..module_utils._holdfast.operator.operations.rule_and_node import declare_node
+from ..module_utils._holdfast.operator.operations.node_files import declare_node
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 MEMBER = {

@@ -292,13 +292,20 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._holdfast.ocf.apply import Applied, bring_to_state, call_action
-from ..module_utils._holdfast.ocf.call import OcfResult
-from ..module_utils._holdfast.ocf.codes import MONITORS
-from ..module_utils._holdfast.ocf.parameters import deprecation_warnings
-from ..module_utils._holdfast.ocf.plan import READ_ONLY_ACTIONS, STATES, state_of
+from ..module_utils._holdfast.ocf.call import MONITORS, OcfResult
+from ..module_utils._holdfast.ocf.metadata import deprecation_warnings
 from ..module_utils._holdfast.ocf.remains import Traces
-from ..module_utils._holdfast.ocf.resource import Resource, perform, prepare
+from ..module_utils._holdfast.ocf.resource import (
+    READ_ONLY_ACTIONS,
+    STATES,
+    Applied,
+    Resource,
+    bring_to_state,
+    call_action,
+    perform,
+    prepare,
+    state_of,
+)
 from ..module_utils._module import Options, Result, hide_agent_secrets, run
 
 OPTIONS = Options(

@@ -89,7 +89,7 @@ rejected:
   sample: {n3: it is in maintenance}
 """
 
-from ..module_utils._holdfast.operator.operations.evacuate import place_info
+from ..module_utils._holdfast.operator.operations.move import place_info
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(

@@ -57,7 +57,7 @@ reasons:
     - the kernel 6.12.48+deb13-amd64 was installed, and 6.12.43+deb13-amd64 runs
 """
 
-from ..module_utils._holdfast.operator.forecast.reboot import reboot_info
+from ..module_utils._holdfast.operator.forecast.outages import reboot_info
 from ..module_utils._module import Options, run
 
 OPTIONS = Options()

@@ -102,7 +102,7 @@ version:
 """
 
 from ..module_utils._declarations import RULE
-from ..module_utils._holdfast.operator.operations.rule_and_node import declare_rule
+from ..module_utils._holdfast.operator.operations.policy import declare_rule
 from ..module_utils._module import NODE_OPTIONS, Options, run
 
 OPTIONS = NODE_OPTIONS.merge(

@@ -34,6 +34,7 @@ from typing import Any
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply import operate  # noqa: E402
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.call import (  # noqa: E402
     call_fence_agent,
 )
@@ -43,9 +44,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.known_
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.metadata import (  # noqa: E402
     load_fence_metadata,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.operate import (  # noqa: E402
-    operate,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove import (  # noqa: E402
     power_off,

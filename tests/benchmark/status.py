@@ -67,9 +67,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli
     compiled_path,
     library_archive,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (  # noqa: E402
-    cluster_paths,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E402, E501
     LockspaceWanted,
     apply_lockspace,
@@ -82,8 +79,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.prov
     look_metadata,
     plan_metadata,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E402, E501
     HostBlock,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (  # noqa: E402
+    cluster_paths,
 )
 
 GOAL = 0.2

@@ -30,14 +30,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.reco
     Kind,
     RecordFile,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (  # noqa: E402
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E402, E501
     BLOCK_BYTES,
     SMALL_BLOCK_BYTES,
     GlobalBlock,
     HostBlock,
-    Whiteboard,
     encode_global,
     encode_host,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (  # noqa: E402
+    Whiteboard,
 )
 
 HOSTS = 2000

@@ -75,9 +75,9 @@ RUNS_NOWHERE = (
     ServiceState.ERROR,
 )
 
-VERSIONS = "manager/test_versions.py"
-BELIEVED = "manager/test_reports_believed.py"
-REPAIR = "manager/test_repair.py"
+VERSIONS = "cluster/model/test_versions.py"
+BELIEVED = "cluster/crm/test_results.py"
+REPAIR = "cluster/crm/test_repair_plan.py"
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ TESTED = (
             changed(Round, "reported_elsewhere", returns("")),
             STALE,
         ),
-        "manager/test_reported_elsewhere.py",
+        "cluster/crm/test_stopped.py",
         "test_a_start_waits_for_the_node_that_reports_the_service",
     ),
     FoundByTest(
@@ -373,7 +373,7 @@ TESTED = (
             "take-over-without-the-power-on-that-was-sent",
             changed(cluster, "take_over", _fence_without_up_again),
         ),
-        "manager/test_left_to_operator.py",
+        "cluster/crm/test_unproven.py",
         "test_a_node_that_the_last_manager_was_about_to_switch_on_is_not_off_as_it_is_silent",
     ),
     FoundByTest(
@@ -381,7 +381,7 @@ TESTED = (
             "take-over-a-fence-with-the-old-proof",
             changed(cluster, "_with_intent", _with_old_proof),
         ),
-        "manager/test_cluster_step.py",
+        "cluster/crm/test_step.py",
         "test_a_manager_that_is_fenced_may_run_what_it_reports_whatever_proved_it_dead_before",
     ),
     FoundByTest(
@@ -399,7 +399,7 @@ TESTED = (
             changed(command_ends, "take_result", _blocked_is_stopped),
             random_scenario.OPERATORS,
         ),
-        "manager/test_running.py",
+        "cluster/crm/test_started.py",
         "test_a_node_is_fenced_for_a_service_that_cannot_be_stopped_and_asks_for_it",
     ),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    backup as operations_backup,
+    export,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
     PAGE,
@@ -50,7 +50,7 @@ def test_a_new_file_of_records_is_used_after_the_repair_only(tmp_path: Path) -> 
         backup["config"] = str(cluster.config("n1"))
         cluster.declare("one", "sleep 1000022")
         cluster.wait_settled()
-        assert operations_backup.back_up(backup, False).values["services"] == 1
+        assert export.back_up(backup, False).values["services"] == 1
         state = cluster.folder / "storage" / "test.state"
         for node in NODES:
             cluster.cut(node)
@@ -62,7 +62,7 @@ def test_a_new_file_of_records_is_used_after_the_repair_only(tmp_path: Path) -> 
 
         cluster.repair_records("file", "n1")
         cluster.wait(lambda status: status["manager"]["active"], PATIENCE, "managed")
-        assert operations_backup.restore(backup, False).changed
+        assert export.restore(backup, False).changed
         there = cluster.wait_settled()["services"]["one"]["node"]
         assert cluster.command_process(there, "sleep 1000022")
 

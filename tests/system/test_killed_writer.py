@@ -30,11 +30,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.reco
     Kind,
     RecordFile,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
     BLOCK_BYTES,
     SMALL_BLOCK_BYTES,
     GlobalBlock,
     HostBlock,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     Whiteboard,
 )
 

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.machine import power
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    fence_config,
+    node_files,
 )
 from ansible_collections.holdfast.ha.tests.system.leases.lease_backends import needs_sanlock
 from cluster import NODES, PATIENCE, EmbeddedCluster, free_ports
@@ -79,7 +79,7 @@ def fence(cluster: EmbeddedCluster, plugs: dict[str, str]) -> None:
         name: {"levels": [[{"device": "machines", "plug": plug}]]} for name, plug in plugs.items()
     }
     asked = {"path": str(path), "devices": devices, "nodes": levels}
-    fence_config.declare_fence(asked, False)
+    node_files.declare_fence(asked, False)
 
 
 def manager(cluster: EmbeddedCluster) -> str:

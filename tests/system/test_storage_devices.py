@@ -25,12 +25,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     MEBIBYTE,
     Layout,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
     GlobalBlock,
     HostBlock,
-    Whiteboard,
     encode_global,
     encode_host,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+    Whiteboard,
 )
 
 

@@ -255,7 +255,7 @@ class Power:
         sys.path.insert(0, library)
         try:
             from holdfast.errors import HoldfastError
-            from holdfast.node import power
+            from holdfast.node.machine import power
         except ImportError as error:
             raise Refused(f"the library {library} cannot be used: {error}") from None
         self._power = power

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.check import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.describe import (
     check_fence_agents,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove import (

@@ -12,9 +12,6 @@ import re
 import time
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply import (
-    single_device,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conversation import (
     FenceTools,
 )
@@ -25,6 +22,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove 
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 from ansible_collections.holdfast.ha.tests.system.fencing import ipmi_boards
+from ansible_collections.holdfast.ha.tests.unit.fence.device_script import single_device
 
 pytestmark = pytest.mark.skipif(bool(ipmi_boards.missing()), reason=ipmi_boards.missing())
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    fence_config,
+    node_files,
 )
 from ansible_collections.holdfast.ha.tests.system.fencing import ipmi_boards
 from cluster import NODES, PATIENCE, EmbeddedCluster
@@ -41,7 +41,7 @@ def cluster(tmp_path, boards):
     }
     levels = {node: {"levels": [[{"device": f"board-{node}"}]]} for node in NODES}
     path = str(made.folder / "fence.json")
-    fence_config.declare_fence({"path": path, "devices": devices, "nodes": levels}, False)
+    node_files.declare_fence({"path": path, "devices": devices, "nodes": levels}, False)
     with made:
         made.declare("precious", "sleep 1000001")
         made.wait_settled()

@@ -8,6 +8,9 @@ Every holder here is a process of its own, on a machine of its own.
 from __future__ import annotations
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    HostState,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     InputError,
     LeaseError,
@@ -16,7 +19,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedd
     EmbeddedLeases,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
-    HostState,
     LeaseHolder,
     Leases,
 )

@@ -10,13 +10,6 @@ from __future__ import annotations
 import time
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
-    HostState,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_process import (
-    free_host_by_joining,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (  # noqa: E501
     LeaseTiming,
 )
@@ -80,26 +73,3 @@ def test_a_lease_of_a_dead_node_is_had_at_once_when_its_host_lease_is_set_free(c
     )
     for worker in (first, second):
         worker.close()
-
-
-def test_the_other_way_is_a_stand_in_that_joins_for_the_dead_node_and_leaves(cluster, monkeypatch):
-    monkeypatch.setenv("PATH", cluster.environment(4)["PATH"])
-    dead, first = cluster.node(4), cluster.node(1)
-    version = eventually(lambda: dead.acquire("manager"))
-    cluster.cut_power(4)
-    dead.kill()
-    seen = first.host(4)
-    with pytest.raises(LeaseError, match="is not set free: its generation"):
-        free_host_by_joining(cluster.lockspace, 4, seen.generation + 1, None)
-    with pytest.raises(LeaseError, match="renewed it since"):
-        free_host_by_joining(cluster.lockspace, 4, seen.generation, seen.timestamp - 1)
-    assert first.host(4).state is HostState.LIVE
-    _nothing, seconds = timed(
-        free_host_by_joining, cluster.lockspace, 4, seen.generation, seen.timestamp
-    )
-    view = first.host(4)
-    assert (view.state, view.host_name) == (HostState.FREE, "n4")
-    taken, waited = timed(eventually, lambda: first.acquire("manager"))
-    print(f"{cluster.kind}: joined and left in {seconds:.1f} s, then granted in {waited:.2f} s")
-    assert taken > version
-    first.close()

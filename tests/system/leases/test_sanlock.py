@@ -13,10 +13,10 @@ import time
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     HostState,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_command import (
     CommandDaemon,
 )
@@ -200,18 +200,6 @@ def test_whoever_holds_a_lease_is_told_when_the_lockspace_is_lost(
     assert "external_used=1" in cluster.client(host_id, "status", "-D")
     services.disarm_watchdog()
     assert eventually(lambda: not cluster.client(host_id, "gets").strip(), 40.0)
-
-
-def test_a_message_arrives_with_one_of_the_next_renewals(node):
-    sender, receiver = node(1), node(2)
-    sender.send_message(2, 7, 4711)
-    with pytest.raises(LeaseError, match="it is busy"):
-        sender.send_message(2, 8, 1)
-    [message] = eventually(receiver.messages, 3 * RENEWAL)
-    assert (message.sender, message.event, message.data) == (1, 7, 4711)
-    assert sender.messages() == []
-    with pytest.raises(LeaseError, match="host id 1999 is not in the lockspace"):
-        sender.send_message(1999, 7, 1)
 
 
 def test_the_exit_status_of_a_command_without_a_daemon_is_not_believed(tmp_path):

@@ -7,10 +7,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     HostState,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.leader_record import (  # noqa: E501
     AREA_HOSTS,
     DEFAULT_LAYOUT,
@@ -60,9 +60,6 @@ def test_nodes_join_hold_leases_send_messages_and_are_set_free(clusters, name, l
         assert version is not None
         assert first.acquire(lease) is None
         assert (first.holder(lease).host_id, first.holder(lease).version) == (last, version)
-    second.send_message(1, 7, 4711)
-    [message] = eventually(first.messages, 20.0)
-    assert (message.sender, message.event, message.data) == (last, 7, 4711)
 
     generation = first.host(last).generation
     cluster.cut_power(last)

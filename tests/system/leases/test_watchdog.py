@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     HostState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.sanlock_command import (

@@ -15,13 +15,13 @@ import subprocess
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import OcfResult
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.codes import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.call import (
     INSTALLED,
     NOT_RUNNING,
     PROMOTED,
     SUCCESS,
     UNIMPLEMENTED,
+    OcfResult,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.resource import (
     Resource,

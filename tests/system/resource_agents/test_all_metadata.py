@@ -24,11 +24,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.locate i
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.metadata import (
     METADATA_DEADLINE,
+    check_parameters,
     load_metadata,
     parse_metadata,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.parameters import (
-    check_parameters,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.process.run import run
 

@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import AgentError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.apply import (
-    bring_to_state,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.remains import Traces
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.ocf.resource import (
+    bring_to_state,
     perform,
     prepare,
 )

@@ -10,16 +10,16 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply import (
-    ask_devices,
-    single_device,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.prove import (
     power_off,
     power_on,
     power_status,
 )
 from ansible_collections.holdfast.ha.tests.unit.agents.installed_agents import install_fence_agent
+from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
+    ask_devices,
+    single_device,
+)
 
 POWER = """
 from holdfast.errors import HoldfastError
@@ -56,7 +56,8 @@ def installed(tmp_path):
         archive.writestr("holdfast/__init__.py", "")
         archive.writestr("holdfast/errors.py", "class HoldfastError(Exception):\n    pass\n")
         archive.writestr("holdfast/node/__init__.py", "")
-        archive.writestr("holdfast/node/power.py", POWER)
+        archive.writestr("holdfast/node/machine/__init__.py", "")
+        archive.writestr("holdfast/node/machine/power.py", POWER)
     folder = tmp_path / "machines"
     folder.mkdir()
     (folder / "n1").write_text("on")

@@ -4,6 +4,11 @@
 
 from __future__ import annotations
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.apply import (
+    ask_device,
+    plugs_of_device,
+)
+
 METADATA = """<?xml version="1.0" ?>
 <resource-agent name="{name}" shortdesc="Fence agent for tests" >
 <longdesc>Text.</longdesc><vendor-url></vendor-url>
@@ -132,3 +137,15 @@ def calls(folder):
     """Return what the agents in *folder* were asked, but for their metadata."""
     path = folder / "calls"
     return path.read_text().split("\n")[:-1] if path.exists() else []
+
+
+def single_device(agent, parameters, plug, timeout=10.0):
+    """A configuration of one device and one node, and that node's name."""
+    configuration = plugs_of_device(agent, parameters, [plug], timeout)
+    return configuration, next(iter(configuration.levels))
+
+
+def ask_devices(configuration, node, action):
+    """What each device of *node* says to *action*."""
+    steps = configuration.first_steps([node])
+    return tuple(ask_device(configuration, step, action) for step in steps.values())

@@ -11,6 +11,9 @@ import sys
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    HostState,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     FormatError,
     InputError,
@@ -21,21 +24,20 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.embedd
     EmbeddedLeases,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
-    HostState,
     LeaseHolder,
     Leases,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     LeaseArea,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (
-    cluster_paths,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
     LockspaceWanted,
     apply_lockspace,
     look_lockspace,
     plan_lockspace,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (
+    cluster_paths,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import given
 

@@ -5,23 +5,21 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.host_watch import (
-    HostWatch,
-    state_by_time,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     HostState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.timing import (
-    PROFILES,
-    checked_timing,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
+    HostWatch,
+    state_by_time,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     DeltaLease,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (  # noqa: E501
+    PROFILES,
     LeaseTiming,
+    checked_timing,
 )
 from hypothesis import given
 from hypothesis import strategies as st

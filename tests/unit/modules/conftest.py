@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.holdfast.ha.tests.unit.fence.device_script import write_device
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     configuration,
     create_storage,
@@ -27,3 +28,9 @@ def node_config(tmp_path):
     leases = join(node)
     yield str(path)
     leases.close()
+
+
+@pytest.fixture
+def agent(tmp_path):
+    """A fence agent that switches files."""
+    return write_device(tmp_path / "a")

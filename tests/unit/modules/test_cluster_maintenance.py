@@ -26,7 +26,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     change_wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
     GlobalBlock,
 )
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_ok

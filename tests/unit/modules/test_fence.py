@@ -17,11 +17,6 @@ from ansible_collections.holdfast.ha.tests.unit.fence.device_script import (
 from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing, run_module, run_ok
 
 
-@pytest.fixture
-def agent(tmp_path):
-    return write_device(tmp_path / "a")
-
-
 def only(result):
     """Return what came of the one machine in *result*."""
     (found,) = result["nodes"].values()

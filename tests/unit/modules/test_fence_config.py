@@ -16,11 +16,6 @@ LEVELS = {"n1": {"levels": [[{"device": "d", "plug": "1"}]]}}
 
 
 @pytest.fixture
-def agent(tmp_path):
-    return write_device(tmp_path / "a")
-
-
-@pytest.fixture
 def options(tmp_path, agent):
     return given(tmp_path, agent, password="hunter2")
 

@@ -21,11 +21,6 @@ from ansible_collections.holdfast.ha.tests.unit.module_runner import run_failing
 
 
 @pytest.fixture
-def agent(tmp_path):
-    return write_device(tmp_path / "a")
-
-
-@pytest.fixture
 def config(tmp_path, agent):
     path = tmp_path / "fence.json"
     devices = {

@@ -19,11 +19,6 @@ PASSWORD = "hunter2"
 
 
 @pytest.fixture
-def agent(tmp_path):
-    return write_device(tmp_path / "a")
-
-
-@pytest.fixture
 def write_config(tmp_path):
     def write(agent, timeout=10, plugs=("1", "2")):
         path = tmp_path / "fence.json"

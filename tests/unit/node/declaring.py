@@ -16,7 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     ClusterStorage,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
-    rule_and_node,
+    policy,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations import (
     service as operations_service,
@@ -103,7 +103,7 @@ class Cluster:
             "strict": False,
             "affinity": None,
         }
-        return rule_and_node.declare_rule({**options, **changes}, check)
+        return policy.declare_rule({**options, **changes}, check)
 
     def maintenance(self, state="drained", check=False, **changes):
         options = {

@@ -17,9 +17,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     NodeConfiguration,
     from_document,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.paths import (
-    cluster_paths,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.provision.lockspace import (  # noqa: E501
     LockspaceWanted,
     apply_lockspace,
@@ -31,6 +28,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.prov
     apply_metadata,
     look_metadata,
     plan_metadata,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whole_file import (
+    cluster_paths,
 )
 
 CLUSTER = "c1"

@@ -17,6 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    HostState,
     NodeSeen,
     Seen,
 )
@@ -46,10 +47,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
     HostLeaseView,
-    HostState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
     foreseen,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+    problems,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
     status as report_status,
@@ -288,16 +291,16 @@ def build(state, *, leases=None, scores=None, maintenance=None, hold=None, disar
         "failovers": [failover_data(one) for one in state.failovers],
         "events": [asdict(event) for event in state.events],
     }
-    status["problems"] = report_status.problems(status)
-    status["under_way"] = report_status.under_way(status)
+    status["problems"] = problems.problems(status)
+    status["under_way"] = problems.under_way(status)
     return json.loads(json.dumps(status))
 
 
 def with_problems(status):
     """A copy of *status* whose problems are found anew, after a test has changed it."""
     fresh = copy.deepcopy(status)
-    fresh["problems"] = report_status.problems(fresh)
-    fresh["under_way"] = report_status.under_way(fresh)
+    fresh["problems"] = problems.problems(fresh)
+    fresh["under_way"] = problems.under_way(fresh)
     return fresh
 
 

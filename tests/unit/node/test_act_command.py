@@ -21,7 +21,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import operate
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import apply
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (
     ClusterStorage,
 )
@@ -243,12 +243,12 @@ def test_no_power_is_cut_unless_somebody_agrees(holdfast, cluster, device, monke
     asked = ("fence", "n2", "--reason", "it hangs", "--no-wait")
     monkeypatch.setattr("sys.stdin", io.StringIO("n2\n"))
     status, _said, complained = holdfast(*asked)
-    assert (status, "nobody can be asked" in complained) == (2, True)
+    assert (status, "no terminal to confirm" in complained) == (2, True)
     terminal = io.StringIO("yes\n")
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stdin", terminal)
     status, said, complained = holdfast(*asked)
-    assert (status, "nothing was done" in complained) == (2, True)
+    assert (status, "not fencing n2: " in complained) == (2, True)
     assert said.startswith("This cuts the power of n2")
     assert (calls(device), cluster.wanted().version) == ([], 0)
     terminal = io.StringIO("n2\n")
@@ -401,7 +401,7 @@ def test_a_fence_that_ends_in_an_error_says_that_the_node_stays_drained(
     def broken(*_arguments):
         raise FenceError("The fence device cannot be asked.")
 
-    monkeypatch.setattr(operate, "operate", broken)
+    monkeypatch.setattr(apply, "operate", broken)
     status, _said, complained = holdfast("fence", "n2", "--reason", "x", "--yes", "--no-wait")
     assert status == 2
     assert complained.splitlines() == [
@@ -434,7 +434,7 @@ def test_what_an_agent_printed_drives_no_terminal(holdfast, cluster, device, mon
         (NASTY, (1, "", f"holdfast: {TAMED}\n")),
     ):
         end = Result(True, {"nodes": {"n2": switched}}, failure=failure)
-        monkeypatch.setattr(operate, "operate", lambda *_arguments, end=end: end)
+        monkeypatch.setattr(apply, "operate", lambda *_arguments, end=end: end)
         status, said, complained = holdfast("unfence", "n2", "--no-wait")
         assert (status, said[: len(told[1])], complained) == told
 

@@ -17,8 +17,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lock
     LeaseArea,
     initial_lockspace,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
     HostBlock,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
     Whiteboard,
 )
 

@@ -43,7 +43,7 @@ def archive_run(path: Path) -> str:
     lines = [
         one for one in found.stderr.splitlines() if "import 'holdfast.operator.cli.main'" in one
     ]
-    return lines[-1].partition('"')[2].partition("/holdfast/node")[0]
+    return lines[-1].partition('"')[2].partition("/holdfast/operator")[0]
 
 
 def file_imported(path: Path) -> str:

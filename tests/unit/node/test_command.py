@@ -48,9 +48,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.for
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
     change_wanted,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
-    bounded_read,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import status
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import VERSION
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     NODES,
@@ -301,10 +299,10 @@ def test_metrics_that_nobody_would_read_are_refused(config, words, capsys):
 @pytest.fixture
 def hanging_storage(monkeypatch):
     """A storage of which no read ever returns, and little patience with it."""
-    monkeypatch.setattr(bounded_read, "read_status", lambda _node: signal.pause())
+    monkeypatch.setattr(status, "read_status", lambda _node: signal.pause())
     for read in ("read_manager", "damaged_records"):
         monkeypatch.setattr(ClusterStorage, read, lambda _storage: signal.pause())
-    monkeypatch.setattr(bounded_read, "LONGEST", 0.3)
+    monkeypatch.setattr(status, "LONGEST", 0.3)
 
 
 def test_metrics_are_told_while_the_storage_hangs(config, tmp_path, capsys, hanging_storage):

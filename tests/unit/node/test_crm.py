@@ -30,12 +30,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import LATE
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
-    Clocks,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     FREEZE,
     Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
+    Clocks,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (  # noqa: E501
     Freeing,
@@ -82,8 +82,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     ROUND,
     ClusterDaemon,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.kept_report import (
-    KeptReport,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (
+    read_trouble,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.own_membership import (  # noqa: E501
     OwnMembership,

@@ -41,14 +41,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.disarm import (  # noqa: E501
     declare_cluster_maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.evacuate import (  # noqa: E501
-    evacuate,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.maintenance import (  # noqa: E501
     declare_maintenance,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.move import (  # noqa: E501
     declare_move,
+    evacuate,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.policy import (  # noqa: E501
     declare_policy,

@@ -28,16 +28,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.backup import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.export import (  # noqa: E501
     back_up,
     backup_document,
+    differences,
+    exported,
     read_backup,
     restore,
     restored,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.export import (  # noqa: E501
-    differences,
-    exported,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.policy import (  # noqa: E501
     declare_policy,

@@ -11,7 +11,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.cycle import OWN_LOOK
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.cycle import (
+    OWN_LOOK,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.hindrance import (
     HINDERED,
 )
@@ -21,6 +23,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Maintenance,
     Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
+    Clocks,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
     JobEnd,
@@ -61,9 +66,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     SanlockSettings,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import lrm
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
-    Clocks,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.heartbeat import (
     FULL_SCORE,
     report_number,

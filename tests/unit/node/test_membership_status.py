@@ -30,10 +30,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     ForeignHosts,
     places,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
-    membership as report_membership,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import problems
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
     Board,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
@@ -57,48 +55,48 @@ def without(membership, name):
 
 
 def test_a_node_that_the_manager_does_not_have_is_shown_as_unknown(own):
-    assert report_membership.unknown_node("n2", N2, ClusterState()) == {}
-    assert report_membership.unknown_node("n2", N2, state_of(own)) == {}
-    found = report_membership.unknown_node("n2", N2, state_of(without(own, "n2")))
+    assert problems.unknown_node("n2", N2, ClusterState()) == {}
+    assert problems.unknown_node("n2", N2, state_of(own)) == {}
+    found = problems.unknown_node("n2", N2, state_of(without(own, "n2")))
     assert found["state"] == "unknown"
     assert "(version 5) does not have it: run the playbook deploy" in found["reason"]
     other = make_membership({**own.members, "n2": Place(8)}, "f")
-    found = report_membership.unknown_node("n2", N2, state_of(other))
+    found = problems.unknown_node("n2", N2, state_of(other))
     assert "has it with host id 8" in found["reason"]
 
 
 def test_a_node_that_runs_with_another_membership_has_a_problem(own):
     state = state_of(own)
     for report in (None, Sight(), Sight(node="n2"), Sight(node="n2", membership=own.digest)):
-        assert report_membership.node_problem("n2", report, state) == ""
+        assert problems.node_problem("n2", report, state) == ""
     other = Sight(node="n2", membership="0" * 32, membership_differs="it lacks n3")
-    found = report_membership.node_problem("n2", other, state)
+    found = problems.node_problem("n2", other, state)
     assert "cannot be manager" in found
     assert "(version 5): it lacks n3; run the playbook deploy" in found
     off = state.with_node("n2", NodeStatus(NodeState.OFF))
-    assert report_membership.node_problem("n2", other, off) == ""
+    assert problems.node_problem("n2", other, off) == ""
 
 
 def test_a_record_under_another_name_is_a_problem(own):
-    found = report_membership.node_problem("n2", Sight(node="n7"), state_of(own))
+    found = problems.node_problem("n2", Sight(node="n7"), state_of(own))
     assert "is that of n7" in found
 
 
 def test_the_configuration_of_this_node_and_foreign_hosts_are_problems(own, tmp_path):
     here = configuration(tmp_path)
     state = replace(state_of(own), foreign_hosts={"9": "n9"})
-    status = {"membership": report_membership.membership_status(here, state), "nodes": {}}
+    status = {"membership": problems.membership_status(here, state), "nodes": {}}
     assert status["membership"]["differs"] == ""
-    (problem,) = report_membership.membership_problems(status)
+    (problem,) = problems.membership_problems(status)
     assert problem.startswith("Host id 9 (n9) runs, but is not in the cluster's membership")
     wider = make_membership({**own.members, "n4": Place(4)}, "f")
-    status["membership"] = report_membership.membership_status(here, state_of(wider))
-    (problem,) = report_membership.membership_problems(status)
+    status["membership"] = problems.membership_status(here, state_of(wider))
+    (problem,) = problems.membership_problems(status)
     assert problem.startswith("The configuration file of n1 is not")
     assert "it lacks n4" in problem
     status["nodes"] = {"n1": {"problem": "it cannot be manager: it lacks n4"}}
-    assert report_membership.membership_problems(status) == []
-    none = report_membership.membership_status(here, ClusterState())
+    assert problems.membership_problems(status) == []
+    none = problems.membership_status(here, ClusterState())
     assert (none["version"], none["members"]) == (0, [])
 
 

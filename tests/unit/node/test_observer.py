@@ -30,10 +30,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.observer import (
     Observer,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.file import (
-    Board,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.block import (  # noqa: E501
     GlobalBlock,
     HostBlock,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
+    Board,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock, configuration
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (

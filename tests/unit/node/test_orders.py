@@ -19,7 +19,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.conver
     TOOLS,
     FenceTools,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.evidence import ASSUMED
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence.metadata import ASSUMED
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.fence_orders import (  # noqa: E501
     Orders,
 )

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import reboot
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.reboot import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast import outages
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.outages import (  # noqa: E501
     Answer,
     asked,
     by_kernel,
@@ -25,7 +25,7 @@ EL = "5.14.0-427.{}el9.x86_64"
 def installed(monkeypatch):
     """Let these kernels be there, each written at its time."""
     return lambda **times: monkeypatch.setattr(
-        reboot, "kernels", lambda _root: {DEBIAN.format(key[1:]): at for key, at in times.items()}
+        outages, "kernels", lambda _root: {DEBIAN.format(key[1:]): at for key, at in times.items()}
     )
 
 
@@ -100,7 +100,7 @@ def test_kernels_of_somebody_else_as_in_a_container_tell_nothing(installed):
     ],
 )
 def test_the_newest_kernel_is_so_by_version_and_not_by_letters(monkeypatch, older, newer):
-    monkeypatch.setattr(reboot, "kernels", lambda _root: {older: BEFORE, newer: SINCE})
+    monkeypatch.setattr(outages, "kernels", lambda _root: {older: BEFORE, newer: SINCE})
     assert by_kernel(older, BOOTED).due
     assert by_kernel(newer, SINCE) == Answer(False)
 

@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli import main
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import PACKAGE
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import Cluster
 
-LIBRARY = Path(main.__file__).resolve().parent.parent
 FULL = "holdfast: the answer cannot be written: No space left on device\n"
 CLOSED = "holdfast: the answer cannot be written: standard output is closed\n"
 
@@ -26,7 +25,7 @@ def holdfast(tmp_path):
     made = Cluster(tmp_path)
     made.manager_says(0)
     (tmp_path / "library").mkdir()
-    (tmp_path / "library" / "holdfast").symlink_to(LIBRARY)
+    (tmp_path / "library" / "holdfast").symlink_to(PACKAGE)
 
     def run(*words, unbuffered=False, **more):
         environment = {

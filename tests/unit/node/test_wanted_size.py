@@ -53,12 +53,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster
     payload,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.change import (  # noqa: E501
-    change_wanted,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.size_limit import (  # noqa: E501
     REASON,
     UID,
     WALL,
+    change_wanted,
     manager_bytes,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (

@@ -30,7 +30,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.rep
     why_node,
     why_service,
 )
-from ansible_collections.holdfast.ha.tests.unit.manager.sample_cluster import (
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     service,
     started,
     state,

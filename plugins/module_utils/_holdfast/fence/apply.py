@@ -3,24 +3,24 @@
 """Power as an operator asks for it: plan from what is, then apply the plan once.
 
 Planning asks the devices for their status and changes nothing, so a plan is also
-what check mode shows.
+what check mode shows.  ``operate`` does that for many nodes at once and sums it up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import FenceError, HoldfastError
-from .call import LISTS
+from ..result import Result
+from .call import LISTS, check_plug
 from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools, about_device
-from .device import DEFAULT_TIMEOUT, parse_fence_device
-from .evidence import NONE
+from .metadata import NONE
 from .plugs import ListedPlug, parse_listing
 from .prove import FenceResult, diagnose, last_line, power_off, power_on, power_status, unfence
-from .request import check_plug
-from .topology import FenceConfiguration, FenceStep
+from .topology import DEFAULT_TIMEOUT, FenceConfiguration, FenceStep, parse_fence_device
+from .turns import together
 
 DEVICE_ACTIONS = ("list", "list-status", "monitor", "validate-all")
 """What is asked of a device rather than of a node; none of them changes anything."""
@@ -100,28 +100,17 @@ class DeviceAnswer:
         return values
 
 
-def single_device(
-    agent: str,
-    parameters: Mapping[str, object],
-    plug: str | None,
-    timeout: float = DEFAULT_TIMEOUT,
-) -> tuple[FenceConfiguration, str]:
-    """Return a configuration of one device and one node, and that node's name.
-
-    The node is called like its plug, or like the agent of a device without plugs.  Raises
-    InputError for what a configuration file would be refused for too.
-    """
-    configuration = plugs_of_device(agent, parameters, [plug], timeout)
-    return configuration, next(iter(configuration.levels))
-
-
 def plugs_of_device(
     agent: str,
     parameters: Mapping[str, object],
     plugs: list[str | None],
     timeout: float = DEFAULT_TIMEOUT,
 ) -> FenceConfiguration:
-    """Return a configuration of one device whose *plugs* are a node each; see ``single_device``."""
+    """Return a configuration of one device whose *plugs* are a node each.
+
+    A node is called like its plug, or like the agent of a device without plugs.  Raises
+    InputError for what a configuration file would be refused for too.
+    """
     entry = {"agent": agent, "parameters": dict(parameters), "timeout": timeout}
     device = parse_fence_device("device", entry, "agent")
     levels = {}
@@ -181,17 +170,6 @@ def reach_power(
     return PowerEnd(plan, plan.expected()) if check else apply_power(configuration, plan, tools)
 
 
-def ask_devices(
-    configuration: FenceConfiguration, node: str, action: str, tools: FenceTools = TOOLS
-) -> tuple[DeviceAnswer, ...]:
-    """Ask each device of *node* once for one of ``DEVICE_ACTIONS``.
-
-    Raises FenceError when a device does not answer with success.
-    """
-    steps = configuration.first_steps([node])
-    return tuple(ask_device(configuration, step, action, tools) for step in steps.values())
-
-
 def ask_device(
     configuration: FenceConfiguration, step: FenceStep, action: str, tools: FenceTools = TOOLS
 ) -> DeviceAnswer:
@@ -246,3 +224,90 @@ def _access_is_cut(
         for one in before.steps
         if talk.agent(configuration.devices[one.device]).metadata.unfences
     )
+
+
+def operate(
+    configuration: FenceConfiguration,
+    nodes: Sequence[str],
+    action: str,
+    check: bool,
+    tools: FenceTools = TOOLS,
+) -> Result:
+    """Do *action* to each of *nodes*, all at the same time.
+
+    *action* is ``on``, ``off``, ``reboot``, ``unfence``, ``diag``, ``status`` or one of
+    ``DEVICE_ACTIONS``, which ask each device of the nodes once.  The result has an entry for
+    each, and its ``failure`` names those that failed.  Raises FenceError for a node without
+    levels, before anything is done to another.
+    """
+    if not nodes:
+        raise FenceError("No node was given: nothing can be switched or asked.")
+    steps = configuration.first_steps(nodes)
+    if action in DEVICE_ACTIONS:
+        return _ask_each(configuration, steps, action, tools)
+    if action == "status":
+        return _status_of_each(configuration, nodes, tools)
+    return _bring_each(configuration, nodes, action, check, tools)
+
+
+def _ask_each(
+    configuration: FenceConfiguration,
+    steps: Mapping[str, FenceStep],
+    action: str,
+    tools: FenceTools,
+) -> Result:
+    """Ask each device once; where a plug has to be told, it is that of *steps*."""
+    ends = together(steps, lambda name: ask_device(configuration, steps[name], action, tools))
+    values: dict[str, Any] = {name: one.described() for name, one in ends.done.items()}
+    problems = {name: str(error) for name, error in ends.failed.items()}
+    values.update({name: {"failed": text} for name, text in problems.items()})
+    return Result(values={"devices": values}, failure=_failure(problems, len(values), "devices"))
+
+
+def _status_of_each(
+    configuration: FenceConfiguration, nodes: Sequence[str], tools: FenceTools
+) -> Result:
+    ends = together(nodes, lambda node: power_status(configuration, node, tools))
+    values = {
+        node: PowerEnd(PowerPlan(node, "status", found, ()), found).described()
+        for node, found in ends.done.items()
+    }
+    return Result(values={"nodes": values})
+
+
+def _bring_each(
+    configuration: FenceConfiguration,
+    nodes: Sequence[str],
+    action: str,
+    check: bool,
+    tools: FenceTools,
+) -> Result:
+    ends = together(nodes, lambda node: reach_power(configuration, node, action, check, tools))
+    problems = {node: end.problem for node, end in ends.done.items() if end.problem}
+    problems.update({node: str(error) for node, error in ends.failed.items()})
+    values: dict[str, Any] = {node: end.described() for node, end in ends.done.items()}
+    for node, text in problems.items():
+        values[node] = {**values.get(node, {}), "failed": text}
+    plans = [end.plan for end in ends.done.values()]
+    return Result(
+        changed=any(plan.commands for plan in plans),
+        values={"nodes": values},
+        before={plan.node: _shown(plan.before.power, ()) for plan in plans},
+        after={plan.node: _shown(plan.after, plan.commands) for plan in plans},
+        failure=_failure(problems, len(values), "nodes"),
+    )
+
+
+def _shown(power: str, commands: Sequence[str]) -> dict[str, Any]:
+    """Return one side of the difference, with the commands where the power alone does not tell."""
+    told = list(commands) in ([], ["on"], ["off"])
+    return {"power": power} if told else {"power": power, "sent": list(commands)}
+
+
+def _failure(problems: Mapping[str, str], count: int, what: str) -> str:
+    if len(problems) == count == 1:
+        return next(iter(problems.values()))
+    if not problems:
+        return ""
+    texts = " ".join(f"{name}: {text}" for name, text in problems.items())
+    return f"{len(problems)} of {count} {what} failed. {texts}"

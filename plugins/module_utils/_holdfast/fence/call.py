@@ -2,25 +2,216 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Call one action of a fence agent for one plug and say what came of it.
 
-Everything goes over standard input, so that no password is ever on a command line.
-The exit status alone is believed, and of it little: an agent's text has no agreed
-form and is kept only for people, with all secrets taken out.
+Fence agents read ``name=value`` lines from standard input, so that no password is ever on
+a command line.  They take a missing action for "reboot", skip names they do not know, take
+a boolean for true as soon as it is there, strip blanks and quotes from passwords, and take
+a comma in a plug for several plugs of which some act on one only (fencing.py of
+fence-agents 4.12).  Each of these is refused here before anything is run: quotes would
+keep a blank for agents built on fencing.py, but be part of the value for others.
+
+The exit status alone is believed, and of it little: an agent's text has no agreed form and
+is kept only for people, with all secrets taken out.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import FenceError
+from ..errors import AgentError, FenceError, InputError
+from ..names import did_you_mean
 from ..process.run import KEEP, Outcome
 from ..process.run import run as run_process
-from ..secrets import hide
+from ..secrets import HIDDEN, hide
 from .known_agents import fence_environment
-from .metadata import FenceMetadata
-from .request import fence_request
+from .metadata import FALSE_WORDS, TRUE_WORDS, FenceMetadata, FenceParameter
 from .secret_sources import secrets_from_files, secrets_from_scripts
+
+POWER_ACTIONS = frozenset({"on", "off", "reboot", "status"})
+"""The actions that are about one machine, and so need a plug where the agent has one."""
+
+_CHOSEN_BY_US = ("action", "plug", "port")
+_NOT_TO_BE_SET: Mapping[str, str] = {
+    "help": "with it the agent prints its help, does nothing and reports success",
+    "version": "with it the agent prints its version, does nothing and reports success",
+    "plug_separator": "each call is for one plug, so there is nothing to separate",
+}
+"""(fencing.py of fence-agents 4.12, check_input and fence_action.)"""
+_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+
+
+def fence_request(
+    metadata: FenceMetadata,
+    action: str,
+    parameters: Mapping[str, object],
+    plug: str | None = None,
+    option: str = "parameters",
+) -> bytes:
+    """Return the standard input that makes the agent do *action* to *plug*, and nothing else.
+
+    Raises AgentError for an action that the agent does not have, and InputError naming
+    *option* for a parameter that it would not understand as it is meant.
+    """
+    if not metadata.supports(action):
+        names = ", ".join(sorted({one.name for one in metadata.actions}))
+        raise AgentError(f"{metadata.name} has no action {action!r}; it has: {names}.")
+    lines = {"action": action}
+    lines.update(check_fence_parameters(metadata, parameters, option))
+    host_argument = _checked_plug(metadata, action, plug, lines)
+    if host_argument is not None and plug is not None:
+        lines[host_argument] = plug
+    _require(metadata, action, lines, option)
+    return "".join(f"{name}={value}\n" for name, value in lines.items()).encode("utf-8")
+
+
+def check_fence_parameters(
+    metadata: FenceMetadata, parameters: Mapping[str, object], option: str = "parameters"
+) -> dict[str, str]:
+    """Return *parameters* as the lines that may be sent; false booleans are left out."""
+    lines: dict[str, str] = {}
+    given: dict[str, str] = {}
+    for name, value in parameters.items():
+        parameter = metadata.parameter(name)
+        if parameter is None:
+            raise InputError(option, name, _known_names(metadata, name))
+        if name in _CHOSEN_BY_US and _is_ours(metadata, name):
+            raise InputError(option, name, f"parameters without {name}, which has its own place")
+        if name in _NOT_TO_BE_SET:
+            raise InputError(option, name, f"parameters without {name}: {_NOT_TO_BE_SET[name]}")
+        for spelling in metadata.spellings(name):
+            if spelling in given:
+                raise InputError(option, name, f"only one of {given[spelling]} and {name}")
+            given[spelling] = name
+        if value is None:
+            continue
+        text = _text(parameter, value, f"{option}.{name}")
+        if text is not None:
+            lines[name] = text
+    return lines
+
+
+def check_plug(plug: object, option: str = "plug") -> str:
+    """Return *plug* as one plug that an agent reads unchanged, else raise InputError."""
+    if not isinstance(plug, str) or not plug or _damaged(plug):
+        raise InputError(option, plug, "the name or number of one plug, without blanks around it")
+    if "," in plug:
+        raise InputError(
+            option,
+            plug,
+            "one plug: agents take a comma for several, and some switch only the first",
+        )
+    return plug
+
+
+def _is_ours(metadata: FenceMetadata, name: str) -> bool:
+    """``port`` is the plug's old name for most agents, but may mean another thing for some."""
+    if name != "port":
+        return True
+    return metadata.host_argument == "port" or "port" in metadata.spellings("plug")
+
+
+def _checked_plug(
+    metadata: FenceMetadata, action: str, plug: str | None, lines: Mapping[str, str]
+) -> str | None:
+    host_argument = metadata.host_argument
+    if plug is None:
+        parameter = metadata.parameter(host_argument) if host_argument else None
+        if (
+            parameter is not None
+            and parameter.required
+            and action in POWER_ACTIONS
+            and not parameter.default
+        ):
+            raise InputError("plug", None, f"the plug of one machine: {metadata.name} needs it")
+        return None
+    check_plug(plug)
+    if host_argument is None:
+        raise InputError(
+            "plug", plug, f"no plug: {metadata.name} takes none and acts on its only device"
+        )
+    return host_argument
+
+
+def _require(metadata: FenceMetadata, action: str, lines: Mapping[str, str], option: str) -> None:
+    """Refuse a request that lacks what the agent requires; either of two names will do."""
+    if action in ("metadata", "manpage"):
+        return
+    for parameter in metadata.parameters:
+        if not parameter.required or parameter.default or parameter.name in ("plug", "port"):
+            continue
+        names = metadata.spellings(parameter.name)
+        if not names & set(lines):
+            wanted = " or ".join(sorted(names))
+            raise InputError(
+                option, sorted(set(lines) - {"action"}), f"also {wanted} for {metadata.name}"
+            )
+
+
+def _text(parameter: FenceParameter, value: object, option: str) -> str | None:
+    """Return *value* as it is sent, or None for what is not sent at all."""
+    if parameter.type == "boolean":
+        return _boolean(parameter, value, option)
+    if isinstance(value, bool):
+        value = "1" if value else "0"
+    if not isinstance(value, (str, int, float)):
+        raise InputError(option, _shown(parameter, value), "a text or a number")
+    text = str(value)
+    problem = _damaged(text)
+    if problem:
+        raise InputError(option, _shown(parameter, value), problem)
+    if parameter.default and _expected(parameter, parameter.default):
+        return text
+    expected = _expected(parameter, text)
+    if expected:
+        raise InputError(option, _shown(parameter, value), expected)
+    return text
+
+
+def _shown(parameter: FenceParameter, value: object) -> object:
+    return HIDDEN if parameter.secret else value
+
+
+def _boolean(parameter: FenceParameter, value: object, option: str) -> str | None:
+    """Agents look whether a boolean is there, so false is told by leaving it out."""
+    word = str(value).lower()
+    if value is True or word in TRUE_WORDS:
+        return "1"
+    if value is False or word in FALSE_WORDS:
+        return "0" if parameter.true_by_default else None
+    raise InputError(option, _shown(parameter, value), "true or false")
+
+
+def _damaged(text: str) -> str:
+    """Return what to write instead when an agent would not read *text* as it is, else ""."""
+    if any(character in text for character in "\n\r\0"):
+        return "a value in one line: agents read one parameter from each line"
+    if text != text.strip():
+        return "a value without blanks around it: agents strip them"
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        return "a value without double quotes around it: agents strip them"
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return "a value that can be written as UTF-8"
+    return ""
+
+
+def _expected(parameter: FenceParameter, text: str) -> str:
+    if parameter.type in ("integer", "second") and not _INTEGER.match(text):
+        unit = " of seconds" if parameter.type == "second" else ""
+        return f"a whole number{unit}"
+    if parameter.type == "select" and parameter.options and text not in parameter.options:
+        return "one of " + ", ".join(parameter.options)
+    return ""
+
+
+def _known_names(metadata: FenceMetadata, name: str) -> str:
+    names = [one.name for one in metadata.parameters]
+    known = ", ".join(sorted(set(names) - {*_CHOSEN_BY_US, *_NOT_TO_BE_SET})) or "none"
+    return f"a parameter of {metadata.name} (it has: {known}){did_you_mean(name, names)}"
+
 
 TEXT_LIMIT = 2000
 """Characters kept of what an agent said: its last ones, where the reason is."""

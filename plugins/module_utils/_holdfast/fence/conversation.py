@@ -19,12 +19,18 @@ from ..errors import FenceError, HoldfastError
 from ..process.run import Outcome
 from ..process.run import run as run_process
 from .call import FenceCall, call_fence_agent
-from .device import FenceDevice
-from .evidence import NONE, POWER, kind_of, wait_for_proof
 from .known_agents import FENCE_DIRECTORIES, locate_fence_agent, refuses_absent_plugs
-from .metadata import TRUE_WORDS, FenceMetadata, load_fence_metadata
+from .metadata import (
+    NONE,
+    POWER,
+    TRUE_WORDS,
+    FenceMetadata,
+    kind_of,
+    load_fence_metadata,
+    wait_for_proof,
+)
 from .plugs import ListedPlug, find_plug, parse_listing, shown
-from .topology import FenceConfiguration, FenceStep
+from .topology import FenceConfiguration, FenceDevice, FenceStep
 from .turns import TURNS, Turns
 
 POLL_PAUSE = 0.5

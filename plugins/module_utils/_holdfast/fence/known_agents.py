@@ -1,12 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The power agents that are known, and what each says of a plug that does not exist.
+"""Which fence agents are installed, and what each says of a plug that does not exist.
 
 Some take whatever is not on for off.  Of these, a plug that was mistyped, or that is gone,
 is "off" as soon as it is asked for, while the node lives.  Read in the agents' own status
 (fence-agents 4.12.1); those that simulated devices exist for were tried too.
-
-Where fence agents are, which are installed, and the environment they run in.
 """
 
 from __future__ import annotations

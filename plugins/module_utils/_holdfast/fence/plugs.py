@@ -1,12 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which node is on which plugs of a device that serves many.
+"""Which node is on which plugs of a device that serves many, and what the device lists.
 
-Written as a mapping, ``{n1: 1, n2: [2, 3]}``, or in one line as cluster managers do,
+A host map is a mapping, ``{n1: 1, n2: [2, 3]}``, or one line as cluster managers write it,
 ``n1:1;n2:2,3``.  A range such as ``n[01:16]`` stands for all of its names, and in a plug
 beside it ``[1:16]`` counts along.
-
-The answers to ``list`` and ``list-status`` as data.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from dataclasses import dataclass
 
 from ..errors import AgentError, InputError
 from ..names import node_name
-from .request import check_plug
+from .call import check_plug
 
 _RANGE = re.compile(r"\[(\d+):(\d+)\]")
 _BETWEEN = re.compile(r"[;\s]+")

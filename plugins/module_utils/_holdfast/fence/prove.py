@@ -5,8 +5,6 @@
 A fence agent that says it was successful is not believed: after "off" a separate
 ``status`` of each plug must say off.  A timeout and an unknown answer are failures.
 The manager takes over services on this proof alone, so what is in doubt is "no".
-
-One fence level: off on all of its plugs, then each proved by its own status.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from dataclasses import dataclass
 from ..errors import HoldfastError
 from .call import STATUS_OFF, FenceCall
 from .conversation import TOOLS, Conversation, FenceAnswer, FenceTools
-from .evidence import ASSUMED, GATE, NONE, POWER, PROOF_RULES, VERIFIED, wait_for_proof, weakest
+from .metadata import ASSUMED, GATE, NONE, POWER, PROOF_RULES, VERIFIED, wait_for_proof, weakest
 from .topology import FenceConfiguration, FenceLevel, FenceStep
 
 

@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Secrets that are not written down with the other parameters: in files, or from scripts.
+"""Secrets that are not written down with the other parameters: in private files, or from scripts.
 
 ``password_file: PATH`` gives the agent the content of a private file as ``password``,
 and ``password_script: COMMAND`` what a program prints; likewise for every other secret
 of an agent.  Agents would run the script through a shell and may repeat its secret in
-their output, where nobody could hide what nobody knows; so it is run here.
-
-Reading a file that holds secrets, and refusing one that others could have read or written.
+their output, where nobody could hide what nobody knows; so it is run here.  A file that others
+could have read or written is refused.
 """
 
 from __future__ import annotations

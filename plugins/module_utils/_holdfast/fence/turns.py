@@ -4,9 +4,8 @@
 
 Management boards and outlets take one session at a time and fail the second; and two
 requests to switch the same node off are one.  Both hold for all threads of a process:
-the manager's fences, or all nodes of one task.
-
-Many nodes at once: as fast as the slowest device, and one failure stops no other.
+the manager's fences, or all nodes of one task.  Many nodes take as long as the slowest device,
+and one failure stops no other.
 """
 
 from __future__ import annotations

@@ -25,10 +25,15 @@ from ..storage.kernel_lock import KernelLock, locked_ranges
 from ..storage.lockspace.delta_lease import DeltaLease, LeaseArea
 from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.lockspace.leader_record import MEBIBYTE
-from ..storage.lockspace.resource_lease import LEASE_NAMES, area_offset
-from .host_watch import HostWatch, refuse_own, refuse_to_free, state_by_time
-from .interface import HostLeaseView, LeaseHolder
-from .lease_file import LeaseFile
+from ..storage.lockspace.resource_lease import LEASE_NAMES, LeaseFile, area_offset
+from .interface import (
+    HostLeaseView,
+    HostWatch,
+    LeaseHolder,
+    refuse_own,
+    refuse_to_free,
+    state_by_time,
+)
 
 
 class EmbeddedLeases:

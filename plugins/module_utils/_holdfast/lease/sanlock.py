@@ -28,10 +28,8 @@ from ..errors import FormatError, LeaseError, StorageError
 from ..names import host_id as checked_host_id
 from ..storage.lockspace.delta_lease import DeltaLease, LeaseArea
 from ..storage.lockspace.host_timing import LeaseTiming
-from ..storage.lockspace.resource_lease import LEASE_NAMES, ResourceLease
-from .host_watch import refuse_own, refuse_to_free
-from .interface import HostLeaseView, LeaseHolder
-from .lease_file import LeaseFile
+from ..storage.lockspace.resource_lease import LEASE_NAMES, LeaseFile, ResourceLease
+from .interface import HostLeaseView, LeaseHolder, refuse_own, refuse_to_free
 from .sanlock_binding import BindingDaemon, load_binding
 from .sanlock_command import CommandDaemon
 from .sanlock_daemon import (
@@ -39,12 +37,10 @@ from .sanlock_daemon import (
     IO_TIMEOUT,
     LEADER_CODES,
     Holding,
-    HostMessage,
     Progress,
     Resource,
     SanlockDaemon,
     explained,
-    messages_for,
 )
 from .sanlock_membership import Membership
 from .sanlock_views import HostViews
@@ -276,7 +272,7 @@ class SanlockLeases:
         then, and the lease runs out by itself.
 
         The record is written directly: one sector, at once, after our own checks.
-        Taking it the official way (``sanlock_stand_in``) needs a second daemon and three
+        Taking it the official way, by joining in its place, needs a second daemon and three
         I/O timeouts, and in these the dead node seems alive to all others.
         """
         refuse_own(checked_host_id(host_id), self.host_id)
@@ -293,25 +289,6 @@ class SanlockLeases:
                 f" {own.lockspace}."
             )
         self._area.write_host(host_id, replace(present, timestamp=0))
-
-    def send_message(self, host_id: int, event: int, data: int) -> None:
-        """Send two numbers to a host; it finds them after this node's next renewal.
-
-        ``LeaseError`` when the host has no lease; when another message still waits,
-        sanlock refuses this one.
-        """
-        lease = self._area.read_host(checked_host_id(host_id))
-        if lease.free:
-            raise LeaseError(f"host id {host_id} is not in the lockspace; nothing is sent to it.")
-        self._daemon.set_event(lease.lockspace, host_id, lease.generation, event, data)
-
-    def messages(self) -> list[HostMessage]:
-        """Return what other hosts have to say to this join of this node.
-
-        A message stays for about six I/O timeouts, and is returned for as long.
-        """
-        own = self._membership.checked()
-        return messages_for(own.host_id, own.generation, self._area.read().leases)
 
     def close(self) -> None:
         """Let go of all leases and files; the host lease stays with sanlock."""

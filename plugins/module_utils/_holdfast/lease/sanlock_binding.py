@@ -172,16 +172,6 @@ class BindingDaemon:
         """Begin to try for a lease, in a thread."""
         return ThreadHolding(self._binding, self._bounded, resource)
 
-    def set_event(
-        self, lockspace: str, host_id: int, generation: int, event: int, data: int
-    ) -> None:
-        """Send two numbers to a host."""
-        numbers = (host_id, generation, event, data)
-        self._do(
-            f"send event {event} to host id {host_id}",
-            lambda: self._binding.set_event(lockspace.encode(), *numbers),
-        )
-
     def _do(self, what: str, work: Callable[[], Any], deadline: float = ANSWER) -> Any:
         """Call into the binding; its errors become ``LeaseError``."""
         try:

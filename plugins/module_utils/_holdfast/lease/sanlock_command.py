@@ -10,11 +10,16 @@ client command`` registers, acquires, and becomes a shell that says "held" and t
 ``cat``, which ends when its standard input does.  So the lease goes with the child,
 the child goes with us, and a lease that comes late is either found by the next
 ``wait`` or dropped by the child itself.
+
+A machine of a cluster on one computer has a daemon of its own: run by an ordinary user, in its
+own run directory, without a watchdog.
 """
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import re
 import selectors
 import shutil
@@ -25,7 +30,10 @@ from collections.abc import Mapping
 from ..cluster.model.observed import HostState
 from ..errors import AgentError, LeaseError, NoAnswerError
 from ..process.run import run
-from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT
+from ..storage.lockspace.host_timing import (
+    FIXED_WATCHDOG_TIMEOUT,
+    kept_watchdog_timeout,
+)
 from .sanlock_daemon import (
     ANSWER,
     GLANCE,
@@ -39,7 +47,6 @@ from .sanlock_daemon import (
     not_running,
     refused,
 )
-from .timing import kept_watchdog_timeout
 
 ENDING = 2.0
 """Seconds for the child to end after its standard input did."""
@@ -137,16 +144,6 @@ class CommandDaemon:
             [sanlock_program(), "client", "command", "-r", word, "-c", "/bin/sh", "-c", _HOLD],
             self._environment,
             self.run_directory,
-        )
-
-    def set_event(
-        self, lockspace: str, host_id: int, generation: int, event: int, data: int
-    ) -> None:
-        """Send two numbers to a host."""
-        self._do(
-            f"send event {event} to host id {host_id}",
-            *("set_event", "-s", lockspace, "-i", str(host_id), "-g", str(generation)),
-            *("-e", str(event), "-d", str(data)),
         )
 
     def _do(self, what: str, *arguments: str, deadline: float = ANSWER) -> None:
@@ -302,3 +299,44 @@ def _watchdog_timeout(fields: Mapping[str, str], version: tuple[int, ...]) -> in
     """
     said = fields.get("watchdog_fire_timeout", "")
     return kept_watchdog_timeout(version, int(said) if said.isdigit() else FIXED_WATCHDOG_TIMEOUT)
+
+
+START = 10.0
+"""Seconds for the daemon to answer; it takes about 50 ms."""
+
+
+def start_daemon(run_directory: str, host_name: str) -> subprocess.Popen[bytes]:
+    """Start a daemon as the user that we are; ``LeaseError`` if there is no such program."""
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    group = grp.getgrgid(os.getegid()).gr_name
+    environment = {
+        **os.environ,
+        "SANLOCK_RUN_DIR": run_directory,
+        "SANLOCK_PRIVILEGED": "0",
+    }
+    arguments = [sanlock_program(), "daemon", "-D", "-w", "0", "-U", user, "-G", group]
+    try:
+        return subprocess.Popen(  # pylint: disable=ansible-bad-function
+            [*arguments, "-e", host_name],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            cwd="/",
+        )
+    except OSError as error:
+        raise LeaseError(f"a sanlock of our own cannot be started: {error.strerror}.") from error
+
+
+def await_daemon(run_directory: str) -> CommandDaemon:
+    """Return the daemon once it answers; ``LeaseError`` if it does not in time."""
+    daemon = CommandDaemon(run_directory)
+    until = time.monotonic() + START
+    while True:
+        try:
+            daemon.status()
+            return daemon
+        except LeaseError:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(0.05)

@@ -1,15 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this node sees of the other hosts: by its own looks, and by what sanlock tells.
+"""What this node sees of the other hosts: by its own looks, and by what sanlock reports.
 
 Our own looks at the storage count first.  sanlock runs for longer than a daemon of
 ours that was just started, so it is asked about a host that we have not seen renew.
-
-How long sanlock's renewals of a host lease took, by its own history.
-
-sanlock keeps the last 180 renewals of a lockspace (sanlock.8, "client renewal"), one line each:
+sanlock's command also lists the last 180 renewals of a lockspace (sanlock.8, "client renewal"):
 when, how long the read and the write took, and how many renewals before it timed out or failed.
-It is only told by the ``sanlock`` command.
 """
 
 from __future__ import annotations
@@ -24,8 +20,7 @@ from ..errors import AgentError, LeaseError, StorageError
 from ..process.run import run
 from ..storage.lockspace.delta_lease import DeltaLease
 from ..storage.lockspace.host_timing import LeaseTiming
-from .host_watch import HostWatch, Sight, state_by_time
-from .interface import HostLeaseView
+from .interface import HostLeaseView, HostWatch, Sight, state_by_time
 from .sanlock_daemon import GLANCE, HostStatus, SanlockDaemon
 from .sanlock_membership import Membership
 

@@ -20,6 +20,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, Protocol
 
 from ..errors import LeaseError
@@ -124,8 +125,5 @@ class WatchdogBond:
 def _limit_waiting(connection: int) -> None:
     """Let no message to a wdmd that hangs hold its sender up for good."""
     seconds = struct.pack("ll", int(SEND_DEADLINE), 0)
-    view = socket.socket(fileno=os.dup(connection))
-    try:
+    with closing(socket.socket(fileno=os.dup(connection))) as view:
         view.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)
-    finally:
-        view.close()

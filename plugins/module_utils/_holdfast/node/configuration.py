@@ -25,8 +25,12 @@ from typing import Any
 from .. import names
 from ..cluster.model.observed import Timing
 from ..errors import InputError, StorageError
-from ..lease.timing import WATCHDOG_SETTING_SINCE, checked_timing
-from ..storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT, checked_io_timeout
+from ..storage.lockspace.host_timing import (
+    FIXED_WATCHDOG_TIMEOUT,
+    WATCHDOG_SETTING_SINCE,
+    checked_io_timeout,
+    checked_timing,
+)
 
 DEFAULT_PATH = "/etc/holdfast/node.json"
 EMBEDDED = "embedded"
@@ -174,6 +178,12 @@ class NodeConfiguration:
     def host_ids(self) -> dict[str, int]:
         """Return the host id of each member."""
         return {name: member.host_id for name, member in self.members.items()}
+
+    def require_member(self, node: str, option: str = "node") -> None:
+        """Raise ``InputError`` for the value *node* of an *option* unless it is a member."""
+        if node not in self.members:
+            known = ", ".join(sorted(self.members))
+            raise InputError(option, node, f"one of the cluster's nodes ({known})")
 
 
 def run_directory(folder: Path) -> Path:

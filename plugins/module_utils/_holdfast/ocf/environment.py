@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The environment in which a resource agent runs.
+"""The environment in which a resource agent runs, and the values of its parameters as text.
 
 It is built from nothing, so that no setting of ours or of an operator's shell gets
 in: OCF 1.1, Parameter passing; the names beyond it are those that pacemaker's
@@ -8,9 +8,7 @@ executor sets and that agents have come to expect.  Left out on purpose: HA_LOGF
 HA_LOGFACILITY, so that agents log to their standard error, which we keep; OCF_TRACE_RA,
 which makes agents write every secret that they are given into a file.
 
-Values of agent parameters: is a value of its type, and how is it written.
-
-The type in an agent's metadata is advice.  Some agents give a parameter a type
+The type of a parameter in an agent's metadata is advice.  Some agents give a parameter a type
 that its own default does not have; for such a parameter nothing is checked.
 """
 

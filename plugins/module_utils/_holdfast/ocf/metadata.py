@@ -4,20 +4,23 @@
 
 Reading is tolerant, because agents are written by many hands: log lines before the
 XML, odd defaults, missing types and unknown versions do no harm.  Something that is
-not metadata is an error though, whatever exit status came with it.
+not metadata is an error though, whatever exit status came with it.  Parameters are
+checked against it before anything runs.
 """
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as xml
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from ..errors import AgentError
+from ..errors import AgentError, InputError
+from ..names import did_you_mean
 from ..process.run import Outcome
 from ..process.run import run as run_process
-from .environment import agent_environment, seconds
+from ..secrets import shown
+from .environment import agent_environment, expectation, seconds, written
 from .locate import OCF_ROOT, AgentName
 
 METADATA_DEADLINE = 20.0
@@ -204,3 +207,72 @@ def _text(element: xml.Element, tag: str) -> str:
     found = element.findall(tag)
     english = [one for one in found if one.get("lang", "en").startswith("en")]
     return "".join((english or found)[0].itertext()).strip() if found else ""
+
+
+def check_parameters(
+    metadata: AgentMetadata, parameters: Mapping[str, object], option: str = "parameters"
+) -> dict[str, str]:
+    """Return *parameters* as the texts that the agent gets; one that is None is left out.
+
+    A parameter and what replaced it stand for each other where one is required.  Raises
+    InputError for a name that the agent does not have, a value that is not of the
+    parameter's type, and a required parameter that is missing and has no default.
+    """
+    texts: dict[str, str] = {}
+    for name, value in parameters.items():
+        parameter = metadata.parameter(name)
+        if parameter is None:
+            raise InputError(option, name, _known_names(metadata, name))
+        if value is not None:
+            texts[name] = _checked(parameter, value, option)
+    for parameter in metadata.parameters:
+        if parameter.required and not parameter.default:
+            _require(metadata, parameter, texts, option)
+    return texts
+
+
+def deprecation_warnings(metadata: AgentMetadata, names: Iterable[str]) -> tuple[str, ...]:
+    """Return a sentence for each of the parameters *names* that the agent gives up."""
+    warnings = []
+    for name in names:
+        parameter = metadata.parameter(name)
+        if parameter is not None and parameter.deprecated:
+            instead = " and ".join(parameter.replaced_with)
+            hint = f"; use {instead} in its place" if instead else ""
+            warnings.append(f"The parameter {name} of {metadata.name} is deprecated{hint}.")
+    return tuple(warnings)
+
+
+def _checked(parameter: Parameter, value: object, option: str) -> str:
+    text = written(value)
+    where = f"{option}.{parameter.name}"
+    if text is None:
+        raise InputError(where, shown(parameter.name, value), "a text, a number or a boolean")
+    if "\0" in text:
+        raise InputError(where, shown(parameter.name, text), "a text without NUL characters")
+    if parameter.default and expectation(parameter.type, parameter.options, parameter.default):
+        return text
+    if text == parameter.default:
+        return text
+    expected = expectation(parameter.type, parameter.options, text)
+    if expected is not None:
+        raise InputError(where, shown(parameter.name, value), expected)
+    return text
+
+
+def _require(
+    metadata: AgentMetadata, parameter: Parameter, texts: Mapping[str, str], option: str
+) -> None:
+    names = [parameter.name, *parameter.replaced_with]
+    names += [one.name for one in metadata.parameters if parameter.name in one.replaced_with]
+    if any(texts.get(name) for name in names):
+        return
+    told = f" ({parameter.shortdesc})" if parameter.shortdesc else ""
+    expected = f"also {' or '.join(names)}, which {metadata.name} requires{told}"
+    raise InputError(option, sorted(texts), expected)
+
+
+def _known_names(metadata: AgentMetadata, name: str) -> str:
+    names = sorted(one.name for one in metadata.parameters)
+    known = ", ".join(names) or "none"
+    return f"a parameter of {metadata.name} (it has: {known}){did_you_mean(name, names)}"

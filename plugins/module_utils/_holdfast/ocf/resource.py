@@ -1,21 +1,25 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One resource whose agent was found and whose options were checked, ready to be called."""
+"""A resource whose options were checked, and how it is brought into a state: probe, plan, act.
+
+The probe changes nothing and the plan is a pure function of what it found, so check
+mode shows exactly what would be called.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import AgentError, InputError
 from ..names import did_you_mean
 from ..process.run import Outcome
 from ..process.run import run as run_process
-from .call import OcfResult, call
+from .call import FAILED_PROMOTED, INSTALLED, OcfResult, call
 from .environment import RUN_DIRECTORY, check_meta, check_meta_of_action
 from .locate import OCF_ROOT, AgentName, locate, parse_agent
-from .metadata import AgentMetadata, load_metadata
-from .parameters import check_parameters
+from .metadata import AgentMetadata, check_parameters, load_metadata
+from .remains import Traces, require_no_remains
 
 
 @dataclass(frozen=True)
@@ -130,3 +134,212 @@ def check_action(resource: Resource, action: str) -> None:
             f" {', '.join(names)}{did_you_mean(action, names) or '.'}"
         )
     check_meta_of_action(action, resource.meta)
+
+
+STATES = ("started", "stopped", "restarted", "reloaded", "promoted", "demoted")
+READ_ONLY_ACTIONS = frozenset(
+    {"monitor", "status", "validate-all", "meta-data", "usage", "methods"}
+)
+
+_NEEDS = {"reloaded": "reload", "promoted": "promote", "demoted": "demote"}
+_LEADS_TO = {
+    "start": "started",
+    "stop": "stopped",
+    "promote": "promoted",
+    "demote": "started",
+    "recover": "started",
+    "migrate_to": "stopped",
+    "migrate_from": "started",
+}
+
+
+@dataclass(frozen=True)
+class ResourcePlan:
+    """What will be called: ``actions`` in order, from state ``before`` to ``after``.
+
+    ``changes`` says whether anything is different afterwards, as far as can be told.
+    """
+
+    before: str
+    after: str
+    actions: tuple[str, ...]
+    changes: bool
+
+
+def state_of(result: OcfResult) -> str:
+    """Return what a monitor's *result* says of the resource.
+
+    One of started, promoted, stopped, failed, ``absent`` (its program is not installed
+    here, so it cannot run here) and ``unknown``.
+    """
+    if result.promoted:
+        return "promoted"
+    if result.running:
+        return "started"
+    if result.stopped:
+        return "stopped"
+    if result.code == INSTALLED:
+        return "absent"
+    return "failed" if result.active_or_failed else "unknown"
+
+
+def plan_state(resource: Resource, wanted: str, probe: OcfResult) -> ResourcePlan:
+    """Return what to call so that *resource*, as *probe* found it, is as *wanted*.
+
+    Raises AgentError when its state is unknown, when its program is missing but it is to
+    run, or when the agent lacks an action that *wanted* needs.
+    """
+    needed = _NEEDS.get(wanted)
+    if needed is not None and not resource.metadata.supports(needed):
+        raise AgentError(
+            f"{resource.agent} cannot be {wanted}: it has no action {needed!r}"
+            + ("; state=restarted does without." if wanted == "reloaded" else ".")
+        )
+    before = state_of(probe)
+    if before == "unknown":
+        raise AgentError(f"The state of {resource} is unknown: {probe}.")
+    if before == "absent":
+        if wanted == "stopped":
+            return ResourcePlan(before, before, (), changes=False)
+        raise AgentError(f"{resource} cannot run here: {probe}.")
+    actions = _actions(wanted, before, _stopping(resource, before, probe))
+    return ResourcePlan(before, _after(wanted, before), actions, changes=bool(actions))
+
+
+def plan_action(resource: Resource, action: str, probe: OcfResult) -> ResourcePlan:
+    """Return what comes of calling *action* alone, *resource* being as *probe* found it.
+
+    Starting what runs or stopping what is stopped changes nothing; of an action that is
+    not about running or not, such as reload, it is assumed that it changes something.
+
+    Raises AgentError when the agent does not have *action*, or when its program is missing
+    but it is to run.
+    """
+    check_action(resource, action)
+    before = state_of(probe)
+    after = _LEADS_TO.get(action, before)
+    if before == "absent" and after != before:
+        if after != "stopped":
+            raise AgentError(f"{resource} cannot run here: {probe}.")
+        after = before
+    if action in ("start", "recover") and before == "promoted":
+        after = before
+    return ResourcePlan(before, after, (action,), has_changed(action, before, after))
+
+
+def has_changed(action: str, before: str, after: str) -> bool:
+    """Say whether *action* changed something, going by the states around it."""
+    return before != after or action not in _LEADS_TO
+
+
+def _stopping(resource: Resource, before: str, probe: OcfResult) -> tuple[str, ...]:
+    """Return what ends a resource; a promoted one is demoted first, also when it failed."""
+    if before == "stopped":
+        return ()
+    failed_promoted = probe.code == FAILED_PROMOTED and resource.metadata.supports("demote")
+    return ("demote", "stop") if before == "promoted" or failed_promoted else ("stop",)
+
+
+def _actions(wanted: str, before: str, stop: tuple[str, ...]) -> tuple[str, ...]:
+    begin = () if before in ("started", "promoted") else (*stop, "start")
+    if wanted == "started":
+        return begin
+    if wanted == "stopped":
+        return stop
+    if wanted == "restarted":
+        return (*stop, "start")
+    if wanted == "reloaded":
+        # A reload of a stopped resource starts it with some agents and fails with others.
+        return begin or ("reload",)
+    if wanted == "promoted":
+        return () if before == "promoted" else (*begin, "promote")
+    return ("demote",) if before == "promoted" else begin
+
+
+def _after(wanted: str, before: str) -> str:
+    if wanted in ("stopped", "promoted"):
+        return wanted
+    keeps_role = wanted in ("started", "reloaded") and before == "promoted"
+    return "promoted" if keeps_role else "started"
+
+
+HEALTH_INTERVAL = 10.0
+"""Seconds told to a health check: agents take 0 for a probe and answer it differently."""
+
+_NOT_RUNNING = ("stopped", "absent")
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A plan and what its calls said, the probe first; in check mode that is all."""
+
+    plan: ResourcePlan
+    results: tuple[OcfResult, ...]
+
+
+def bring_to_state(
+    resource: Resource,
+    wanted: str,
+    *,
+    check: bool = False,
+    traces: Traces | None = None,
+    run: Callable[..., Outcome] = run_process,
+) -> Applied:
+    """Find *resource*, and unless *check* is true call what makes it as *wanted*.
+
+    Whenever it is found or made stopped, *traces* must be gone.  The last call is a monitor
+    that agrees.  Raises AgentError when the plan cannot be made (``plan_state``), at the
+    first action that fails, when a stop left something, and when the monitor afterwards
+    finds another state than planned.
+    """
+    probe = perform(resource, resource.monitor_action, run=run)
+    plan = plan_state(resource, wanted, probe)
+    if traces is not None and plan.before in _NOT_RUNNING:
+        require_no_remains(resource, traces)
+    if check or not plan.actions:
+        return Applied(plan, (probe,))
+    results = [probe]
+    for number, action in enumerate(plan.actions):
+        result = perform(resource, action, run=run)
+        results.append(result)
+        # What cannot be demoted can still be stopped.
+        if action != "demote" or plan.actions[number + 1 : number + 2] != ("stop",):
+            result.require_success(resource.instance)
+        if action == "stop" and traces is not None:
+            require_no_remains(resource, traces)
+    # For a stopped resource only a probe has an answer that all agents agree on.
+    interval = 0.0 if plan.after in _NOT_RUNNING else HEALTH_INTERVAL
+    last = perform(resource, resource.monitor_action, interval=interval, run=run)
+    if state_of(last) != plan.after:
+        raise AgentError(f"{resource} is not {plan.after} after {', '.join(plan.actions)}: {last}.")
+    return Applied(plan, (*results, last))
+
+
+def call_action(
+    resource: Resource,
+    action: str,
+    *,
+    check: bool = False,
+    check_level: int | None = None,
+    interval: float = 0.0,
+    traces: Traces | None = None,
+    run: Callable[..., Outcome] = run_process,
+) -> Applied:
+    """Call one *action* that may change *resource*, whatever the state is, unless *check* is true.
+
+    The plan that is returned says what was found before and after.  The second to last
+    result is that of the action, the last one a probe.  Raises AgentError when the action
+    fails or cannot be called, or when a stop left some of *traces*.
+    """
+    probe = perform(resource, resource.monitor_action, run=run)
+    plan = plan_action(resource, action, probe)
+    if check:
+        return Applied(plan, (probe,))
+    result = perform(resource, action, interval=interval, check_level=check_level, run=run)
+    result.require_success(resource.instance)
+    if action == "stop" and traces is not None:
+        require_no_remains(resource, traces)
+    last = perform(resource, resource.monitor_action, run=run)
+    after = state_of(last)
+    plan = replace(plan, after=after, changes=has_changed(action, plan.before, after))
+    return Applied(plan, (probe, result, last))

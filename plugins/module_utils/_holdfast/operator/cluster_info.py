@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Answering for the module ``cluster_info``: the status, waited for, probed, and as a page.
-
-Asking for the status of a cluster from where its storage is not: by a command, node after node.
+"""The status for the module ``cluster_info``: waited for, probed, as a page, and from elsewhere.
 
 Whoever is no node, such as an Ansible controller, runs ``holdfast status --json`` on one of
 them.  Each node can answer for the whole cluster, so the first that does is enough; a node
@@ -26,8 +24,8 @@ from ..node.daemon.agent_work import probe_services
 from ..process.run import Outcome, run
 from ..result import Result
 from ..storage.whole_file import write_text
-from .report.bounded_read import in_time
-from .report.status import problems, read_status, under_way
+from .report.problems import problems, under_way
+from .report.status import in_time, read_status
 from .report.text import render_failover, render_text
 
 POLL = 0.25
@@ -62,9 +60,8 @@ def _check(options: Mapping[str, Any], configuration: NodeConfiguration) -> None
     """Refuse, before any wait, what could not be answered after it."""
     for option in ("failover_of", "recovered_from"):
         node = options[option]
-        if node and node not in configuration.members:
-            known = ", ".join(sorted(configuration.members))
-            raise InputError(option, node, f"one of the cluster's nodes ({known})")
+        if node:
+            configuration.require_member(node, option)
     if options["recovered_from"] and options["until"] != "recovered":
         raise InputError("until", options["until"], "recovered, as recovered_from is given")
     if options["page"]:

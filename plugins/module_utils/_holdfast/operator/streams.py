@@ -4,11 +4,8 @@
 
 That an answer cannot be written is one sentence on standard error, if that can be, and never a
 traceback.  Nothing is imported before it is needed: a small question must not wait for it.
-
-Tell on a terminal that work which lasts goes on.
-
-A thread of its own says it, so that the work itself needs not look at a clock; where
-standard error is no terminal there is none, and nothing is spent on it.
+Progress of long work is reported on a terminal only, by a thread, so that the work itself looks
+at no clock.
 """
 
 from __future__ import annotations

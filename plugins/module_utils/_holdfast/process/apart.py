@@ -4,7 +4,7 @@
 
 A read of a storage that does not answer (a hard NFS mount, multipath that queues) never
 returns, and who is in it cannot be killed.  Nothing but another process helps.  It is forked:
-a program that starts anew (``process.py``) would take as long as the work does.
+a program that starts anew (``run.py``) would take as long as the work does.
 
 The child is killed at the deadline with all that came of it, and waited for in bounds.  While
 one lives that cannot be killed, no second one is started, not by another process either: the

@@ -6,17 +6,13 @@ A process leaves its group with setsid, and its ancestors when one between them 
 It is found all the same, without any privilege: by its parent, group or session as
 seen now or earlier, and by a mark that every process of the call inherits in its
 environment.  Only one that did all three, left its session, lost its parent between
-two looks and gave up its environment, is not found.
+two looks and gave up its environment, is not found.  A process number alone says little, as numbers
+are used again; together with the start time it names one process while the machine runs.
 
 The kernel's own means are no better for agents.  A child subreaper
 (PR_SET_CHILD_SUBREAPER) gets processes that it does not know: daemons that end
 become zombies that an agent takes for alive.  A control group needs privileges, and
 would hold the services as well that are to outlive the call.
-
-The processes of this machine as /proc shows them, and who descends from whom.
-
-A process number alone says little, because numbers are used again; together with
-the start time it names one process for as long as the machine runs.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 Agents hang, ignore signals, flood their output, and leave services behind that
 hold their pipes open.  ``run`` survives all of it: the child has a session of its
 own, everything that came of it is killed at the deadline wherever it went
-(``process_family.py``), and the output is drained when the child exits instead of
+(``family.py``), and the output is drained when the child exits instead of
 waited for to its end.  A service that a call left behind when it ended by itself is
 never touched; as its caller's pipes are closed then, it must write elsewhere.
 """

@@ -7,8 +7,6 @@ all access is direct (``O_DIRECT``) and every write is on the device when it
 returns (``O_DSYNC``).  Direct I/O wants aligned memory, offsets and lengths: an
 anonymous ``mmap`` gives the first, callers keep to the rest.  A short read is
 never handed on: missing bytes that pass for blank ones would hide a node.
-
-What is open until it is closed, which the end of a ``with`` block does.
 """
 
 from __future__ import annotations

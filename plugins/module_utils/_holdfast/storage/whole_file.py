@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Creating and removing files on shared storage, whole or not at all.
+"""Files on shared storage: which a cluster has, and creating and removing them as a whole.
 
 A file gets its name only when all of its bytes are on the storage, so no node ever
 opens a part of one; and where several nodes create the same file at once, as when
@@ -13,9 +13,41 @@ import errno
 import os
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import StorageError
+from ..errors import InputError, StorageError
+from ..names import cluster_name
+
+
+@dataclass(frozen=True)
+class ClusterPaths:
+    """The paths of one cluster's files."""
+
+    folder: str
+    lockspace: str
+    leases: str
+    metadata: str
+    state: str
+
+
+def cluster_paths(folder: str, name: str) -> ClusterPaths:
+    """Return the paths for the cluster *name* in *folder*, which has to be absolute.
+
+    The names of lockspace and metadata are those of hosted engine.  Raises
+    ``InputError`` for a name that is not acceptable and a relative folder.
+    """
+    cluster_name(name)
+    if not Path(folder).is_absolute():
+        raise InputError("path", folder, "the absolute path of a folder on the shared storage")
+    base = Path(folder) / name
+    return ClusterPaths(
+        folder=folder,
+        lockspace=f"{base}.lockspace",
+        leases=f"{base}.leases",
+        metadata=f"{base}.metadata",
+        state=f"{base}.state",
+    )
 
 
 def create(

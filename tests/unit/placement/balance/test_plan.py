@@ -18,9 +18,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.ba
     plan,
     planner,
     report,
-    run,
+    search,
     setup,
-    text,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator import (
     text_format,
@@ -57,7 +56,7 @@ def planned(cluster, limits=None, **aims):
 
 def as_hbal(cluster):
     limits = moves.MoveLimits()
-    return run.run_as_hbal(cluster, everywhere(cluster), limits, run.StopRule(), anyone)
+    return search.run_as_hbal(cluster, everywhere(cluster), limits, search.StopRule(), anyone)
 
 
 class Replayed:
@@ -102,7 +101,7 @@ class Replayed:
         return memory, disk
 
     def score(self):
-        return run.score_of(self.cluster, everywhere(self.cluster))
+        return search.score_of(self.cluster, everywhere(self.cluster))
 
     def not_losable(self):
         return set(redundancy.not_redundant(self.cluster, everywhere(self.cluster)))
@@ -154,7 +153,7 @@ def test_moves_of_one_set_can_be_made_in_any_order(seed):
     cluster = read(uneven_cluster(seed))
     rng = random.Random(seed)
     replayed = Replayed(cluster)
-    for jobs in text.job_sets(planned(cluster).steps):
+    for jobs in report.job_sets(planned(cluster).steps):
         start = (dict(replayed.places), replayed.not_losable(), replayed.overfull())
         orders = list(itertools.permutations(jobs)) if len(jobs) < 4 else []
         orders += [tuple(rng.sample(jobs, len(jobs))) for _order in range(0 if orders else 4)]
@@ -271,10 +270,10 @@ def test_only_what_may_move_is_moved(seed):
 @pytest.mark.parametrize("seed", range(30))
 def test_moves_of_one_set_touch_no_node_twice(seed):
     found = planned(read(uneven_cluster(seed)))
-    sets = text.job_sets(found.steps)
+    sets = report.job_sets(found.steps)
     assert [step for jobs in sets for step in jobs] == found.steps
     for jobs in sets:
-        touched = [place for step in jobs for place in text.nodes_of(step)]
+        touched = [place for step in jobs for place in report.nodes_of(step)]
         assert len(touched) == len(set(touched))
 
 

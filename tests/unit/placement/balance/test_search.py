@@ -10,7 +10,6 @@ from math import inf
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.balance import (
     moves,
-    run,
     search,
     setup,
 )
@@ -36,7 +35,7 @@ def search_of(seed, loads):
     )
     limits = moves.MoveLimits(force=rng.random() < 0.1)
     scope = [node.index for node in cluster.nodes]
-    chosen = run.movable(cluster, scope, limits, lambda name: True)
+    chosen = search.movable(cluster, scope, limits, lambda name: True)
     return search.Search(cluster, scope, chosen, limits)
 
 

@@ -62,8 +62,8 @@ class LrmSettings:
 
     *boot* identifies this boot of the node.  *joins* says that the LRM joins the lockspace by
     itself.  *virtual* names the kind of virtual machine, empty on a physical one and None if that
-    is not known.  *room* is what the node has of CPU and memory.  After *idle_after* seconds without a service the LRM no longer
-    needs the watchdog.
+    is not known.  *room* is what the node has of CPU and memory.  After *idle_after* seconds
+    without a service the LRM no longer needs the watchdog.
     """
 
     node: str

@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 
 from ...errors import HoldfastError
 from ..call import FenceCall
-from ..check import check_fence_agents
 from ..conversation import TOOLS, Conversation, FenceTools, about_device
-from ..evidence import GATE, NONE, evidence_of
+from ..describe import check_fence_agents
 from ..known_agents import locate_fence_agent
-from ..metadata import FenceMetadata, load_fence_metadata
+from ..metadata import GATE, NONE, FenceMetadata, evidence_of, load_fence_metadata
 from ..plugs import ListedPlug, parse_listing
 from ..prove import FenceResult, last_line, power_off, power_on
 from ..topology import FenceConfiguration, FenceLevel, FenceStep

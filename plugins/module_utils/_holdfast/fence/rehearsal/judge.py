@@ -7,7 +7,7 @@ outlet that was moved.  The worst is a plug of something else that is off alread
 by it would be confirmed while the node lives.  So a plug has to be listed by its device,
 be on while its node is on, and belong to one node only, under whatever name.
 
-Nothing here asks a device: ``rehearsal_talk`` does, and brings what it learned.
+Nothing here asks a device: ``ask.py`` does, and brings what it learned.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import FenceError
-from ..device import FenceDevice
-from ..evidence import ASSUMED, GATE, NONE, PROOF_RULES, VERIFIED, wait_for_proof, weakest
+from ..metadata import ASSUMED, GATE, NONE, PROOF_RULES, VERIFIED, wait_for_proof, weakest
 from ..plugs import ListedPlug, find_plug, shown
-from ..topology import FenceConfiguration, FenceStep
+from ..topology import FenceConfiguration, FenceDevice, FenceStep
 
 WORKS = "works"
 DEGRADED = "degraded"

@@ -19,7 +19,7 @@ from ...cluster.model.effects import Clocks, Cycle
 from ...cluster.model.observed import HostState
 from ...errors import FormatError
 from ...storage.lockspace.host_timing import LeaseTiming
-from ...storage.whiteboard.file import GlobalBlock
+from ...storage.whiteboard.block import GlobalBlock
 from ..cluster_storage import MANAGER_LEASE, ClusterStorage
 from ..configuration import CRM, LRM, NodeConfiguration
 from ..log import Repeating, log, name_daemon

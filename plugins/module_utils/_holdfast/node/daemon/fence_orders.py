@@ -20,7 +20,7 @@ from ...cluster.model.observed import FenceReport, PowerReport
 from ...errors import HoldfastError
 from ...fence import prove
 from ...fence.conversation import TOOLS, FenceTools
-from ...fence.evidence import VERIFIED
+from ...fence.metadata import VERIFIED
 from ...fence.topology import FenceConfiguration, load_fence_configuration
 from ..configuration import NodeConfiguration
 

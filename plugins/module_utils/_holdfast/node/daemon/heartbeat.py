@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ...storage.whiteboard.file import HostBlock
+from ...storage.whiteboard.block import HostBlock
 
 FULL_SCORE = 3400
 """The score of a host without faults (hosted engine, agent/states.py)."""

@@ -27,10 +27,9 @@ from dataclasses import replace
 
 from ...errors import HoldfastError, InputError, LeaseError
 from ...fence.conversation import TOOLS, Conversation, FenceTools
-from ...fence.device import FenceDevice
-from ...fence.evidence import FABRIC, NONE, kind_by_name
+from ...fence.metadata import FABRIC, NONE, kind_by_name
 from ...fence.prove import unfence
-from ...fence.topology import FenceConfiguration, load_fence_configuration
+from ...fence.topology import FenceConfiguration, FenceDevice, load_fence_configuration
 from ...lease.sanlock_daemon import DaemonStatus
 from ...storage.lockspace.host_timing import LeaseTiming
 from ..cluster_storage import ClusterStorage, make_leases

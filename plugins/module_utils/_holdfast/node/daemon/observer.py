@@ -25,7 +25,8 @@ from ...cluster.model.observed import NodeSeen
 from ...cluster.model.report import Report
 from ...errors import StorageError
 from ...storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT
-from ...storage.whiteboard.file import Board, HostBlock
+from ...storage.whiteboard.block import HostBlock
+from ...storage.whiteboard.board import Board
 from ..cluster_storage import ClusterStorage
 from ..configuration import NodeConfiguration
 from .heartbeat import report_number, trouble_told

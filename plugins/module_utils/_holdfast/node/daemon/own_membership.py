@@ -19,7 +19,7 @@ from ...cluster.model.membership import Membership, Place, differences, make_mem
 from ...cluster.model.report import Report
 from ...cluster.model.state import ClusterState
 from ...secrets import is_secret_name
-from ...storage.whiteboard.file import Board
+from ...storage.whiteboard.board import Board
 from ..configuration import NodeConfiguration
 
 UNREADABLE = "unreadable"

@@ -25,7 +25,7 @@ from ...cluster.crm.repair_plan import Records, compare
 from ...cluster.model.report import Report, Sight, report_document, report_from_document
 from ...cluster.model.versions import Floor, floor_of_report
 from ...errors import MALFORMED, FormatError, StorageError
-from ...storage.whiteboard.file import HostBlock
+from ...storage.whiteboard.block import HostBlock
 from ..cluster_storage import ClusterStorage
 from ..configuration import NodeConfiguration
 from .heartbeat import report_number

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from ...cluster.model.report import POWEROFF, REBOOT
 from ...errors import HoldfastError, LeaseError, StorageError
+from ...version import PACKAGE
 from ..configuration import CRM, EMBEDDED, LRM, MACHINE, MARK, NodeConfiguration, make_private
 from ..daemon.network import Network, own_network
 from ..daemon.shutdown import leave_word
@@ -183,17 +184,16 @@ class Machine:
             daemon.begun = daemon.heard = now
 
     def _started(self, daemon: Daemon) -> subprocess.Popen[bytes]:
-        package = Path(__file__).resolve().parent.parent
         config = str(self._folder / "node.json")
         with daemon.log.open("ab") as output:
             return subprocess.Popen(  # pylint: disable=ansible-bad-function
-                [sys.executable, "-m", f"{package.name}.program", daemon.name, config],
+                [sys.executable, "-m", f"{PACKAGE.name}.program", daemon.name, config],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env={
                     **os.environ,
-                    "PYTHONPATH": str(package.parent),
+                    "PYTHONPATH": str(PACKAGE.parent),
                     "NOTIFY_SOCKET": "@" + daemon.address,
                 },
                 cwd="/",

@@ -16,8 +16,7 @@ from typing import Protocol
 
 from ...errors import HoldfastError, InputError, LeaseError
 from ...lease.embedded import EmbeddedLeases
-from ...lease.sanlock_command import CommandDaemon
-from ...lease.sanlock_process import await_daemon, start_daemon
+from ...lease.sanlock_command import CommandDaemon, await_daemon, start_daemon
 from ..cluster_storage import ClusterStorage
 from ..configuration import SANLOCK, NodeConfiguration, make_private
 from ..daemon.joining import give_access_back, leave_cluster

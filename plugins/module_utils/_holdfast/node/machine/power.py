@@ -24,6 +24,7 @@ from pathlib import Path
 
 from ...errors import FenceError, InputError
 from ...process.family import carried
+from ...version import PACKAGE
 from ..configuration import MARK, run_directory
 
 POLL = 0.02
@@ -78,17 +79,16 @@ def power_on(folder: Path, name: str, deadline: float) -> None:
     if processes(machine):
         return
     ready = machine / "ready"
-    package = Path(__file__).resolve().parent.parent
     environment = {
         MARK: str(machine),
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.environ.get("HOME", "/"),
         "LC_ALL": "C.UTF-8",
-        "PYTHONPATH": str(package.parent),
+        "PYTHONPATH": str(PACKAGE.parent),
     }
     try:
         ready.unlink(missing_ok=True)
-        command = [sys.executable, "-m", f"{package.name}.program"]
+        command = [sys.executable, "-m", f"{PACKAGE.name}.program"]
         with (machine / "console.log").open("ab") as console:
             child = subprocess.Popen(  # pylint: disable=ansible-bad-function
                 [*command, "machine", "run", str(machine / "node.json")],

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
 from ...node.configuration import NodeConfiguration, load
+from .arguments import add_config, add_reason, add_waiting, tell, waiting
 
 if TYPE_CHECKING:
     from ...result import Result
@@ -30,23 +30,19 @@ CLUSTER_WAIT = 60.0
 MODES = ("freeze", "ignore")
 
 
-def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Add the commands to the subparsers *commands*; *add_config* adds the option ``--config``."""
+def register(commands: Any) -> None:
+    """Add the commands to the subparsers *commands*."""
     _register_maintenance(
         commands.add_parser(
             "maintenance", help="drain a node or use it again; hold or disarm the whole cluster"
-        ),
-        add_config,
+        )
     )
     _register_service(
-        commands.add_parser("service", help="start, stop or move a service; clear its error"),
-        add_config,
+        commands.add_parser("service", help="start, stop or move a service; clear its error")
     )
 
 
-def _register_maintenance(
-    maintenance: argparse.ArgumentParser, add_config: Callable[[argparse.ArgumentParser], None]
-) -> None:
+def _register_maintenance(maintenance: argparse.ArgumentParser) -> None:
     actions = maintenance.add_subparsers(required=True, metavar="ACTION")
     drain = actions.add_parser("drain", help="move all services off a node, and keep it empty")
     use = actions.add_parser("return", help="use a node again that was drained")
@@ -96,9 +92,7 @@ def _register_maintenance(
     )
 
 
-def _register_service(
-    service: argparse.ArgumentParser, add_config: Callable[[argparse.ArgumentParser], None]
-) -> None:
+def _register_service(service: argparse.ArgumentParser) -> None:
     actions = service.add_subparsers(required=True, metavar="ACTION")
     for name, what, act in (
         ("start", "keep a service running", lambda options: _declare(options, state="started")),
@@ -121,62 +115,6 @@ def _register_service(
         add_waiting(action, NODE_WAIT)
         add_config(action)
         action.set_defaults(act=act)
-
-
-def add_reason(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add why something is done to the cluster: whoever comes by later has only that to go by."""
-    parser.add_argument("--reason", metavar="TEXT", required=True, type=_reason, help=what)
-
-
-def _reason(text: str) -> str:
-    if not text.strip():
-        raise InputError("--reason", text, "a few words that say why")
-    return text
-
-
-def add_waiting(parser: argparse.ArgumentParser, seconds: float) -> None:
-    """Add how long to wait, at most *seconds* if not told, and whether to do it at all."""
-    parser.add_argument(
-        "--no-wait", action="store_true", help="do not wait until the manager has done it"
-    )
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        default=seconds,
-        metavar="SECONDS",
-        help=f"wait at most so long ({seconds:g})",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what would change, and change nothing"
-    )
-
-
-def waiting(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what a module's options say of the configuration and of waiting."""
-    return {
-        "config": options.config,
-        "wait": not options.no_wait,
-        "timeout": options.timeout,
-    }
-
-
-def tell(options: argparse.Namespace, result: Result, subject: str, end: str) -> None:
-    """Say what came of it: that *subject* is *end*, will be, or would be."""
-    from ...text import clean
-
-    for warning in result.warnings:
-        sys.stderr.write(f"holdfast: {clean(warning)}\n")
-    if not result.changed:
-        sys.stdout.write("nothing to change: it is asked for already\n")
-    else:
-        sys.stdout.write(f"{subject} {how(options)} {end}\n")
-
-
-def how(options: argparse.Namespace) -> str:
-    """Return whether something was done, is only asked for, or would be done."""
-    if options.dry_run:
-        return "would be"
-    return "is to be" if options.no_wait else "is"
 
 
 def _drain(options: argparse.Namespace) -> int:
@@ -295,13 +233,9 @@ def _clear(options: argparse.Namespace) -> int:
 
 def _refuse_unknown(options: argparse.Namespace) -> None:
     """Raise ``InputError`` for a service that nobody declared: a name alone declares none."""
-    from ...node.cluster_storage import ClusterStorage
+    from ..operations.change import read_cluster
 
-    storage = ClusterStorage(load(Path(options.config)))
-    try:
-        declared = sorted(storage.read_wanted()[0].services)
-    finally:
-        storage.close()
+    declared = sorted(read_cluster(load(Path(options.config)))[0].services)
     if options.service not in declared:
         known = ", ".join(declared) or "there are none yet"
         raise InputError("SERVICE", options.service, f"the id of a declared service ({known})")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
+from .arguments import add_json, write_json
 
 if TYPE_CHECKING:
     from ...storage.whiteboard.file import Whiteboard
@@ -70,7 +71,7 @@ def _register_board(board: argparse.ArgumentParser) -> None:
     repair.set_defaults(act=_repair_board)
     for action in (dump, lint, repair):
         action.add_argument("path", help="a whiteboard: a file, a device or a copy")
-        action.add_argument("--json", action="store_true", help="print plain data for programs")
+        add_json(action)
         action.add_argument(
             "--block-size",
             type=int,
@@ -92,7 +93,7 @@ def _register_lockspace(lockspace: argparse.ArgumentParser) -> None:
     """Add ``init`` and ``dump``."""
     actions = lockspace.add_subparsers(required=True, metavar="ACTION")
     dump = actions.add_parser("dump", help="show all leases as sanlock direct dump does")
-    dump.add_argument("--json", action="store_true", help="print plain data for programs")
+    add_json(dump)
     dump.set_defaults(act=_dump_lockspace)
     init = actions.add_parser("init", help="make a lockspace as sanlock direct init does")
     init.add_argument("--name", help="its name (that of the file, if not given)")
@@ -107,8 +108,8 @@ def _register_lockspace(lockspace: argparse.ArgumentParser) -> None:
 
 def _dump_board(options: argparse.Namespace) -> int:
     """Show all blocks of a whiteboard."""
+    from ...storage.whiteboard.board import view, vm_status, vm_status_text, watch
     from ...storage.whiteboard.file import Whiteboard
-    from ...storage.whiteboard.view import view, vm_status, vm_status_text, watch
 
     seconds = _watch_seconds(options, 0.0)
     with Whiteboard(options.path, options.block_size) as board:
@@ -117,7 +118,7 @@ def _dump_board(options: argparse.Namespace) -> int:
     if options.hosted_engine:
         _write(json.dumps(vm_status(watched)) if options.json else vm_status_text(watched))
     elif options.json:
-        _write(json.dumps(view(watched), indent=2))
+        write_json(view(watched))
     else:
         _write(_board_text(view(watched)))
     return WRONG if watched.board.problems else WELL
@@ -146,7 +147,7 @@ def lint_board(
         }
         if records is not None:
             document["records"] = list(records)
-        _write(json.dumps(document, indent=2))
+        write_json(document)
     else:
         lines = [f"file: {problem}\n    append zeros up to a whole block"] if problem else []
         lines += [
@@ -223,7 +224,7 @@ def _report(
             "repairs": rows,
             "remaining" if options.apply else "findings": finding_rows(findings),
         }
-        _write(json.dumps(document, indent=2))
+        write_json(document)
         return
     would = {"clear": "cleared", "rewrite": "rewritten", "leave": "left as it is"}
     verb = "is" if options.apply else "would be"
@@ -249,7 +250,7 @@ def _dump_lockspace(options: argparse.Namespace) -> int:
 
     rows = dump(options.path)
     if options.json:
-        _write(json.dumps([asdict(row) for row in rows], indent=2))
+        write_json([asdict(row) for row in rows])
     else:
         _write(dump_text(rows))
     for row in rows:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
 from ...node.configuration import NodeConfiguration, load
-from .act import add_reason, add_waiting, how, waiting
+from .arguments import add_config, add_reason, add_waiting, confirm, how, waiting
 
 if TYPE_CHECKING:
     # The room of fencing takes longer to load than most commands take.
@@ -30,8 +29,8 @@ BOOT_WAIT = 600.0
 """Seconds: as long as the playbooks ``fence`` and ``unfence`` wait."""
 
 
-def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Add the commands to the subparsers *commands*; *add_config* adds the option ``--config``."""
+def register(commands: Any) -> None:
+    """Add the commands to the subparsers *commands*."""
     fence = commands.add_parser(
         "fence", help="cut the power of a node, prove it, and see its services run elsewhere"
     )
@@ -82,7 +81,8 @@ def _fence(options: argparse.Namespace) -> int:
     # Before it is drained: no service is to be moved for a fence that cannot be.
     devices = _devices(configuration, node)
     if not options.dry_run and not options.yes:
-        _ask_for_consent(node)
+        question = f"This cuts the power of {node}, with all that runs there.\nType the node's name"
+        confirm(f"not fencing {node}", question, node)
     # Drained, so that the cluster does not switch it on again by itself.
     _use(options, node, "drained", f"{FENCE_REASON}{options.reason}")
     proved = False
@@ -155,9 +155,7 @@ def _rehearse(options: argparse.Namespace) -> int:
 
 def _other_member(configuration: NodeConfiguration, node: str) -> str:
     """Return *node* if it can be switched from here; raises ``InputError`` if not."""
-    if node not in configuration.members:
-        known = ", ".join(sorted(configuration.members))
-        raise InputError("NODE", node, f"one of the cluster's nodes ({known})")
+    configuration.require_member(node, "NODE")
     if node == configuration.node:
         raise InputError("NODE", node, "another node than this one; run it there")
     return node
@@ -188,17 +186,6 @@ def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> No
             f"{node} is not switched on: it was not drained by a fence, but {told(drained)};"
             " say --yes once that is no reason any more."
         )
-
-
-def _ask_for_consent(node: str) -> None:
-    if not sys.stdin.isatty():
-        raise HoldfastError(f"The power of {node} is not cut: nobody can be asked; say --yes.")
-    sys.stdout.write(f"This cuts the power of {node}, with all that runs there.\n")
-    sys.stdout.write("Type the node's name to go on: ")
-    sys.stdout.flush()
-    said = sys.stdin.readline().strip()
-    if said != node:
-        raise HoldfastError(f"{said!r} is not {node}: nothing was done.")
 
 
 def _use(options: argparse.Namespace, node: str, state: str, reason: str | None) -> None:
@@ -232,7 +219,7 @@ def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:
 
 def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -> bool:
     """Switch a node off or on by its fence devices, tell what they said; return if it is proved."""
-    from ...fence.operate import operate
+    from ...fence.apply import operate
     from ...text import clean
 
     result = operate(devices, [node], power, dry_run)

@@ -1,16 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The installed library compiled for this node's Python, so that no command compiles it anew.
-
-Python keeps no bytecode of what it imports from an archive.  So a second archive stands beside
-the library, with the sources and their bytecode (PEP 552, unchecked hash-based), and with a note
-of the very library it was made of: ``program.py`` leaves it alone if that is another by now.
-Another Python passes the bytecode over and compiles the sources, as zipimport does.
-
-The library as one file, from which Python on a node imports the package ``holdfast``.
+"""The library as one file, and its form compiled for this node's Python, which starts sooner.
 
 The archive is the same, byte for byte, for the same sources: whoever installs it can
 tell from the content alone whether anything changed.
+
+Python keeps no bytecode of what it imports from an archive.  So a second archive is beside
+the library, with the sources and their bytecode (PEP 552, unchecked hash-based), and with a note
+of the very library it was made of: ``program.py`` leaves it alone if that is another by now.
+Another Python passes the bytecode over and compiles the sources, as zipimport does.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ from typing import Any
 
 from ...errors import HoldfastError
 from ...storage.whole_file import write_bytes
+from ...version import PACKAGE
 
-PACKAGE = "holdfast"
-LIBRARY = Path(__file__).resolve().parent.parent
+NAME = "holdfast"
 FIXED_DATE = (2026, 1, 1, 0, 0, 0)
 
 PROGRAM = "program.py"
@@ -38,20 +36,20 @@ PROGRAM = "program.py"
 def library_archive() -> bytes:
     """Return the library of which this file is a part as a zip archive."""
     files = {
-        path.relative_to(LIBRARY).as_posix(): path.read_bytes() for path in LIBRARY.rglob("*.py")
+        path.relative_to(PACKAGE).as_posix(): path.read_bytes() for path in PACKAGE.rglob("*.py")
     }
     files["__main__.py"] = files[PROGRAM]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in sorted(files.items()):
-            entry = zipfile.ZipInfo(f"{PACKAGE}/{name}", FIXED_DATE)
+            entry = zipfile.ZipInfo(f"{NAME}/{name}", FIXED_DATE)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             file.writestr(entry, content)
     return buffer.getvalue()
 
 
-MADE_OF = f"{PACKAGE}/made_of.json"
+MADE_OF = f"{NAME}/made_of.json"
 UNCHECKED_HASH = (1).to_bytes(4, "little")
 """The flags of bytecode that is valid whatever its source is (PEP 552)."""
 

@@ -9,7 +9,6 @@ monitoring plugins: 0 well, 1 a warning, 2 critical, 3 not known.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shlex
 import shutil
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import HoldfastError, InputError, StorageError
 from ...node.configuration import NodeConfiguration, load
 from ..streams import on_terminal, takes_colour
+from .arguments import add_config, add_json, write_json
 
 if TYPE_CHECKING:
     from ..report.health import Health
@@ -46,8 +46,8 @@ _TO_SCREEN_END = "\x1b[J"
 """Of a terminal: another screen without a cursor and back, its beginning, and clearing."""
 
 
-def register(commands: Any, add_config: Any) -> None:
-    """Add the commands to the subparsers *commands*; *add_config* adds the option ``--config``."""
+def register(commands: Any) -> None:
+    """Add the commands to the subparsers *commands*."""
     watch = commands.add_parser("watch", help="show the cluster and what changes, until Ctrl-C")
     add_config(watch)
     watch.add_argument(
@@ -74,7 +74,7 @@ def register(commands: Any, add_config: Any) -> None:
         "--since", metavar="WHEN", help="a span such as 2h, or a time such as 2026-11-21T18:00:00Z"
     )
     history.add_argument("--last", type=int, default=0, metavar="N", help="the newest N only")
-    history.add_argument("--json", action="store_true", help="print plain data for programs")
+    add_json(history)
     history.set_defaults(act=_history)
 
     check = commands.add_parser("check", help="one line and an exit status for monitoring")
@@ -94,8 +94,9 @@ def register(commands: Any, add_config: Any) -> None:
         "lint", help="say what is wrong with the cluster's whiteboard and records"
     )
     add_config(lint)
-    lint.add_argument("--json", action="store_true", help="print plain data for programs")
+    add_json(lint)
     lint.set_defaults(act=_lint)
+    _register_metrics(commands)
 
 
 def _watch(options: argparse.Namespace) -> int:
@@ -122,7 +123,7 @@ def _go_on_looking(
     """Look, tell, and wait, until that was done often enough."""
     from ...text import clean
     from ..cluster_info import write_page_in_time
-    from ..report.bounded_read import read_status_in_time
+    from ..report.status import read_status_in_time
 
     before: dict[str, Any] | None = None
     looks, trouble = 0, ""
@@ -167,8 +168,8 @@ def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
 
 
 def _history(options: argparse.Namespace) -> int:
-    from ..report.bounded_read import in_time
     from ..report.history import History, Wish, chosen, lines, read_history, refuse_unknown, since
+    from ..report.status import in_time
 
     if options.last < 0:
         raise InputError("--last", options.last, "a number of events")
@@ -184,15 +185,15 @@ def _history(options: argparse.Namespace) -> int:
     refuse_unknown(wish, written, configuration.members)
     events = chosen(written.events, wish)
     if options.json:
-        sys.stdout.write(json.dumps(events, indent=2) + "\n")
+        write_json(events)
     else:
         sys.stdout.write("".join(f"{line}\n" for line in lines(events)))
     return WELL
 
 
 def _check(options: argparse.Namespace) -> int:
-    from ..report.bounded_read import read_status_in_time
     from ..report.health import unknown
+    from ..report.status import read_status_in_time
 
     try:
         status = read_status_in_time(load(Path(options.config)))
@@ -246,7 +247,7 @@ def _list(options: argparse.Namespace) -> int:
         # Known without any storage.
         names = sorted(configuration.members)
     else:
-        from ..report.bounded_read import read_status_in_time
+        from ..report.status import read_status_in_time
 
         status = read_status_in_time(configuration)
         groups = {"online": ONLINE, "manager": MANAGER}
@@ -260,7 +261,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
-    from ..report.bounded_read import in_time
+    from ..report.status import in_time
     from .board import lint_board
 
     configuration = load(Path(options.config))
@@ -357,8 +358,7 @@ SUFFIX = ".prom"
 """The node exporter's textfile collector reads files that end so, and no others."""
 
 
-def register_metrics(commands: Any, add_config: Any) -> None:
-    """Add the command to the subparsers *commands*; *add_config* adds its option ``--config``."""
+def _register_metrics(commands: Any) -> None:
     metrics = commands.add_parser("metrics", help="print or write metrics for Prometheus")
     add_config(metrics)
     metrics.add_argument(

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from ...errors import HoldfastError
-from ...node.configuration import DEFAULT_PATH, NodeConfiguration, load
-from ...version import VERSION
+from ...node.configuration import NodeConfiguration, load
+from ...version import PACKAGE, VERSION
 from ..streams import (
     CLOSED,
     Output,
@@ -30,8 +30,8 @@ from ..streams import (
     prepare_streams,
     takes_colour,
 )
-from . import act as cli_act
-from . import board, completion, fence, look, membership, records
+from . import act, board, completion, fence, look, membership
+from .arguments import add_config, add_json, write_json
 from .board import Commands
 
 DAEMONS = ("lrm", "crm", "machine")
@@ -119,12 +119,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_questions(commands)
     _add_machine(commands)
     board.register(commands)
-    look.register(commands, _add_config)
-    cli_act.register(commands, _add_config)
-    fence.register(commands, _add_config)
-    membership.register(commands, _add_config)
-    records.register(commands, _add_config)
-    look.register_metrics(commands, _add_config)
+    look.register(commands)
+    act.register(commands)
+    fence.register(commands)
+    membership.register(commands)
+    membership.register_records(commands)
     completion.register(commands, _parser)
     commands.add_parser(
         "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"
@@ -137,29 +136,29 @@ def _parser() -> argparse.ArgumentParser:
 def _add_questions(commands: Commands) -> None:
     """Add what an operator asks of a cluster."""
     status = commands.add_parser("status", help="show the cluster: nodes, services, failovers")
-    _add_config(status)
-    status.add_argument("--json", action="store_true", help="print plain data for programs")
+    add_config(status)
+    add_json(status)
     status.add_argument("--html", metavar="FILE", help="also write a status page into FILE")
     status.set_defaults(act=_status)
 
     why = commands.add_parser(
         "why", help="say why a service or a node is as it is: what was chosen, and what rejected"
     )
-    _add_config(why)
+    add_config(why)
     why.add_argument("subject", metavar="SERVICE|NODE", help="a service's id or a node's name")
-    why.add_argument("--json", action="store_true", help="print plain data for programs")
+    add_json(why)
     why.set_defaults(act=_why)
 
     probe = commands.add_parser(
         "probe", help="ask the agents which of the declared services run on this node now"
     )
-    _add_config(probe)
+    add_config(probe)
     probe.set_defaults(act=_probe)
 
     what_if = commands.add_parser(
         "what-if", help="show what would happen if nodes died, were cut off or drained; no change"
     )
-    _add_config(what_if)
+    add_config(what_if)
     for option, says in (
         ("dies", "loses its power"),
         ("loses-storage", "loses its way to the storage"),
@@ -170,7 +169,7 @@ def _add_questions(commands: Commands) -> None:
             f"--{option}", action="append", metavar="NODE", help=f"this node {says}"
         )
     what_if.add_argument("--within", type=float, default=600.0, help="seconds to look ahead")
-    what_if.add_argument("--json", action="store_true", help="print plain data for programs")
+    add_json(what_if)
     what_if.set_defaults(act=_what_if)
 
 
@@ -200,21 +199,13 @@ def _add_parts_of_a_node(commands: Commands) -> None:
         "leave",
         help="give this node's host lease back; for its shutdown, after its daemons have ended",
     )
-    _add_config(leave)
+    add_config(leave)
     leave.set_defaults(act=_leave)
 
-    for name, act in (("lrm", _lrm), ("crm", _crm)):
+    for name, run in (("lrm", _lrm), ("crm", _crm)):
         daemon = commands.add_parser(name, help=f"run the {name.upper()} daemon in the foreground")
         daemon.add_argument("config", help="the node's configuration file")
-        daemon.set_defaults(act=act)
-
-
-def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config",
-        default=os.environ.get("HOLDFAST_CONFIG") or DEFAULT_PATH,
-        help=f"the node's configuration file (HOLDFAST_CONFIG, or else {DEFAULT_PATH})",
-    )
+        daemon.set_defaults(act=run)
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -224,11 +215,11 @@ def _status(options: argparse.Namespace) -> int:
 
         status = write_page_in_time(Path(options.html), configuration)
     else:
-        from ..report.bounded_read import read_status_in_time
+        from ..report.status import read_status_in_time
 
         status = read_status_in_time(configuration)
     if options.json:
-        sys.stdout.write(json.dumps(status, indent=2) + "\n")
+        write_json(status)
     else:
         from ..report.text import render_text
 
@@ -239,7 +230,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _why(options: argparse.Namespace) -> int:
-    from ..report.bounded_read import in_time
+    from ..report.status import in_time
     from ..report.why import read_why, render_why
 
     configuration = load(Path(options.config))
@@ -253,13 +244,13 @@ def _why(options: argparse.Namespace) -> int:
 def _probe(options: argparse.Namespace) -> int:
     from ...node.daemon.agent_work import probe_services
 
-    sys.stdout.write(json.dumps(probe_services(load(Path(options.config))), indent=2) + "\n")
+    write_json(probe_services(load(Path(options.config))))
     return WELL
 
 
 def _what_if(options: argparse.Namespace) -> int:
     from ..forecast.what_if import QUESTIONS, answer_document, ask, read_now, render_answer
-    from ..report.bounded_read import in_time
+    from ..report.status import in_time
 
     if not any(getattr(options, one) for one in QUESTIONS):
         asked = ", ".join(f"--{one.replace('_', '-')}" for one in QUESTIONS)
@@ -270,7 +261,7 @@ def _what_if(options: argparse.Namespace) -> int:
     answer = ask(configuration, read_now(configuration), vars(options))
     document = answer_document(answer)
     if options.json:
-        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+        write_json(document)
     else:
         sys.stdout.write("\n".join(render_answer(answer, options.drained or ())) + "\n")
     return NOT_AS_WANTED if document["not_running"] else WELL
@@ -323,8 +314,7 @@ def _run_machine(configuration: NodeConfiguration) -> int:
     mark = str(configuration.folder.resolve())
     if os.environ.get(MARK) != mark:
         environment = {**os.environ, MARK: mark}
-        package = Path(__file__).resolve().parent.parent
-        environment["PYTHONPATH"] = str(package.parent)
+        environment["PYTHONPATH"] = str(PACKAGE.parent)
         os.execve(sys.executable, _machine_command(configuration), environment)
     if Machine(configuration).run():
         os.execve(sys.executable, _machine_command(configuration), os.environ)
@@ -332,9 +322,8 @@ def _run_machine(configuration: NodeConfiguration) -> int:
 
 
 def _machine_command(configuration: NodeConfiguration) -> list[str]:
-    package = Path(__file__).resolve().parent.parent
     config = str(configuration.folder / "node.json")
-    return [sys.executable, "-m", f"{package.name}.program", "machine", "run", config]
+    return [sys.executable, "-m", f"{PACKAGE.name}.program", "machine", "run", config]
 
 
 def _lrm(options: argparse.Namespace) -> int:

@@ -1,21 +1,23 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast membership``: which nodes the manager manages with, who differs, and the way out.
+"""``holdfast membership`` and ``records repair``: what the cluster goes by, and the way out.
 
-Exit status: 0 all nodes agree, or accepted; 1 a node differs; 2 it was refused.
+Exit status of ``membership``: 0 all nodes agree, or accepted; 1 a node differs; 2 it was refused.
+Of ``records repair``: 0 repaired, or nothing to repair; 2 it was refused, or not taken up in time.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Callable
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
 from ...node.configuration import load
+from .arguments import add_config, add_json, confirm, write_json
 
 if TYPE_CHECKING:
     from ...cluster.model.membership import Acceptance, Membership
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 AGREED, DIFFERS = 0, 1
 
 
-def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Add the command to the subparsers *commands*; *add_config* adds the option ``--config``."""
+def register(commands: Any) -> None:
+    """Add the command to the subparsers *commands*."""
     membership = commands.add_parser(
         "membership", help="show the nodes that the manager manages with, and which node differs"
     )
@@ -36,7 +38,7 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
         choices=("accept",),
         help="let this node's membership replace the recorded one, without the others",
     )
-    membership.add_argument("--json", action="store_true", help="print plain data for programs")
+    add_json(membership)
     membership.add_argument(
         "--reason", metavar="TEXT", help="why it is accepted; the cluster keeps it"
     )
@@ -54,12 +56,12 @@ def register(commands: Any, add_config: Callable[[argparse.ArgumentParser], None
 
 def _show(options: argparse.Namespace) -> int:
     from ...text import clean
-    from ..report.bounded_read import in_time
+    from ..report.status import in_time
 
     configuration = load(Path(options.config))
     shown = in_time(configuration, lambda: read_membership(configuration))
     if options.json:
-        sys.stdout.write(json.dumps(shown, indent=2) + "\n")
+        write_json(shown)
     else:
         sys.stdout.write("".join(f"{clean(line)}\n" for line in _lines(shown)))
     agreed = not shown["this_node"] and all(one["agrees"] for one in shown["nodes"].values())
@@ -76,8 +78,7 @@ def read_membership(configuration: NodeConfiguration) -> dict[str, Any]:
     from ...node.cluster_storage import ClusterStorage
     from ...node.daemon.own_membership import OwnMembership
 
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager()
         recorded = state.membership if state is not None else None
         host_ids = configuration.host_ids()
@@ -104,8 +105,6 @@ def read_membership(configuration: NodeConfiguration) -> dict[str, Any]:
                 "digest": digest,
                 "differs": differs,
             }
-    finally:
-        storage.close()
     own = OwnMembership(configuration).get()
     return {
         "version": recorded.version if recorded is not None else 0,
@@ -172,7 +171,9 @@ def _accept(options: argparse.Namespace) -> int:
     version = recorded.version if recorded is not None else 0
     sys.stdout.write(clean(f"compared with membership version {version}: {differs}\n"))
     if not options.dry_run and not options.yes:
-        _confirm(configuration.node)
+        question = "The nodes that differ cannot be manager until they are deployed again.\n"
+        node = configuration.node
+        confirm("not accepted", f"{question}Type the name of this node ({node})", node)
     acceptance = _acceptance(own, version, options.reason)
     changed = _write(configuration, acceptance, options.dry_run)
     if not changed:
@@ -217,14 +218,11 @@ def _state(configuration: NodeConfiguration) -> tuple[ClusterState, str]:
     from ...cluster.model.state import ClusterState
     from ...node.cluster_storage import ClusterStorage
 
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         report = storage.read_report(configuration.me.host_id)
         mine = report is not None and report.node == configuration.node
         state = storage.read_manager() or ClusterState()
         return state, report.membership if report is not None and mine else ""
-    finally:
-        storage.close()
 
 
 def _refuse_what_no_daemon_has(own: Membership, running: str) -> None:
@@ -258,14 +256,68 @@ def _refuse_lost_services(state: ClusterState, own: Membership) -> None:
             )
 
 
-def _confirm(node: str) -> None:
-    if not sys.stdin.isatty():
-        raise HoldfastError("not accepted: no terminal to confirm; use --yes")
-    sys.stdout.write(
-        "The nodes that differ cannot be manager until they are deployed again.\n"
-        f"Type the name of this node ({node}) to go on: "
+DONE = 0
+WAIT = 60.0
+"""Seconds: a manager takes a repair up within a round or two."""
+
+
+def register_records(commands: Any) -> None:
+    """Add the command to the subparsers *commands*."""
+    records = commands.add_parser(
+        "records", help="repair the records on storage after they went back in time"
     )
-    sys.stdout.flush()
-    said = sys.stdin.readline().strip()
-    if said != node:
-        raise HoldfastError(f"{said!r} is not {node}: no change")
+    actions = records.add_subparsers(required=True, metavar="ACTION")
+    repair = actions.add_parser(
+        "repair",
+        help="begin a new generation of the records; every service is looked for on every node",
+    )
+    repair.add_argument(
+        "--keep",
+        choices=("running", "file"),
+        required=True,
+        help="running: what runs goes on, also what the configuration on storage lost;"
+        " file: what the configuration on storage does not have is stopped",
+    )
+    repair.add_argument("--reason", metavar="TEXT", default="records repaired", help="why")
+    repair.add_argument("--dry-run", action="store_true", help="show the repair; change nothing")
+    repair.add_argument(
+        "--yes", action="store_true", help="do not ask; needed where there is no terminal"
+    )
+    repair.add_argument(
+        "--timeout",
+        type=float,
+        default=WAIT,
+        metavar="SECONDS",
+        help=f"for the manager to take the repair up (default {WAIT:g}; 0: do not wait)",
+    )
+    add_config(repair)
+    repair.set_defaults(act=_repair)
+
+
+def _repair(options: argparse.Namespace) -> int:
+    from ...cluster.crm.repair_plan import Keep
+    from ...cluster.model.maintenance import Maintenance
+    from ...text import clean
+    from ..operations.maintenance import user_name
+    from ..operations.repair_records import describe, repair_records
+
+    configuration = load(Path(options.config))
+    keep = Keep(options.keep)
+    by = Maintenance(options.reason, user_name(), time.time())
+    if not options.dry_run and not options.yes:
+        question = (
+            f"This replaces the records of cluster {configuration.cluster}; see --dry-run first.\n"
+            "Type the cluster's name"
+        )
+        confirm("not repairing the records", question, configuration.cluster)
+    repair = repair_records(configuration, keep, by, check=options.dry_run, timeout=options.timeout)
+    if not repair.regressions:
+        verb = "would be" if options.dry_run else "was"
+        again = f"; a copy of the configuration is damaged: it {verb} written again"
+        sys.stdout.write(f"the records are current{again if repair.written_again else ''}\n")
+        return DONE
+    for line in describe(repair, keep):
+        sys.stdout.write(f"{clean(line)}\n")
+    if options.dry_run:
+        sys.stdout.write("dry run: nothing was changed\n")
+    return DONE

@@ -18,7 +18,6 @@ from typing import Any
 from ...cluster.model.state import NodeState
 from ...errors import FenceError, InputError
 from ...fence.conversation import TOOLS, FenceTools
-from ...fence.device import MAX_SECONDS
 from ...fence.rehearsal.ask import WORD_ALONE, ask, questions, switch
 from ...fence.rehearsal.judge import FAILS, NodeVerdict, check_consent, described, judge
 from ...fence.rehearsal.report import (
@@ -31,7 +30,7 @@ from ...fence.rehearsal.report import (
     updated,
     with_switched,
 )
-from ...fence.topology import FenceConfiguration, load_fence_configuration
+from ...fence.topology import MAX_SECONDS, FenceConfiguration, load_fence_configuration
 from ...names import MAX_PORT, absolute_path
 from ...node.configuration import load
 from ...result import Result

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from ... import names
@@ -21,10 +22,9 @@ from ...cluster.model.desired import Wanted
 from ...cluster.model.maintenance import EMPTIED
 from ...cluster.model.observed import Figures, NodeSeen, Seen
 from ...cluster.model.policy import MOST_CPUS_PER_CORE, SCORE, Policy
-from ...cluster.model.report import Report
 from ...cluster.model.service import Service
 from ...cluster.model.state import ClusterState, ServiceState, ServiceStatus
-from ...errors import InputError, StorageError
+from ...errors import StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration
 
@@ -69,9 +69,7 @@ def checked_nodes(wanted: Sequence[str], configuration: NodeConfiguration) -> li
     """Return the nodes of an option, each once; raise ``InputError`` for one that is none."""
     found = list(dict.fromkeys(names.node_name(one, "nodes") for one in wanted))
     for node in found:
-        if node not in configuration.members:
-            known = ", ".join(sorted(configuration.members))
-            raise InputError("nodes", node, f"nodes of the cluster ({known})")
+        configuration.require_member(node, "nodes")
     return found
 
 
@@ -80,16 +78,12 @@ def look(configuration: NodeConfiguration) -> tuple[ClusterState, Seen]:
 
     Raises ``StorageError`` when the storage cannot be read.
     """
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
         declared, slot = storage.read_wanted()
         nodes = {
-            name: NodeSeen(0.0, report=_report(storage, member.host_id))
-            for name, member in configuration.members.items()
+            name: _node(storage, member.host_id) for name, member in configuration.members.items()
         }
-    finally:
-        storage.close()
     wanted = in_force(declared, state.ended)
     return state, Seen(time.monotonic(), time.time(), wanted, slot, nodes)
 
@@ -202,8 +196,8 @@ def _why_not(service_id: str, status: ServiceStatus, source: str, wanted: Wanted
     return ""
 
 
-def _report(storage: ClusterStorage, host_id: int) -> Report | None:
+def _node(storage: ClusterStorage, host_id: int) -> NodeSeen:
     try:
-        return storage.read_report(host_id)
-    except StorageError:
-        return None
+        return NodeSeen(0.0, report=storage.read_report(host_id))
+    except StorageError as error:
+        return NodeSeen(0.0, problem=str(error))

@@ -1,14 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Planning how the load of the services would be evened out: ``rebalance_info``, the status page.
+"""How the load of the services would be evened out: ``rebalance_info``, the status page.
 
 The manager's own moves are played one after the other, each on the cluster that the one before
 leaves, until none is worth it.  The manager itself makes at most one while nothing else moves.
 
-What a rebalance would do now, with what each node carries before and after it.
-
-The steps are those of ``plan_rebalance.py``, as the module ``rebalance_info`` gives them to the
-playbook.  Who asks for it keeps a page up to date, so what it may cost is bounded: a step is
+A status page is kept up to date, so what the plan for it may cost is bounded: a step is
 sought among the services of the 16 fullest nodes and takes longer with their number and with
 that of all services; no step is begun after ``SECONDS``, none after ``MOST_STEPS``, and of a
 larger cluster than ``MOST_NODES`` and ``MOST_SERVICES`` there is no plan.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from ...cluster.model.rules import (
     service_rule_from_options,
 )
 from ...cluster.model.state import ClusterState
-from ...errors import HoldfastError, InputError, StorageError
+from ...errors import HoldfastError, StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import EMBEDDED, NodeConfiguration, load
 from ...result import Result
@@ -74,9 +75,7 @@ def ask(
         ("drained", "drain", ()),
     ):
         for node in options.get(option) or ():
-            if node not in configuration.members:
-                known = ", ".join(sorted(configuration.members))
-                raise InputError(option, node, f"one of the cluster's nodes ({known})")
+            configuration.require_member(node, option)
             actions.append(Action(0.0, verb, (node, *more)))
     if not actions and not rules:
         raise HoldfastError(f"Nothing is asked: name nodes with {', '.join(QUESTIONS)}, or rules.")
@@ -90,15 +89,12 @@ def ask(
 
 def read_now(configuration: NodeConfiguration, boot_seconds: float = BOOT_SECONDS) -> Now:
     """Return the cluster as it is now, read from its storage."""
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager()
         wanted, _slot = storage.read_wanted()
         reports = {
             name: _report(storage, member.host_id) for name, member in configuration.members.items()
         }
-    finally:
-        storage.close()
     if state is None:
         raise HoldfastError("No manager has decided anything in this cluster yet; start its nodes.")
     return Now(
@@ -153,9 +149,7 @@ def _rule(row: Mapping[str, Any], configuration: NodeConfiguration) -> NodeRule 
     if row.get("affinity"):
         return service_rule_from_options(row)
     for node in row.get("nodes") or {}:
-        if node not in configuration.members:
-            known = ", ".join(sorted(configuration.members))
-            raise InputError("nodes", node, f"one of the cluster's nodes ({known})")
+        configuration.require_member(node, "nodes")
     return node_rule_from_options(row)
 
 

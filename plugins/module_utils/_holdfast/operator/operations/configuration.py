@@ -1,31 +1,46 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Declaring services, rules and the policy together, for the module ``configuration``.
+"""Declaring services, rules and the policy together, and where the cluster differs from that.
 
 They become one version of the wanted configuration, so that a service never runs before
 the rule that binds it or the policy that places it, and what is wrong with one of them keeps
-all as they were.
+all as they were.  The drift is what declaring it would change, worked out by what declares it,
+and what the inventory does not have: services, rules, and options of the policy that are not at
+their default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from ... import names
 from ...cluster.model.desired import Wanted
+from ...cluster.model.policy import Policy, policy_document, policy_from_document
+from ...cluster.model.rules import NodeRule, ServiceRule
 from ...cluster.model.service import service_from_options
 from ...errors import InputError
 from ...node.configuration import NodeConfiguration, load
 from ...ocf.metadata import AgentMetadata
 from ...result import Result
+from ...secrets import without_secrets
 from .change import change_wanted
-from .export import ABSENT, POLICY, differences, exported, read_configuration
-from .policy import merged_policy
-from .rule_and_node import rule_from_options
+from .export import (
+    ABSENT,
+    ALONE,
+    KINDS,
+    NOWHERE,
+    POLICY,
+    Drift,
+    differences,
+    exported,
+    policy_differences,
+    read_configuration,
+)
+from .policy import given_options, merged_policy, rule_from_options
 from .service import check_agents, merged_service
 
 Rows = Mapping[str, Mapping[str, Any]]
@@ -117,3 +132,109 @@ def told_of(kind: str, name: str = "") -> Iterator[None]:
     except InputError as error:
         option = f"{kind}[{name}].{error.option}" if name else f"{kind}.{error.option}"
         raise InputError(option, error.value, error.expected) from error
+
+
+Asked = Mapping[str, Rows]
+"""What is asked for of ``services`` and ``rules``; a kind that nobody asks for is not there."""
+
+
+def configuration_info(options: Mapping[str, Any], check: bool) -> Result:
+    """Export the live configuration, and compare it, as ``configuration_info`` was asked."""
+    configuration = load(Path(options["config"]))
+    wanted = read_configuration(configuration)
+    live = exported(wanted)
+    asked = {kind: by_name(kind, options[kind]) for kind in KINDS if options[kind] is not None}
+    planned = redeclared(asked, wanted, configuration)
+    found = drift(asked, wanted, planned, live)
+    policy = options.get(POLICY)
+    if policy is not None:
+        found.extend(policy_drift(policy, wanted.policy))
+    told = [asdict(one) for one in found]
+    values: dict[str, Any] = {"version": wanted.version, **live, "drift": told}
+    declared = exported(planned)
+    before: dict[str, Any] = {kind: _shown(rows, declared[kind]) for kind, rows in asked.items()}
+    if policy is not None:
+        before[POLICY] = policy_document(policy_asked(policy))
+    if not before:
+        return Result(values=values)
+    return Result(values=values, before=before, after={kind: live[kind] for kind in before})
+
+
+def redeclared(asked: Asked, wanted: Wanted, configuration: NodeConfiguration) -> Wanted:
+    """Return *wanted* with each service and rule that it has declared again as *asked* for.
+
+    None is added or removed, so that what stands in the way of that hides no difference.
+    Raises ``InputError`` where the options of one are not acceptable.
+    """
+    services = dict(wanted.services)
+    for name, row in _to_be(asked, "services"):
+        if name in services:
+            with told_of("services", name):
+                services[name] = service_from_options(merged_service(wanted, row))
+    rules: dict[str, NodeRule | ServiceRule] = {rule.name: rule for rule in wanted.rules()}
+    for name, row in _to_be(asked, "rules"):
+        if name in rules:
+            with told_of("rules", name):
+                rules[name] = rule_from_options(row, configuration)
+    return replace(
+        wanted,
+        services=services,
+        node_rules={name: rule for name, rule in rules.items() if isinstance(rule, NodeRule)},
+        service_rules={name: rule for name, rule in rules.items() if isinstance(rule, ServiceRule)},
+    )
+
+
+def drift(asked: Asked, wanted: Wanted, planned: Wanted, live: Mapping[str, Any]) -> list[Drift]:
+    """Return where the services and rules of *wanted* differ from what is *asked* for.
+
+    *planned* is as ``redeclared`` has it, *live* as *wanted* is ``exported``.
+    """
+    changed = differences(wanted, planned)
+    found: list[Drift] = []
+    for kind, rows in asked.items():
+        word = KINDS[kind]
+        present = [row["name"] for row in live[kind]]
+        for name, row in rows.items():
+            if name not in present:
+                if row["state"] != ABSENT:
+                    found.append(Drift(word, name, NOWHERE))
+            elif row["state"] == ABSENT:
+                found.append(Drift(word, name, "in the cluster, but to be absent"))
+            else:
+                found.extend(one for one in changed if (one.kind, one.name) == (word, name))
+        found.extend(Drift(word, name, ALONE) for name in present if name not in rows)
+    return found
+
+
+def policy_asked(options: Mapping[str, Any]) -> Policy:
+    """Return the policy that *options* ask for: what they leave out is at its default.
+
+    Raises ``InputError`` naming the option that is not acceptable.
+    """
+    with told_of(POLICY):
+        return policy_from_document(given_options(options))
+
+
+def policy_drift(options: Mapping[str, Any], live: Policy) -> list[Drift]:
+    """Return where the policy differs from *options*, and where it says what they do not."""
+    given, is_now = given_options(options), policy_document(live)
+    return [
+        one if one.name in given else replace(one, how=f"{is_now[one.name]!r} {ALONE}")
+        for one in policy_differences(live, policy_asked(options))
+    ]
+
+
+def _to_be(asked: Asked, kind: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the names and options of those that are not to be absent."""
+    return [(name, row) for name, row in asked.get(kind, {}).items() if row["state"] != ABSENT]
+
+
+def _shown(rows: Rows, planned: list[dict[str, Any]]) -> list[Any]:
+    """Return what is asked for as an export would have it, in its order."""
+    there = {row["name"]: row for row in planned}
+    found = []
+    for name, row in sorted(rows.items()):
+        given = {key: value for key, value in row.items() if value is not None}
+        if row["state"] != ABSENT or name not in there:
+            found.append(there.get(name) or without_secrets(given))
+    return found

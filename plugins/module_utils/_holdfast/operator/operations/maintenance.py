@@ -4,15 +4,8 @@
 
 Each function takes the options of its module and whether it is check mode, and returns
 what changed; the plan in check mode is the one that is applied.  What an option does
-not say of a maintenance that is there stays as it is.
-
-Why a node is kept empty: a fence by hand leaves it off, and its power is for who ends that.
-
-Somebody may have their hands in it.  Who ends some other drain does not know of that.
-
-The maintenance that the module ``metadata`` declares beside its work on the cluster's files.
-
-Who holds a cluster, and why, from its files alone: for who has no node's configuration.
+not say of a maintenance that is there stays as it is.  A fence by hand leaves its node off and
+empty until ``unfence`` ends that: somebody may be working on the machine.
 """
 
 from __future__ import annotations
@@ -22,6 +15,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,13 +39,12 @@ from ...errors import FormatError, HoldfastError, InputError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
-from ...storage.paths import ClusterPaths
 from ...storage.records import Kind, Record, RecordFile
+from ...storage.whiteboard.block import GlobalBlock
 from ...storage.whiteboard.board import Board
-from ...storage.whiteboard.file import GlobalBlock
-from ...storage.whole_file import exists
+from ...storage.whole_file import ClusterPaths, exists
 from ..report.status import global_maintenance
-from .change import await_manager, change_wanted
+from .change import await_manager, change_wanted, read_cluster
 
 ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
 """A global maintenance of which block 0 is all there is."""
@@ -61,11 +54,9 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
     """Drain a node, or use it again, as the module ``node_maintenance`` was told to."""
     configuration = load(Path(options["config"]))
     node = names.node_name(options["node"] or configuration.node)
-    if node not in configuration.members:
-        known = ", ".join(sorted(configuration.members))
-        raise InputError("node", node, f"one of the cluster's nodes ({known})")
+    configuration.require_member(node)
     drain = options["state"] == "drained"
-    services = _services_on(configuration, node)
+    services = read_cluster(configuration)[1].services_on(node)
 
     def plan(wanted: Wanted) -> Wanted:
         if not drain:
@@ -126,7 +117,8 @@ def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Resul
     change = change_wanted(configuration, plan, check=check)
     by_hand = on_board if change.before.global_maintenance is None else None
     if by_hand is not None and not begin and not check:
-        _clear_board(configuration)
+        with closing(ClusterStorage(configuration)) as storage:
+            storage.board.write_global(GlobalBlock(False))
     before = _document(change.before.global_maintenance or by_hand)
     after = _document(change.after.global_maintenance)
     version = change.after.version
@@ -182,28 +174,17 @@ def _on_the_board(configuration: NodeConfiguration) -> Maintenance | None:
 
     What the manager itself wrote there, and is about to take back, is not that.
     """
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
         try:
             says = storage.board.read_global().maintenance
         except FormatError:
             return Maintenance("the whiteboard's global block is damaged")
-    finally:
-        storage.close()
     if not says:
         return None
     if state.hold is not None:
         return state.hold if state.hold_from_board else None
     return None if state.board or state.board_pending else ON_THE_WHITEBOARD
-
-
-def _clear_board(configuration: NodeConfiguration) -> None:
-    storage = ClusterStorage(configuration)
-    try:
-        storage.board.write_global(GlobalBlock(False))
-    finally:
-        storage.close()
 
 
 def _document(maintenance: Maintenance | None) -> dict[str, Any] | None:
@@ -219,14 +200,6 @@ def user_name() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return f"user id {os.geteuid()}"
-
-
-def _services_on(configuration: NodeConfiguration, node: str) -> list[str]:
-    storage = ClusterStorage(configuration)
-    try:
-        return (storage.read_manager() or ClusterState()).services_on(node)
-    finally:
-        storage.close()
 
 
 def _wait_for_drain(
@@ -302,13 +275,8 @@ def _wait_for_hold(
 
 def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | None:
     """Return the maintenance of *node* that is in force, or None."""
-    storage = ClusterStorage(configuration)
-    try:
-        state = storage.read_manager()
-        wanted = in_force(storage.read_wanted()[0], state.ended if state is not None else {})
-    finally:
-        storage.close()
-    return wanted.maintenance.get(node)
+    wanted, state = read_cluster(configuration)
+    return in_force(wanted, state.ended).maintenance.get(node)
 
 
 NEEDS_CONFIG = ("node", "reason", "owner", "until", "duration")

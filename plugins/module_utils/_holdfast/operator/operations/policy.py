@@ -1,6 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changing how a cluster behaves as a whole, for the module ``cluster_policy``."""
+"""Rules and the policy of a cluster, for the modules ``rule`` and ``cluster_policy``.
+
+Each function takes the options of its module and whether it is check mode, and
+returns what changed; the plan in check mode is the one that is applied.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,84 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from ... import names
 from ...cluster.model.desired import Wanted
 from ...cluster.model.policy import Policy, policy_document, policy_from_document
-from ...node.configuration import load
+from ...cluster.model.rules import (
+    APART,
+    NodeRule,
+    ServiceRule,
+    node_rule_from_options,
+    rule_document,
+    service_rule_from_options,
+)
+from ...cluster.model.service import Service
+from ...errors import InputError
+from ...node.configuration import (
+    NodeConfiguration,
+    load,
+)
 from ...result import Result
 from .change import await_manager, change_wanted
+
+
+def declare_rule(options: Mapping[str, Any], check: bool) -> Result:
+    """Declare a rule as the module ``rule`` was told to, or remove it.
+
+    In check mode services count as declared that are to be declared before it.
+    """
+    configuration = load(Path(options["config"]))
+    name = names.service_id(options["name"])
+    expected = {names.service_id(one) for one in options.get("expected") or ()} if check else set()
+
+    def plan(wanted: Wanted) -> Wanted:
+        if options["state"] == "absent":
+            return wanted.without_rule(name)
+        rule = rule_from_options(options, configuration)
+        for service_id in rule.services:
+            if service_id in expected and service_id not in wanted.services:
+                wanted = wanted.with_service(Service(service_id, ()))
+        return wanted.with_rule(rule)
+
+    change = change_wanted(configuration, plan, check=check)
+    before, after = _rule(change.before, name), _rule(change.after, name)
+    values = {"rule": after, "version": change.after.version}
+    return Result(change.changed, values, before, after)
+
+
+def rule_from_options(
+    options: Mapping[str, Any], configuration: NodeConfiguration
+) -> NodeRule | ServiceRule:
+    """Return a rule of module options, checked against the nodes that the cluster has."""
+    if options.get("affinity"):
+        rule = service_rule_from_options(options)
+        if rule.affinity == APART and len(rule.services) > len(configuration.members):
+            most = len(configuration.members)
+            raise InputError(
+                "services",
+                list(rule.services),
+                f"at most {most} services to be kept apart, as the cluster has {most} nodes",
+            )
+        return rule
+    nodes = options.get("nodes") or {}
+    for node in nodes:
+        configuration.require_member(node, "nodes")
+    return node_rule_from_options({**options, "nodes": _numbers(nodes)})
+
+
+def _numbers(nodes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return priorities as numbers: Ansible may hand over a number as its text."""
+    return {
+        name: int(value) if isinstance(value, str) and value.isdigit() else value
+        for name, value in nodes.items()
+    }
+
+
+def _rule(wanted: Wanted, name: str) -> dict[str, Any] | None:
+    for rule in wanted.rules():
+        if rule.name == name:
+            return rule_document(rule)
+    return None
 
 
 def declare_policy(options: Mapping[str, Any], check: bool) -> Result:

@@ -11,6 +11,7 @@ what runs, or what is in the file.
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import replace
 
 from ...cluster.crm.repair_plan import Keep, Repair, plan_repair
@@ -22,9 +23,8 @@ from ...errors import FormatError, LeaseError, StorageError
 from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...node.daemon.record_guard import read_records, report_older_than_told
-from ...storage.whiteboard.file import Board
-from .change import WAIT, acquire_configuration, await_manager, change_wanted
-from .size_limit import refuse_too_large
+from ...storage.whiteboard.board import Board
+from .change import WAIT, acquire_configuration, await_manager, change_wanted, refuse_too_large
 
 REPORT_WAIT = 30.0
 """Seconds for an LRM to write its report again: it looks every 5 s, and its node may be starting.
@@ -45,8 +45,7 @@ def repair_records(
     Raises ``LeaseError`` when the configuration lease cannot be had, ``StorageError`` when the
     storage cannot be read or written, ``HoldfastError`` when no manager took it up in time.
     """
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         repair = _plan(configuration, storage, keep, by)
         if not repair.regressions:
             damaged = storage.configuration_is_damaged()
@@ -67,8 +66,6 @@ def repair_records(
                 raise LeaseError("Another repair was written at the same time; look at the status.")
         finally:
             storage.leases.release(CONFIGURATION_LEASE)
-    finally:
-        storage.close()
     if timeout:
         _wait(configuration, repair.after, timeout)
     return repair

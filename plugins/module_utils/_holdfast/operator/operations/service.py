@@ -22,14 +22,12 @@ from ...cluster.model.service import (
 )
 from ...cluster.model.state import ClusterState, ServiceState, ServiceStatus
 from ...errors import InputError
-from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import NodeConfiguration, load
 from ...ocf.locate import locate, parse_agent
-from ...ocf.metadata import AgentMetadata, load_metadata
-from ...ocf.parameters import check_parameters
+from ...ocf.metadata import AgentMetadata, check_parameters, load_metadata
 from ...result import Result
 from ...secrets import HIDDEN, is_secret_name, without_secrets
-from .change import await_manager, change_wanted
+from .change import await_manager, change_wanted, read_cluster
 
 MIGRATION = ("migrate_to", "migrate_from")
 """The actions that an agent needs for a live migration (OCF 1.1, Actions)."""
@@ -51,7 +49,7 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
     configuration = load(Path(options["config"]))
     name = names.service_id(options["name"])
     absent = options["state"] == "absent"
-    present, state = _look(configuration)
+    present, state = read_cluster(configuration)
     once = _requests(options, state.services.get(name))
     if not absent:
         merged = service_from_options(merged_service(present, options))
@@ -86,14 +84,6 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
             configuration, name, wanted_state, done.after.version, options["timeout"]
         )
     return Result(done.changed, values, _service(done.before, name), _service(done.after, name))
-
-
-def _look(configuration: NodeConfiguration) -> tuple[Wanted, ClusterState]:
-    storage = ClusterStorage(configuration)
-    try:
-        return storage.read_wanted()[0], storage.read_manager() or ClusterState()
-    finally:
-        storage.close()
 
 
 def merged_service(wanted: Wanted, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,9 +155,8 @@ def check_agents(
     what agents said of themselves already; what they say now is added to it.
     """
     heard = known if known is not None else {}
-    if service.node and service.node not in configuration.members:
-        there = ", ".join(sorted(configuration.members))
-        raise InputError("node", service.node, f"one of the cluster's nodes ({there})")
+    if service.node:
+        configuration.require_member(service.node)
     for resource in service.resources:
         if not given and not service.live_migration:
             continue

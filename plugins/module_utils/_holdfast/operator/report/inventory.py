@@ -15,7 +15,7 @@ from typing import Any
 from ...cluster.model.maintenance import fenced_by_hand, maintenance_from_document
 from ...cluster.model.observed import HostState
 from ...cluster.model.state import NodeState, ServiceState
-from .status import UNHELD
+from .problems import UNHELD
 
 MANAGER = "manager"
 ONLINE = "online"

@@ -2,28 +2,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The cluster as it is now, gathered from its storage: plain data for people and programs.
 
-Only what stands on the storage is read; no daemon is asked, so this works while
-all of them are gone.
-
-The manager's history as plain data, and what it last chose for each service.
+Only what is on the storage is read; no daemon is asked, so this works while all of them are
+gone.  ``in_time`` is for whoever must not hang with the storage: metrics, monitoring, and people
+who look.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
 from ...cluster.crm.global_maintenance import in_force
 from ...cluster.model.desired import Wanted
-from ...cluster.model.lease_freeing import Freeing
-from ...cluster.model.maintenance import NOT_PROVED, Maintenance, maintenance_document
+from ...cluster.model.maintenance import Maintenance, maintenance_document
 from ...cluster.model.observed import HostState
 from ...cluster.model.policy import policy_document
-from ...cluster.model.report import LocalState, Mode, Sight
+from ...cluster.model.report import LocalState, Sight
 from ...cluster.model.rules import rule_document
-from ...cluster.model.service import STARTED, STOPPED
 from ...cluster.model.state import (
     ClusterState,
     Event,
@@ -32,19 +30,23 @@ from ...cluster.model.state import (
     ServiceState,
     ServiceStatus,
 )
-from ...cluster.model.versions import paused
 from ...errors import StorageError
 from ...lease.interface import HostLeaseView
 from ...node.cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
 from ...node.daemon.heartbeat import read_trouble, trouble_told
 from ...node.daemon.record_guard import read_records, report_older_than_told
-from ...storage.whiteboard.file import Board, HostBlock
-from .membership import (
-    membership_problems,
+from ...process.apart import TimeUpError, run_apart
+from ...storage.whiteboard.block import HostBlock
+from ...storage.whiteboard.board import Board
+from .problems import (
+    UNHELD,
+    leases_being_freed,
     membership_status,
     node_problem,
+    problems,
     recorded_name,
+    under_way,
     unknown_node,
 )
 
@@ -65,28 +67,6 @@ def last_choices(events: Iterable[Event]) -> dict[str, dict[str, Any]]:
 
 EVENTS_SHOWN = 50
 
-UNHELD = "unheld"
-"""How a host lease is shown that nobody holds any more and that was not given back."""
-
-_UNDER_WAY = {
-    ServiceState.PROBE.value: "being looked for on all nodes",
-    ServiceState.REQUEST_START.value: "being started",
-    ServiceState.REQUEST_START_BALANCE.value: "being started elsewhere",
-    ServiceState.REQUEST_STOP.value: "being stopped",
-    ServiceState.RELOCATE.value: "being moved",
-    ServiceState.MIGRATE.value: "being moved while it runs",
-    ServiceState.FREEZE.value: "left alone for the moment",
-}
-"""States that pass by themselves: what is in one of them is no problem yet."""
-
-_BESIDE_ITS_WORK = {
-    Mode.MAINTENANCE.value: "its LRM still keeps it empty",
-    Mode.RESTART.value: "it, or its LRM, is being started anew",
-    Mode.SHUTDOWN.value: "it is being shut down",
-    Mode.DISARM.value: "its LRM is still disarmed",
-}
-"""Modes of the LRM of a node that is online, in which nothing comes, or comes back, to it yet."""
-
 
 def read_status(configuration: NodeConfiguration) -> dict[str, Any]:
     """Return the state of the whole cluster as plain data (see docs/status.md).
@@ -94,117 +74,8 @@ def read_status(configuration: NodeConfiguration) -> dict[str, Any]:
     Raises ``StorageError`` when the storage cannot be read at all; what is wrong
     with a single block or record stands in that node's ``problem``.
     """
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         return _gather(configuration, storage)
-    finally:
-        storage.close()
-
-
-def problems(status: dict[str, Any]) -> list[str]:
-    """Return, one sentence each, what is not as it should be; an empty list is health."""
-    found: list[str] = []
-    if status["regressions"]:
-        text = paused(status["regressions"])
-        found.append(f"{text[0].upper()}{text[1:]}.")
-    found.extend(f"{one}." for one in status["damaged_copies"])
-    manager = status["manager"]
-    if manager["active"] is None:
-        found.append(
-            f"It cannot be told from here whether node {manager['node'] or 'unknown'} still holds"
-            " the manager lease."
-        )
-    elif not manager["active"]:
-        found.append("No node holds the manager lease: nothing is decided until one does.")
-    elif manager["epoch"] > status["manager_epoch"] and not status["regressions"]:
-        found.append(
-            f"Node {manager['node']} holds the manager lease and has not taken over yet; the log of"
-            " its CRM says why."
-        )
-    found.extend(membership_problems(status))
-    for name, node in status["nodes"].items():
-        if node["problem"]:
-            found.append(f"Node {name}: {node['problem']}.")
-        elif node["state"] != NodeState.ONLINE.value and not node["maintenance"]:
-            state = "to be fenced" if node["state"] == NodeState.FENCE.value else node["state"]
-            found.append(f"Node {name} is {state}: {node['reason'] or 'no reason known'}.")
-        kept = node["maintenance"]
-        if kept is not None and kept["reason"].endswith(NOT_PROVED):
-            found.append(f"Node {name} was to be fenced by hand, and may be on: {kept['reason']}.")
-    for name, service in status["services"].items():
-        if service["state"] != service["wanted"] and service["state"] not in _UNDER_WAY:
-            found.append(f"Service {name} {_not_as_wanted(service)}.")
-        if len(service["running_on"]) > 1:
-            found.append(f"Service {name} is reported by {' and '.join(service['running_on'])}.")
-    return found
-
-
-def _not_as_wanted(service: dict[str, Any]) -> str:
-    """Return what is wrong with a service."""
-    if service["state"] == ServiceState.FENCE.value:
-        return str(service["reason"])
-    told = f"is {service['state']}"
-    if {service["state"], service["wanted"]} == {STARTED, STOPPED}:
-        told = f"{told}, not {service['wanted']} as wanted"
-    return f"{told}: {service['reason']}"
-
-
-def under_way(status: dict[str, Any]) -> list[str]:
-    """Return, one sentence each, what is being changed just now and needs nobody's help."""
-    found = [
-        f"Service {name} is {_UNDER_WAY[service['state']]}: {service['reason'] or 'just declared'}."
-        for name, service in status["services"].items()
-        if service["state"] in _UNDER_WAY
-    ]
-    if status["config_taken_up"] < status["config_version"]:
-        version = status["config_version"]
-        found.append(f"Version {version} of the configuration is not taken up by the manager yet.")
-    found.extend(
-        f"Node {name} is not at its usual work yet: {_BESIDE_ITS_WORK[node['mode']]}."
-        for name, node in status["nodes"].items()
-        if _comes_to_its_work(node, status)
-    )
-    if status["disarm"] is not None and status["disarm"]["waits_for"]:
-        found.append(
-            f"The cluster is not disarmed yet; it waits for {status['disarm']['waits_for']}."
-        )
-    for failover in status["failovers"]:
-        if not failover["finished"]:
-            found.append(f"The failover of node {failover['node']} is under way.")
-    return found
-
-
-def leases_being_freed(
-    records: Mapping[str, Freeing], nodes: Mapping[str, Mapping[str, Any]]
-) -> list[str]:
-    """Return, one sentence each, which node may be freeing the host lease of another.
-
-    A record counts for as long as the writer's own host lease, and matters to who is not back.
-    """
-    over = (HostState.FREE.value, HostState.DEAD.value, UNHELD)
-    found: list[str] = []
-    for writer, record in sorted(records.items()):
-        lease = nodes[writer]["host_lease"]
-        if lease["generation"] != record.generation or lease["state"] in over:
-            continue
-        if nodes[writer]["state"] == NodeState.OFF.value:
-            continue
-        found.extend(
-            f"Node {writer} may be freeing host lease {generation} of node {node}; node {node}"
-            " does not join before that has ended."
-            for node, generation in sorted(record.leases.items())
-            if node in nodes and nodes[node]["state"] != NodeState.ONLINE.value
-        )
-    return found
-
-
-def _comes_to_its_work(node: dict[str, Any], status: dict[str, Any]) -> bool:
-    """Return whether the mode of a node that is online is none that was asked for to stay."""
-    if node["state"] != NodeState.ONLINE.value or node["mode"] not in _BESIDE_ITS_WORK:
-        return False
-    if node["mode"] == Mode.MAINTENANCE.value:
-        return node["maintenance"] is None
-    return node["mode"] != Mode.DISARM.value or status["disarm"] is None
 
 
 def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[str, Any]:
@@ -424,3 +295,38 @@ def _failover(row: dict[str, Any]) -> dict[str, Any]:
         for service, (node, at) in sorted(row["started"].items())
     }
     return {**row, "services": list(row["services"]), "started": started, "seconds": steps}
+
+
+LONGEST = 6.0
+"""Seconds for a look at the storage, which takes a fraction of one even at hundreds of nodes.
+
+With the time to end one that hangs it is less than the 10 s after which many a monitoring gives up.
+"""
+
+LOCK = "status.lock"
+"""In the node's own folder: held by the process that looks, so that not many hang there."""
+
+
+def in_time(configuration: NodeConfiguration, read: Callable[[], Any]) -> Any:
+    """Return what *read* finds on the storage, which has to be plain data (JSON).
+
+    Raises ``StorageError`` if that takes more than ``LONGEST``, and ``HoldfastError`` with the
+    text of the one that *read* raised.
+    """
+    try:
+        return run_apart(read, LONGEST, configuration.folder / LOCK)
+    except TimeUpError as late:
+        before = "; an earlier look is not done either" if late.earlier else ""
+        raise StorageError(
+            f"The storage {configuration.storage} does not answer within {LONGEST:g} s{before};"
+            " see to its mount or its paths."
+        ) from None
+
+
+def read_status_in_time(configuration: NodeConfiguration) -> dict[str, Any]:
+    """Return what ``read_status`` does; ``StorageError`` if that takes longer than ``LONGEST``.
+
+    Whatever else is wrong is a ``HoldfastError``.
+    """
+    status: dict[str, Any] = in_time(configuration, lambda: read_status(configuration))
+    return status

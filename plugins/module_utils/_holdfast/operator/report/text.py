@@ -17,7 +17,7 @@ from typing import Any
 from ...cluster.model.maintenance import utc
 from ...text import clean
 from . import wording
-from .timeline import steps, total
+from .history import steps, total
 from .wording import Tone
 
 EVENTS_SHOWN = 10

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import textwrap
 import time
+from contextlib import closing
 from typing import Any
 
 from ...cluster.crm.global_maintenance import in_force
@@ -32,13 +33,10 @@ def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
     *subject* is the id of a service or the name of a node; where both are called so, the
     service is meant.  Raises ``InputError`` for one that nobody knows.
     """
-    storage = ClusterStorage(configuration)
-    try:
+    with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
         wanted = in_force(storage.read_wanted()[0], state.ended)
         managed = storage.leases.holder(MANAGER_LEASE).active
-    finally:
-        storage.close()
     if subject in wanted.services or subject in state.services:
         return why_service(subject, state, wanted, time.time(), managed=managed)
     if subject in configuration.members or subject in state.nodes:

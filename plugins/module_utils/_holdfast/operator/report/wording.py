@@ -15,7 +15,7 @@ from ...cluster.model.maintenance import utc
 from ...cluster.model.observed import HostState
 from ...cluster.model.state import NodeState, ServiceState
 from ...text import age, clean
-from .status import UNHELD
+from .problems import UNHELD
 
 UNTOLD = "-"
 """Stands where there is nothing to tell."""

@@ -210,7 +210,7 @@ def _move(
             raise Unplaceable(
                 f"Instances with disk template '{instance.template}' can't execute change secondary"
             )
-        from .one_node import move_to_best
+        from .targets import move_to_best
 
         return move_to_best(cluster, instance, group, targets, force)
     # Without nodes to go to htools does not notice; else it dies of it.
@@ -223,9 +223,9 @@ def _move(
         after = cluster.with_nodes(moved.nodes, moved.instance)
         return Found(after, moved.instance, [migrate(instance, None)])
     if mode == SECONDARY:
-        from .one_node import move_to_best
+        from .targets import move_to_best
 
         return move_to_best(cluster, instance, group, targets, force)
-    from .both_nodes import move_to_best_pair
+    from .targets import move_to_best_pair
 
     return move_to_best_pair(cluster, instance, group, targets, force)

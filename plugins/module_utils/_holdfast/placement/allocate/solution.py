@@ -1,11 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the search for a place came to, and how htools words it.
-
-The jobs by which Ganeti carries a move out (Ganeti 3.0, opcodes).
-
-How placement is to be done: the options that change an answer.
-"""
+"""What the search for a place came to in htools' words, its jobs for Ganeti, and its options."""
 
 from __future__ import annotations
 
@@ -183,10 +178,6 @@ class Options:
         """Return the options with *names* as the only nodes, unless others are given."""
         restrict = self.restrict if self.restrict is not None else names
         return Options(self.ignore_soft_errors, self.capacity_checks, restrict, self.better)
-
-    def bettered(self) -> Options:
-        """Return the options with what htools errs in set right."""
-        return Options(self.ignore_soft_errors, self.capacity_checks, self.restrict, True)
 
     @property
     def force_secondary(self) -> bool:

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Straight lines below the square roots of a score, and how far apart the two are.
 
-How far the loads' terms lie above their chords, for loads of one.
-
 Without measured loads each instance has one of every load.  Then there are few ways to
 move it: from a node with so many to one with so many more.  For each the gap is known
 exactly, and most of what a chord gives away is saved.

@@ -4,12 +4,9 @@
 
 The same question as `redundancy` asks, for moves of instances that are there: mirrored
 instances by arithmetic on the nodes that changed, all others by one node with room for
-everything, and only where there is none by trying it out.  hbal does not ask it.
-
-An instance with a node that is out of service has lost that node already: it may leave
-it whatever that takes from others.
-
-What a node has room for, as a few numbers: never less than `admission` allows.
+everything, and only where there is none by trying it out.  hbal does not ask it.  An instance
+with a node that is out of service has lost that node already: it may leave it whatever that
+takes from others.
 """
 
 from __future__ import annotations

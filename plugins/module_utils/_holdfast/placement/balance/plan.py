@@ -21,9 +21,9 @@ hbal takes the move that betters the score most, whatever it copies.  Here:
 
 from __future__ import annotations
 
+from .moves import Made, Plan, Worth
 from .planner import PlanLimits, Planner, merged
-from .run import movable
-from .steps import Made, Plan, Worth
+from .search import movable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

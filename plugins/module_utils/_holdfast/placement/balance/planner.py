@@ -10,10 +10,20 @@ from __future__ import annotations
 from math import inf
 
 from .guard import Guard
-from .moves import ANYWHERE, FAILOVER, State, copied
-from .run import first_best
-from .search import Search
-from .steps import Made, Plan, Worth, kinds_between, made_of, routes, target_of
+from .moves import (
+    ANYWHERE,
+    FAILOVER,
+    Made,
+    Plan,
+    State,
+    Worth,
+    copied,
+    kinds_between,
+    made_of,
+    routes,
+    target_of,
+)
+from .search import Search, first_best
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,13 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where everything on some nodes goes: a whole plan before anything moves.
+"""Where everything on some nodes goes, and which nodes can be switched off for now.
 
 Each instance goes to the node with the best score for the cluster as the earlier steps
 leave it, so what leaves one node is spread and not piled on another.  All limits hold
-after each step, the soft ones as well.  What has no place is named with the reason, and
-the plan is complete only if there is nothing of that kind.
-
-Which nodes can be switched off for now, because the others have enough room.
+after each step, the soft ones as well.  What has no place is named with the reason.
 
 As in htools (Program/Hsqueeze, version 3.0.2) a node may be switched off if it is not the
 master, keeps no mirror, and all that runs on it can run elsewhere; and every node that
@@ -19,8 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..allocate.one_node import move_to_best
 from ..allocate.solution import Unplaceable
+from ..allocate.targets import move_to_best
 from ..model.admission import primary_failure
 from ..model.cluster import EXTERNAL_TEMPLATES, STATE_UP, Cluster, Instance
 from ..model.moves import failover

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..allocate.solution import Options
-from ..iallocator.allocation import oddities_refused
+from ..explain.reasons import oddities_refused
 from ..model.cluster import DISK_TEMPLATES, Cluster
 from ..model.redundancy import first_stuck
 from .capacity import (

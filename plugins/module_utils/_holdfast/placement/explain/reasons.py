@@ -7,12 +7,21 @@ it breaks as primary and as secondary and by how much (`limits`); which nodes co
 be lost any more (N+1), and for which instance; and for the place that was chosen the
 terms of the score before and after, and how much each other node in its stead would have
 been worse in which terms (`weighing`).  `reasons_of_moves` does the same for instances
-that are there.
+that are there.  `allocate` is a whole question and its answer with the reasons, for callers
+in this process; the command in hail's place (`operator/cli/htools/hail`) prints between the
+steps and must not wait for what it does not need.
 """
 
 from __future__ import annotations
 
-from ..allocate.solution import SAME
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import ClusterDataError
+from ..allocate.solution import SAME, Options
+from ..iallocator.answer import answer
+from ..iallocator.request import read_request
 from ..model.admission import (
     N1,
     policy_failure,
@@ -38,6 +47,7 @@ if TYPE_CHECKING:
     from ..model.cluster import Cluster, Instance, Node
 
     Data = dict[str, Any]
+    from collections.abc import Iterator
 
 NOWHERE = "there is no node"
 
@@ -304,3 +314,54 @@ def _secondary(cluster: Cluster, request: Request, options: Options, result: Ans
     if options.capacity_checks:
         entry["cannot_be_lost"] = _cannot_be_lost(cluster, cluster.nodes)
     return entry
+
+
+@contextmanager
+def oddities_refused(what: str) -> Iterator[None]:
+    """Raise `ClusterDataError` about *what* where a computation inside cannot be done."""
+    try:
+        yield
+    except RecursionError:
+        raise ClusterDataError(f"{what} is nested too deeply") from None
+    except (OverflowError, MemoryError) as error:
+        raise ClusterDataError(f"a number in {what}, or all of it, is too large: {error}") from None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as JSON *text* and how to answer it.
+
+    *problems* are what is known to stand in its way beforehand, one sentence each.
+    """
+
+    text: str
+    static_node_memory: int
+    options: Options
+    why: bool = False
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answer: ``success``, ``info``, ``result``, and ``reasons`` if they were asked for."""
+
+    values: dict[str, Any]
+    warnings: list[str]
+
+
+def allocate(asked: Asked) -> Answered:
+    """Answer a request; raises `ClusterDataError` if it cannot be read or reckoned with."""
+    with oddities_refused("the request"):
+        return _answered(asked)
+
+
+def _answered(asked: Asked) -> Answered:
+    cluster, request, warnings = read_request(asked.text, asked.static_node_memory)
+    if asked.problems:
+        info = f"Request failed: {'; '.join(asked.problems)}"
+        return Answered({"success": False, "info": info, "result": []}, warnings)
+    found = answer(cluster, request, asked.options)
+    values = found.document()
+    if asked.why:
+        values["reasons"] = reasons(cluster, request, asked.options, found)
+    return Answered(values, warnings)

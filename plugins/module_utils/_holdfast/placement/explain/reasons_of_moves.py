@@ -3,10 +3,8 @@
 """Why instances that are there were moved as they were, or could not be: as data.
 
 For each: the nodes that were looked at and that were not, with the limits that each breaks
-(`limits`), and the terms of the score that decided among the others (`weighing`).  The
-score is that of the group that the instance goes to, as in the choice itself.
-
-What places weigh against each other, as data: the terms of the score for each of them.
+(`limits`), and the terms of the score that decided among the others.  The score is that of the
+group that the instance goes to, as in the choice itself.
 """
 
 from __future__ import annotations

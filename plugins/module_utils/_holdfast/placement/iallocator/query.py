@@ -17,7 +17,7 @@ from ..model.cluster import (
     Instance,
     find_group,
 )
-from . import fields
+from . import json_text
 from .json_text import encode
 
 TYPE_CHECKING = False
@@ -37,19 +37,19 @@ NIC_MODES = frozenset({"bridged", "routed", "openvswitch", "ext", None})
 def read_instance(name: str, data: Record) -> Instance:
     """Return what describes an instance, there or to be placed, in the order of htools."""
     owner = f"invalid data for instance '{name}'"
-    disk = fields.required(owner, data, "disk_space_total", fields.whole)
-    volumes = _objects(fields.required(owner, data, "disks", lambda value: value))
-    sizes = [fields.required(owner, volume, "size", fields.whole) for volume in volumes]
-    each = [fields.optional(owner, volume, "spindles", fields.whole) for volume in volumes]
+    disk = json_text.required(owner, data, "disk_space_total", json_text.whole)
+    volumes = _objects(json_text.required(owner, data, "disks", lambda value: value))
+    sizes = [json_text.required(owner, volume, "size", json_text.whole) for volume in volumes]
+    each = [json_text.optional(owner, volume, "spindles", json_text.whole) for volume in volumes]
     known = [spindles for spindles in each if spindles is not None]
-    memory = fields.required(owner, data, "memory", fields.whole)
-    vcpus = fields.required(owner, data, "vcpus", fields.whole)
-    tags = fields.required(owner, data, "tags", fields.texts)
-    template = fields.required(
-        owner, data, "disk_template", fields.one_of("DiskTemplate", DISK_TEMPLATES)
+    memory = json_text.required(owner, data, "memory", json_text.whole)
+    vcpus = json_text.required(owner, data, "vcpus", json_text.whole)
+    tags = json_text.required(owner, data, "tags", json_text.texts)
+    template = json_text.required(
+        owner, data, "disk_template", json_text.one_of("DiskTemplate", DISK_TEMPLATES)
     )
-    use = fields.required(owner, data, "spindle_use", fields.whole)
-    nics = _objects(fields.required(owner, data, "nics", lambda value: value))
+    use = json_text.required(owner, data, "spindle_use", json_text.whole)
+    nics = _objects(json_text.required(owner, data, "nics", lambda value: value))
     state = data.get("admin_state")
     return Instance(
         name,
@@ -70,18 +70,18 @@ def read_instance(name: str, data: Record) -> Instance:
 def _objects(value: Any) -> list[Record]:
     if not isinstance(value, list):
         raise ClusterDataError(f"Invalid input, expected array but got {encode(value)}")
-    return [fields.some_object(item) for item in value]
+    return [json_text.some_object(item) for item in value]
 
 
 def _read_network(instance: str, nic: Record) -> list[str]:
     """Return the network of an interface, if it names one."""
-    fields.optional("", nic, "mac", fields.text)
-    fields.optional("", nic, "ip", fields.text)
-    if fields.optional("", nic, "mode", fields.text) not in NIC_MODES:
+    json_text.optional("", nic, "mac", json_text.text)
+    json_text.optional("", nic, "ip", json_text.text)
+    if json_text.optional("", nic, "mode", json_text.text) not in NIC_MODES:
         raise ClusterDataError(f"invalid NIC mode in instance {instance}")
-    fields.optional("", nic, "link", fields.text)
-    fields.optional("", nic, "bridge", fields.text)
-    network = fields.optional("", nic, "network", fields.text)
+    json_text.optional("", nic, "link", json_text.text)
+    json_text.optional("", nic, "bridge", json_text.text)
+    network = json_text.optional("", nic, "network", json_text.text)
     return [] if network is None else [network]
 
 
@@ -140,7 +140,7 @@ class Request:
 
 def read_asked(asked: Record, cluster: Cluster, rules: TagRules) -> Request:
     owner = "invalid request dict"
-    kind = fields.required(owner, asked, "type", fields.text)
+    kind = json_text.required(owner, asked, "type", json_text.text)
     read = _READERS.get(kind)
     if read is None:
         raise ClusterDataError(f"Invalid request type '{kind}'")
@@ -152,10 +152,10 @@ def read_asked(asked: Record, cluster: Cluster, rules: TagRules) -> Request:
 def _read_allocate(
     owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
 ) -> None:
-    name = fields.required(owner, asked, "name", fields.text)
-    group = fields.optional("", asked, "group_name", fields.text)
-    request.restrict = fields.optional("", asked, "restrict-to-nodes", fields.texts)
-    count = fields.required(owner, asked, "required_nodes", fields.whole)
+    name = json_text.required(owner, asked, "name", json_text.text)
+    group = json_text.optional("", asked, "group_name", json_text.text)
+    request.restrict = json_text.optional("", asked, "restrict-to-nodes", json_text.texts)
+    count = json_text.required(owner, asked, "required_nodes", json_text.whole)
     instance = with_tags(read_instance(name, asked), rules)
     request.placements = [Placement(instance, count, group)]
 
@@ -163,13 +163,13 @@ def _read_allocate(
 def _read_multi_allocate(
     owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
 ) -> None:
-    each = fields.required(
-        owner, asked, "instances", lambda v: [fields.record(item) for item in fields.items(v)]
+    each = json_text.required(
+        owner, asked, "instances", lambda v: [json_text.record(item) for item in json_text.items(v)]
     )
     for data in each:
-        name = fields.required(owner, data, "name", fields.text)
-        group = fields.optional("", asked, "group_name", fields.text)
-        count = fields.required(owner, data, "required_nodes", fields.whole)
+        name = json_text.required(owner, data, "name", json_text.text)
+        group = json_text.optional("", asked, "group_name", json_text.text)
+        count = json_text.required(owner, data, "required_nodes", json_text.whole)
         instance = with_tags(read_instance(name, data), rules)
         own = data.get("group_name")
         own_group = own if isinstance(own, str) else None
@@ -179,35 +179,35 @@ def _read_multi_allocate(
 def _read_relocate(
     owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
 ) -> None:
-    name = fields.required(owner, asked, "name", fields.text)
+    name = json_text.required(owner, asked, "name", json_text.text)
     request.instances = [_known_instance(cluster, name)]
-    request.count = fields.required(owner, asked, "required_nodes", fields.whole)
-    leave = fields.required(owner, asked, "relocate_from", fields.texts)
+    request.count = json_text.required(owner, asked, "required_nodes", json_text.whole)
+    leave = json_text.required(owner, asked, "relocate_from", json_text.texts)
     request.leave = _find(cluster, [node.name for node in cluster.nodes], leave)
 
 
 def _read_change_group(
     owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
 ) -> None:
-    names = fields.required(owner, asked, "instances", fields.texts)
+    names = json_text.required(owner, asked, "instances", json_text.texts)
     request.instances = _find(cluster, cluster.names, names)
-    groups = fields.required(owner, asked, "target_groups", fields.texts)
+    groups = json_text.required(owner, asked, "target_groups", json_text.texts)
     request.groups = [find_group(cluster, group) for group in groups]
 
 
 def _read_evacuate(
     owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
 ) -> None:
-    names = fields.required(owner, asked, "instances", fields.texts)
+    names = json_text.required(owner, asked, "instances", json_text.texts)
     request.instances = _find(cluster, cluster.names, names)
-    mode = fields.one_of("EvacMode", EVACUATION_MODES)
-    request.mode = fields.required(owner, asked, "evac_mode", mode)
+    mode = json_text.one_of("EvacMode", EVACUATION_MODES)
+    request.mode = json_text.required(owner, asked, "evac_mode", mode)
 
 
 def _read_secondary(
     owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
 ) -> None:
-    name = fields.required(owner, asked, "name", fields.text)
+    name = json_text.required(owner, asked, "name", json_text.text)
     request.instances = [_known_instance(cluster, name)]
 
 

@@ -23,7 +23,7 @@ from ..model.cluster import (
     Policy,
     Spec,
 )
-from . import fields
+from . import json_text
 from .json_text import parse
 from .query import NIC_MODES, STATES, read_asked, read_instance
 
@@ -49,7 +49,7 @@ def read_request(text: str, static_node_memory: int) -> tuple[Cluster, Request, 
     of htools if anything needed is missing or of the wrong type.
     """
     message = _message(text)
-    asked = fields.required(OWNER, message, "request", fields.record)
+    asked = json_text.required(OWNER, message, "request", json_text.record)
     cluster, rules, warnings = _read_cluster(message, static_node_memory)
     return cluster, read_asked(asked, cluster, rules), warnings
 
@@ -69,25 +69,25 @@ def _message(text: str) -> Record:
 
 def _read_cluster(message: Record, static_node_memory: int) -> tuple[Cluster, TagRules, list[str]]:
     owner = OWNER
-    groups = _read_groups(fields.required(owner, message, "nodegroups", fields.record))
-    nodes = fields.required(owner, message, "nodes", fields.record)
+    groups = _read_groups(json_text.required(owner, message, "nodegroups", json_text.record))
+    nodes = json_text.required(owner, message, "nodes", json_text.record)
     assembly = Assembly(groups)
     group_numbers = {group.uuid: group.index for group in groups}
     for name, data in nodes.items():
         _add_node(assembly, group_numbers, name, data)
-    instances = fields.required(owner, message, "instances", fields.record)
+    instances = json_text.required(owner, message, "instances", json_text.record)
     # The tags are wanted to sum up instances, and are wrong only after them.
     tags = message.get("cluster_tags")
     usable = isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)
     rules = TagRules(tags if usable and tags is not None else [])
     assembly.set_rules(rules)
     _add_instances(assembly, rules, instances)
-    assembly.cluster.tags = fields.required(owner, message, "cluster_tags", fields.texts)
-    hypervisors = fields.required(
+    assembly.cluster.tags = json_text.required(owner, message, "cluster_tags", json_text.texts)
+    hypervisors = json_text.required(
         owner,
         message,
         "enabled_hypervisors",
-        lambda value: [_hypervisor(item) for item in fields.items(value)],
+        lambda value: [_hypervisor(item) for item in json_text.items(value)],
     )
     if hypervisors[:1] == ["kvm"] and static_node_memory > 0:
         assembly.set_node_memory(static_node_memory)
@@ -95,55 +95,57 @@ def _read_cluster(message: Record, static_node_memory: int) -> tuple[Cluster, Ta
     return assembly.cluster, rules, warnings
 
 
-_hypervisor = fields.one_of("Hypervisor", HYPERVISORS)
+_hypervisor = json_text.one_of("Hypervisor", HYPERVISORS)
 
 
 def _read_groups(raw: Record) -> list[Group]:
     groups: list[Group] = []
     for uuid, value in raw.items():
-        data = fields.some_object(value)
+        data = json_text.some_object(value)
         owner = f"invalid data for group '{uuid}'"
-        name = fields.required(owner, data, "name", fields.text)
-        placing = fields.required(
-            owner, data, "alloc_policy", fields.one_of("AllocPolicy", GROUP_POLICIES)
+        name = json_text.required(owner, data, "name", json_text.text)
+        placing = json_text.required(
+            owner, data, "alloc_policy", json_text.one_of("AllocPolicy", GROUP_POLICIES)
         )
-        networks = fields.required(owner, data, "networks", fields.texts)
-        policy = fields.required(owner, data, "ipolicy", _read_policy)
-        tags = fields.required(owner, data, "tags", fields.texts)
+        networks = json_text.required(owner, data, "networks", json_text.texts)
+        policy = json_text.required(owner, data, "ipolicy", _read_policy)
+        tags = json_text.required(owner, data, "tags", json_text.texts)
         groups.append(Group(len(groups), name, uuid, placing, networks, policy, tags))
     return groups
 
 
 def _read_policy(value: Any) -> Policy:
-    data = fields.record(value)
-    ranges = fields.part(data, "minmax", lambda v: [_read_range(item) for item in fields.items(v)])
-    standard = fields.part(data, "std", _read_spec)
-    template = fields.one_of("DiskTemplate", DISK_TEMPLATES)
-    templates = fields.part(
-        data, "disk-templates", lambda v: [template(i) for i in fields.items(v)]
+    data = json_text.record(value)
+    ranges = json_text.part(
+        data, "minmax", lambda v: [_read_range(item) for item in json_text.items(v)]
     )
-    vcpu_ratio = fields.part(data, "vcpu-ratio", fields.number)
-    spindle_ratio = fields.part(data, "spindle-ratio", fields.number)
+    standard = json_text.part(data, "std", _read_spec)
+    template = json_text.one_of("DiskTemplate", DISK_TEMPLATES)
+    templates = json_text.part(
+        data, "disk-templates", lambda v: [template(i) for i in json_text.items(v)]
+    )
+    vcpu_ratio = json_text.part(data, "vcpu-ratio", json_text.number)
+    spindle_ratio = json_text.part(data, "spindle-ratio", json_text.number)
     known = ("disk-templates", "minmax", "spindle-ratio", "std", "vcpu-ratio")
-    fields.no_others(data, known)
+    json_text.no_others(data, known)
     return Policy(ranges, standard, templates, vcpu_ratio, spindle_ratio)
 
 
 def _read_range(value: Any) -> tuple[Spec, Spec]:
-    data = fields.record(value)
-    least = fields.part(data, "min", _read_spec)
-    most = fields.part(data, "max", _read_spec)
-    fields.no_others(data, ("max", "min"))
+    data = json_text.record(value)
+    least = json_text.part(data, "min", _read_spec)
+    most = json_text.part(data, "max", _read_spec)
+    json_text.no_others(data, ("max", "min"))
     return least, most
 
 
 def _read_spec(value: Any) -> Spec:
-    data = fields.record(value)
+    data = json_text.record(value)
     keys = ("memory-size", "cpu-count", "disk-size", "disk-count", "nic-count", "spindle-use")
     memory, cpus, disk, disks, nics, spindles = [
-        fields.part(data, key, fields.whole) for key in keys
+        json_text.part(data, key, json_text.whole) for key in keys
     ]
-    fields.no_others(data, tuple(sorted(keys)))
+    json_text.no_others(data, tuple(sorted(keys)))
     return Spec(memory, cpus, disk, disks, nics, spindles)
 
 
@@ -213,24 +215,24 @@ def _quick_node(data: Any, groups: dict[str, int]) -> tuple[Any, ...]:
 
 def _careful_node(name: str, value: Any, groups: dict[str, int]) -> tuple[Any, ...]:
     """Return the values of a node, or say what is wrong with it."""
-    data = fields.some_object(value)
+    data = json_text.some_object(value)
     owner = f"invalid data for node '{name}'"
-    offline = fields.required(owner, data, "offline", fields.truth)
-    drained = fields.required(owner, data, "drained", fields.truth)
-    group = fields.required(owner, data, "group", fields.text)
-    capable = fields.optional(owner, data, "vm_capable", fields.truth)
+    offline = json_text.required(owner, data, "offline", json_text.truth)
+    drained = json_text.required(owner, data, "drained", json_text.truth)
+    group = json_text.required(owner, data, "group", json_text.text)
+    capable = json_text.optional(owner, data, "vm_capable", json_text.truth)
     if group not in groups:
         raise ClusterDataError(f"Unknown group '{group}' for node {name}")
-    parameters = fields.some_object(fields.required(owner, data, "ndparams", lambda v: v))
-    tags = fields.optional("", data, "tags", fields.texts) or []
-    exclusive = fields.required(owner, parameters, "exclusive_storage", fields.truth)
+    parameters = json_text.some_object(json_text.required(owner, data, "ndparams", lambda v: v))
+    tags = json_text.optional("", data, "tags", json_text.texts) or []
+    exclusive = json_text.required(owner, parameters, "exclusive_storage", json_text.truth)
     live = not offline and capable is not False
 
     def whole(key: str) -> int:
-        return fields.required(owner, data, key, fields.whole) if live else 0
+        return json_text.required(owner, data, key, json_text.whole) if live else 0
 
     def number(key: str) -> float:
-        return fields.required(owner, data, key, fields.number) if live else 0.0
+        return json_text.required(owner, data, key, json_text.number) if live else 0.0
 
     def size(key: str) -> float:
         value = number(key)
@@ -241,7 +243,7 @@ def _careful_node(name: str, value: Any, groups: dict[str, int]) -> tuple[Any, .
     if exclusive:
         spindles = whole("total_spindles")
     else:
-        spindles = fields.required(owner, parameters, "spindle_count", fields.whole)
+        spindles = json_text.required(owner, parameters, "spindle_count", json_text.whole)
     free_spindles = whole("free_spindles")
     memory, node_memory = size("total_memory"), whole("reserved_memory")
     free_memory = whole("free_memory")
@@ -342,9 +344,9 @@ def _quick_instance(data: Any, numbers: dict[str, int]) -> tuple[Any, ...]:
 
 def _careful_instance(name: str, value: Any, numbers: dict[str, int]) -> tuple[int, int, Instance]:
     """Return the places of an instance and itself, or say what is wrong with it."""
-    data = fields.some_object(value)
+    data = json_text.some_object(value)
     instance = read_instance(name, data)
-    nodes = fields.required("", data, "nodes", fields.items)
+    nodes = json_text.required("", data, "nodes", json_text.items)
     if not nodes:
         raise ClusterDataError(f"empty node list for instance {name}")
     places = []

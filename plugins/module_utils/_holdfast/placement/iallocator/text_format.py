@@ -26,7 +26,7 @@ from ..model.cluster import (
     default_policy,
 )
 from ..model.show import fixed, quoted_list, show_number
-from .fields import one_of
+from .json_text import one_of
 from .numerals import read_decimal, read_whole
 
 TYPE_CHECKING = False

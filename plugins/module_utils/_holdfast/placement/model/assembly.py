@@ -1,13 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Put a cluster together: what each node's instances add up to.
+"""Put a cluster together: what each node's instances add up to, and what the tags mean.
 
 Every reader of a cluster (a request, the text format, a simulation) gives its groups,
 then its nodes, then its instances, in the order that their numbers follow; the rules
 are those of htools (Loader and Node, version 3.0.2).  Ten thousand instances pass
 through `Assembly.add_instance`, so nothing is made there that is not always needed.
-
-What the tags of a cluster make of the tags of its nodes and instances.
 
 The cluster's tags name the prefixes that count (htools, Tags and Loader): of
 instances that must not share a node (exclusion), of places that fail together or

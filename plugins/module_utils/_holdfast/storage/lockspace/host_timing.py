@@ -6,6 +6,8 @@ N, the I/O timeout, is how long one read or write may take; W, the watchdog time
 is how long a machine lives on whose watchdog is no longer petted.  All times follow
 from these, and all nodes must use the same ones.  The rules are those of sanlock's
 ``src/timeouts.h`` and ``src/timeouts.c`` (named here: "timeouts").
+
+Before 3.9 sanlock has a single watchdog timeout, whatever its settings say.
 """
 
 from __future__ import annotations
@@ -101,3 +103,35 @@ def checked_io_timeout(io_timeout: int) -> int:
             " the watchdog between two renewals and healthy nodes are reset",
         )
     return io_timeout
+
+
+WATCHDOG_SETTING_SINCE = (3, 9)
+"""The first version whose sanlock.conf has watchdog_fire_timeout."""
+
+PROFILES = (LeaseTiming(10, 60), LeaseTiming(5, 30), LeaseTiming(2, 10))
+"""What sanlock's manual recommends as pairs (sanlock.8 of 3.9, watchdog_fire_timeout)."""
+
+
+def checked_timing(io_timeout: int, watchdog_timeout: int, version: tuple[int, ...]) -> LeaseTiming:
+    """Return the timing that sanlock of *version* keeps when asked for these two.
+
+    Before 3.9 the watchdog timeout is 60 s whatever is asked for, and the result says
+    so.  Raises ``InputError`` for an I/O timeout out of range, and for a watchdog
+    timeout other than 60 s that is not of one of the ``PROFILES``.
+    """
+    checked_io_timeout(io_timeout)
+    asked = LeaseTiming(io_timeout, watchdog_timeout)
+    if watchdog_timeout != FIXED_WATCHDOG_TIMEOUT and asked not in PROFILES:
+        pairs = ", ".join(f"{one.io_timeout}/{one.watchdog_timeout}" for one in PROFILES)
+        raise InputError(
+            "watchdog_timeout",
+            watchdog_timeout,
+            f"{FIXED_WATCHDOG_TIMEOUT}, or one of the pairs of I/O timeout and watchdog timeout"
+            f" {pairs}",
+        )
+    return LeaseTiming(io_timeout, kept_watchdog_timeout(version, watchdog_timeout))
+
+
+def kept_watchdog_timeout(version: tuple[int, ...], configured: int) -> int:
+    """Return the seconds after which the watchdog fires under sanlock of *version*."""
+    return configured if version >= WATCHDOG_SETTING_SINCE else FIXED_WATCHDOG_TIMEOUT

@@ -18,8 +18,7 @@ from ..lockspace.delta_lease import HostLeases, LeaseArea, initial_lockspace, le
 from ..lockspace.host_timing import checked_io_timeout
 from ..lockspace.leader_record import AREA_HOSTS, DEFAULT_LAYOUT, MEBIBYTE, WHOLE_AREA_BYTES, Layout
 from ..lockspace.resource_lease import LEASE_NAMES, initial_leases, leases_layout, read_leader
-from ..paths import ClusterPaths
-from ..whole_file import create, exists, remove
+from ..whole_file import ClusterPaths, create, exists, remove
 from .plan import Plan, Step, check_folder, make, refuse_users
 
 DEFAULT_IO_TIMEOUT = 2

@@ -13,19 +13,19 @@ from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, InputError, LeaseError
 from ...names import MAX_HOST_ID, host_id
-from ..paths import ClusterPaths
 from ..records import DEFAULT_COPY_BYTES, Geometry, Kind, RecordFile
 from ..whiteboard.block import (
     BLOCK_BYTES,
+    GlobalBlock,
     check_block_bytes,
     decode_global,
     encode_global,
     without_padding,
 )
-from ..whiteboard.file import GlobalBlock, Whiteboard
+from ..whiteboard.file import Whiteboard
 from ..whiteboard.host_life import Sighting, host_guard, look, look_twice
 from ..whiteboard.lint import LEAVE, Repair, apply_repair, lint, plan_block, plan_repair
-from ..whole_file import exists, remove
+from ..whole_file import ClusterPaths, exists, remove
 from .lockspace import LockspaceFound, look_lockspace, refuse_use
 from .plan import Plan, Step, check_folder, make, refuse_users
 from .records import (

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import LeaseError, StorageError
-from ..paths import ClusterPaths
-from ..whole_file import cannot_create
+from ..whole_file import ClusterPaths, cannot_create
 
 if TYPE_CHECKING:
     from ..whiteboard.lint import Repair

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from ...errors import FormatError, InputError, LeaseError, StorageError
 from ..kernel_lock import KernelLock
 from ..lockspace.delta_lease import LeaseArea, lease_users
-from ..paths import ClusterPaths
 from ..records import (
     MAX_COPY_BYTES,
     Geometry,
@@ -28,7 +27,7 @@ from ..records import (
     encode_header,
     encode_record,
 )
-from ..whole_file import create, exists
+from ..whole_file import ClusterPaths, create, exists
 from .plan import refuse_users
 
 MEBIBYTE = 1 << 20

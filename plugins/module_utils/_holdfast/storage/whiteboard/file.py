@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NAME.metadata, the whiteboard: a file or device of blocks as oVirt's hosted engine has them.
 
-What a block says is in ``board_blocks``, what all of them say together in
-``board``; here they are read and written.  One block is one write, never more, and
+What a block says is in ``block``, what all of them say together in ``board``;
+here they are read and written.  One block is one write, never more, and
 never a part of a neighbour: those belong to other nodes.
 """
 
@@ -17,7 +17,6 @@ from ..block_file import SECTOR, BlockFile, Closing, HeldFile, ReadBuffer
 from ..whole_file import create
 from .block import (
     BLOCK_BYTES,
-    MACHINE_BYTES,
     SMALL_BLOCK_BYTES,
     GlobalBlock,
     HostBlock,
@@ -28,22 +27,6 @@ from .block import (
     encode_host,
 )
 from .board import Board, KnownBlocks, decode_board, recognise
-
-__all__ = [
-    "BLOCK_BYTES",
-    "MACHINE_BYTES",
-    "SMALL_BLOCK_BYTES",
-    "Board",
-    "GlobalBlock",
-    "HostBlock",
-    "Whiteboard",
-    "decode_board",
-    "decode_global",
-    "decode_host",
-    "encode_global",
-    "encode_host",
-    "no_direct",
-]
 
 
 def no_direct(path: str) -> str:

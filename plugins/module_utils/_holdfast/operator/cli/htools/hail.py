@@ -13,12 +13,11 @@ from __future__ import annotations
 import gc
 import sys
 
-from ....errors import ClusterDataError, HoldfastError
-from ... import streams
+from ....errors import ClusterDataError
 from ...streams import Progress
 from . import options as htools_options
-from .options import MAYBE, NEEDED, NONE, CommandLine, Settings
-from .source import STATIC_NODE_MEMORY, ask_loads, read_source
+from .options import MAYBE, NEEDED, NONE, Settings
+from .source import STATIC_NODE_MEMORY, ask_loads, read_source, save, write_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from ....placement.iallocator.query import Request
     from ....placement.model.cluster import Cluster
 
-ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
+PROGRAM = ("holdfast iallocator", "[OPTION...] FILE", "hail", "reading the request")
 
 OPTIONS = (
     ("p", "print-nodes", MAYBE, "FIELDS", "print the final node list"),
@@ -53,41 +52,7 @@ OPTIONS = (
 
 def main(arguments: Sequence[str]) -> int:
     """Answer the request that *arguments* name, and return the exit status."""
-    if not htools_options.prepare_output():
-        return BAD_INPUT
-    try:
-        settings = read_command_line(arguments)
-    except CommandLine as error:
-        sys.stderr.write(f"Command line error: {error}\n\n{usage()}")
-        return BAD_COMMAND_LINE
-    if settings.has("help"):
-        sys.stdout.write(usage())
-        return ANSWERED
-    if settings.has("version"):
-        from ....version import VERSION
-
-        sys.stdout.write(f"holdfast iallocator {VERSION}, as hail of htools 3.0.2\n")
-        return ANSWERED
-    progress = Progress("reading the request")
-    try:
-        return _run(settings, progress)
-    except CommandLine as error:
-        sys.stderr.write(f"Error while parsing command line arguments:\n{error}\n")
-        return BAD_INPUT
-    except HoldfastError as error:
-        sys.stderr.write(f"Error: {error}\n")
-        return BAD_INPUT
-    except RecursionError:
-        sys.stderr.write("Error: the request is nested too deeply\n")
-        return BAD_INPUT
-    except (OverflowError, MemoryError) as error:
-        sys.stderr.write(f"Error: a number or the request is too large: {error}\n")
-        return BAD_INPUT
-    except OSError as error:
-        htools_options.say_unwritten(streams.reason(error))
-        return BAD_INPUT
-    finally:
-        progress.done()
+    return htools_options.run_program(PROGRAM, OPTIONS, arguments, _run)
 
 
 def main_and_exit(arguments: Sequence[str]) -> None:
@@ -102,17 +67,7 @@ def main_and_exit(arguments: Sequence[str]) -> None:
     _exit(htools_options.finish_output(main(arguments)))
 
 
-def read_command_line(arguments: Sequence[str]) -> Settings:
-    """Return what *arguments* say; raises `CommandLine` if they are not understood."""
-    return htools_options.read_command_line(OPTIONS, arguments)
-
-
-def usage() -> str:
-    """Return the help text."""
-    return htools_options.usage("holdfast iallocator [OPTION...] FILE", OPTIONS)
-
-
-def _run(settings: Settings, progress: Progress) -> int:
+def _run(settings: Settings, progress: Progress) -> None:
     from ....placement.allocate.solution import Options
     from ....placement.iallocator.answer import answer, dedicated
     from ....placement.iallocator.request import read_request
@@ -130,7 +85,7 @@ def _run(settings: Settings, progress: Progress) -> int:
     if len(settings.files) > 1:
         raise ClusterDataError("Only one argument is accepted (the input file)")
     cluster, request, warnings = read_request(read_source(settings.files[0]), memory)
-    _warn(warnings)
+    htools_options.warn(warnings)
     cluster = _other_cluster(settings, cluster, request)
     if monitored:
         progress.what = "asking the nodes for their load"
@@ -146,11 +101,10 @@ def _run(settings: Settings, progress: Progress) -> int:
     sys.stdout.flush()
     _write_reasons(settings, cluster, request, options, result)
     if settings.has("print-nodes") or settings.has("save"):
-        from ....placement.iallocator.hail_view import as_left
+        from ....placement.iallocator.node_table import as_left
 
         after = as_left(result, request, cluster, options)
         _show(settings, after, cluster, "Final", "post-ialloc", "after")
-    return ANSWERED
 
 
 def _read_values(settings: Settings) -> tuple[int, bool]:
@@ -165,17 +119,8 @@ def _read_values(settings: Settings) -> tuple[int, bool]:
 
             memory = htools_options.read_value(read_whole, "static node memory", value)
         elif name == "mond":
-            choice = "yes" if value is None else value
-            if choice not in ("yes", "no"):
-                raise CommandLine(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
-            monitored = choice == "yes"
+            monitored = htools_options.read_choice(value)
     return memory, monitored
-
-
-def _warn(warnings: list[str]) -> None:
-    if warnings:
-        lines = "".join([f"  - {warning}\n" for warning in warnings])
-        sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")
 
 
 def _other_cluster(settings: Settings, cluster: Cluster, request: Request) -> Cluster:
@@ -197,7 +142,7 @@ def _other_cluster(settings: Settings, cluster: Cluster, request: Request) -> Cl
             found, warnings = read_text(read_source(name or ""))
     except ClusterDataError as error:
         raise ClusterDataError(f"failed to load data, aborting: {error}") from None
-    _warn(warnings)
+    htools_options.warn(warnings)
     for index in request.instances:
         if index >= len(found.names):
             raise ClusterDataError(
@@ -226,26 +171,7 @@ def _show(
         names = chosen_fields(settings.last("print-nodes") or "")
         table = node_table(cluster, names, loaded.domain())
         sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
-    name = settings.last("save")
-    if name is not None:
-        from ....placement.iallocator.text_format import write_text
-
-        path = f"{name}.{ending}"
-        _write_file(path, write_text(cluster))
-        sys.stderr.write(
-            f"The cluster state {when} iallocator run has been written to file '{path}'\n"
-        )
-
-
-def _write_file(path: str, text: str) -> None:
-    try:
-        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
-            file.write(text)
-    except OSError as error:
-        raise ClusterDataError(f"{path} cannot be written: {error.strerror}") from None
-    except UnicodeEncodeError as error:
-        name = ascii(error.object[error.start])
-        raise ClusterDataError(f"{path} cannot be written: {name} in a name is no text") from None
+    save(settings.last("save"), cluster, ending, f"{when} iallocator run")
 
 
 def _write_reasons(
@@ -263,4 +189,4 @@ def _write_reasons(
         if name == "-":
             sys.stderr.write(text)
         else:
-            _write_file(name, text)
+            write_file(name, text)

@@ -11,62 +11,161 @@ from __future__ import annotations
 
 import gc
 import sys
+from math import isfinite
 
-from ....errors import ClusterDataError, HoldfastError
-from ... import streams
+from ....errors import ClusterDataError
+from ....placement.iallocator.numerals import read_decimal, read_whole
 from ...streams import Progress
 from . import options
-from .hbal_options import OPTIONS, Asked
-from .options import CommandLine
-from .source import ask_loads, read_source
+from .options import MAYBE, NEEDED, NONE, CommandLine, read_choice, read_value
+from .source import STATIC_NODE_MEMORY, ask_loads, read_source, save
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ....placement.balance.moves import MoveLimits
-    from ....placement.balance.steps import Made, Plan
+    from ....placement.balance.moves import Made, MoveLimits, Plan
     from ....placement.model.cluster import Cluster
+    from .options import Settings
 
-ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
+OPTIONS = (
+    ("p", "print-nodes", MAYBE, "FIELDS", "print the nodes before and after"),
+    ("", "print-instances", NONE, "", "print the instances before and after"),
+    ("C", "print-commands", MAYBE, "FILE", "print Ganeti's commands, or write them to FILE"),
+    ("t", "text-data", NEEDED, "FILE", "take the cluster from FILE, in the text format"),
+    ("I", "ialloc-src", NEEDED, "FILE", "take the cluster from FILE, an allocator's request"),
+    ("E", "evac-mode", NONE, "", "only move instances off nodes that are offline or drained"),
+    ("", "restricted-migration", NONE, "", "no other primary, unless the old one is drained"),
+    ("m", "master", NEEDED, "ADDRESS", "refused: the cluster has to be in a file"),
+    ("L", "luxi", MAYBE, "SOCKET", "refused: the cluster has to be in a file"),
+    ("X", "exec", NONE, "", "refused: print the commands (-C) and run them"),
+    ("", "first-job-group", NONE, "", "accepted: nothing is executed"),
+    ("", "reason", NEEDED, "REASON", "accepted: nothing is executed"),
+    ("G", "group", NEEDED, "ID", "the node group to balance, by name or uuid"),
+    ("l", "max-length", NEEDED, "N", "make N moves at most"),
+    ("v", "verbose", NONE, "", "say more"),
+    ("q", "quiet", NONE, "", "say less"),
+    ("O", "offline", NEEDED, "NODE", "count NODE as offline; may be repeated"),
+    ("", "static-kvm-node-memory", NEEDED, "N", "MiB a KVM node needs itself; 0: as reported"),
+    ("e", "min-score", NEEDED, "EPSILON", "stop so near to the score that N+1 costs at least"),
+    ("", "max-cpu", NEEDED, "RATIO", "most virtual cores for each core of a node"),
+    ("", "min-disk", NEEDED, "RATIO", "least share of a node's disk to keep free"),
+    ("g", "min-gain", NEEDED, "DELTA", "least gain of a move where the score is good"),
+    ("", "min-gain-limit", NEEDED, "SCORE", "the score that is good enough for --min-gain"),
+    ("", "no-disk-moves", NONE, "", "copy no disks"),
+    ("", "select-instances", NEEDED, "INSTS", "move these only"),
+    ("", "no-instance-moves", NONE, "", "change secondaries only"),
+    ("", "ignore-soft-errors", NONE, "", "ignore soft limits"),
+    ("U", "dynu-file", NEEDED, "FILE", "take instances' loads from FILE"),
+    ("", "ignore-dynu", NONE, "", "count no loads"),
+    ("", "mond", MAYBE, "CHOICE", "ask the nodes' monitoring daemons for their load: yes or no"),
+    ("", "mond-data", NEEDED, "FILE", "with --mond: take what they said from FILE"),
+    ("", "exit-on-missing-mond-data", NONE, "", "fail unless all of them answer"),
+    ("", "mond-xen", NONE, "", "with --mond: ask for the load of each instance under Xen"),
+    ("", "exclusion-tags", NEEDED, "TAG,...", "instances with equal tags of these keep apart"),
+    ("", "exclude-instances", NEEDED, "INSTS", "do not move these"),
+    ("S", "save", NEEDED, "FILE", "save the cluster to FILE.original and FILE.balanced"),
+    ("", "priority", NEEDED, "PRIO", "accepted: nothing is executed"),
+    ("", "like-hbal", NONE, "", "make the moves that hbal makes, without N+1 on the way"),
+    ("", "most-copied", NEEDED, "GIB", "copy at most so many GiB; not with --like-hbal"),
+    ("", "gain-per-gib", NEEDED, "GAIN", "the least gain for each GiB; not with --like-hbal"),
+    ("", "swaps", NONE, "", "also swap instances where that takes more moves than hbal makes"),
+    ("", "json", NONE, "", "print the plan as JSON, with what blocks better moves"),
+    ("V", "version", NONE, "", "show the version"),
+    ("h", "help", NONE, "", "show this help"),
+)
+"""Each option's letter, name, whether it takes a value, the value's name, and its help."""
+
+REFUSED = {
+    "master": "-m: a cluster is not asked over the network; save it to a file and give it with -t",
+    "luxi": "-L: Ganeti's daemon is not asked; save the cluster to a file and give it with -t",
+    "exec": "-X: nothing is executed; write the commands with -C FILE and run that file",
+}
+PRIORITIES = ("low", "normal", "high")
+
+
+class Asked:
+    """The numbers and words among the *settings*; those not given have hbal's defaults.
+
+    Raises `CommandLine` or `ClusterDataError`, with hbal's words, for what cannot be.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.has = settings.has
+        self.last = settings.last
+        self.all = settings.all
+        self.verbose = 1 + len(settings.all("verbose")) - len(settings.all("quiet"))
+        self.like_hbal = settings.has("like-hbal")
+        self.json = settings.has("json")
+        self.monitored = False
+        self.most_moves = -1
+        self.least_score = 1e-9
+        self.least_gain = 0.01
+        self.gain_limit = 0.1
+        self.most_cpus: float | None = None
+        self.least_disk: float | None = None
+        self.node_memory = STATIC_NODE_MEMORY
+        self.most_copied = -1
+        self.gain_per_gib = 0.0
+        for name, value in settings.given:
+            self._read(name, value)
+        if settings.files:
+            raise ClusterDataError("This program doesn't take any arguments.")
+        for name, text in REFUSED.items():
+            if self.has(name):
+                raise ClusterDataError(text)
+        for name in ("most-copied", "gain-per-gib", "swaps"):
+            if self.like_hbal and self.has(name):
+                raise ClusterDataError(f"--{name} cannot be given with --like-hbal")
+
+    def names(self, option: str) -> list[str]:
+        """Return the names that *option* was given, each time separated by commas."""
+        return [name for text in self.all(option) if text for name in text.split(",")]
+
+    def _read(self, name: str, text: str | None) -> None:
+        """Take the *text* of the option *name*: of all wrong ones the first is an error."""
+        if name == "max-length":
+            self.most_moves = read_value(read_whole, "max solution length", text)
+        elif name == "min-score":
+            self.least_score = read_value(read_decimal, "min score", text)
+        elif name == "min-gain":
+            self.least_gain = read_value(read_decimal, "min gain", text)
+        elif name == "min-gain-limit":
+            self.gain_limit = read_value(read_decimal, "min gain limit", text)
+        elif name == "max-cpu":
+            self.most_cpus = read_value(read_decimal, "parsing max-cpu", text)
+            if self.most_cpus <= 0:
+                raise CommandLine("Invalid value of the max-cpu ratio, expected >0")
+        elif name == "min-disk":
+            self.least_disk = read_value(read_decimal, "min free disk space", text)
+            if not isfinite(self.least_disk):
+                raise CommandLine(f"min free disk space: expected a share, not '{text}'")
+        elif name == "static-kvm-node-memory":
+            self.node_memory = read_value(read_whole, "static node memory", text)
+        elif name == "most-copied":
+            self.most_copied = int(_no_less("most-copied", "most copied", text, " (GiB)") * 1024)
+        elif name == "gain-per-gib":
+            self.gain_per_gib = _no_less("gain-per-gib", "gain per GiB", text, "")
+        elif name == "priority" and text not in PRIORITIES:
+            raise CommandLine(f"Unknown priority '{text}'")
+        elif name == "mond":
+            self.monitored = read_choice(text)
+
+
+def _no_less(name: str, what: str, text: str | None, unit: str) -> float:
+    """Return the number *text* of our own option *name*: 0 or more, and with an end."""
+    number = read_value(read_decimal, what, text)
+    if not isfinite(number) or number < 0:
+        raise CommandLine(f"Invalid value {number:g} of {name}, expected >=0{unit}")
+    return number
+
+
+PROGRAM = ("holdfast balance", "[OPTION...]", "hbal", "reading the cluster")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Balance the cluster that *arguments* name, and return the exit status."""
-    if not options.prepare_output():
-        return BAD_INPUT
-    try:
-        settings = options.read_command_line(OPTIONS, arguments)
-    except CommandLine as error:
-        sys.stderr.write(f"Command line error: {error}\n\n{usage()}")
-        return BAD_COMMAND_LINE
-    if settings.has("help"):
-        sys.stdout.write(usage())
-        return ANSWERED
-    if settings.has("version"):
-        from ....version import VERSION
-
-        sys.stdout.write(f"holdfast balance {VERSION}, as hbal of htools 3.0.2\n")
-        return ANSWERED
-    progress = Progress("reading the cluster")
-    try:
-        _run(Asked(settings), progress)
-    except CommandLine as error:
-        sys.stderr.write(f"Error while parsing command line arguments:\n{error}\n")
-        return BAD_INPUT
-    except HoldfastError as error:
-        text = str(error)
-        sys.stderr.write(f"{text}\n" if text.endswith("Error: Aborting.") else f"Error: {text}\n")
-        return BAD_INPUT
-    except (OverflowError, MemoryError, RecursionError) as error:
-        sys.stderr.write(f"Error: a number or the description is too large: {error}\n")
-        return BAD_INPUT
-    except OSError as error:
-        options.say_unwritten(streams.reason(error))
-        return BAD_INPUT
-    finally:
-        progress.done()
-    return ANSWERED
+    return options.run_program(PROGRAM, OPTIONS, arguments, _run)
 
 
 def main_and_exit(arguments: Sequence[str]) -> None:
@@ -77,19 +176,15 @@ def main_and_exit(arguments: Sequence[str]) -> None:
     os._exit(options.finish_output(main(arguments)))
 
 
-def usage() -> str:
-    """Return the help text."""
-    return options.usage("holdfast balance [OPTION...]", OPTIONS)
-
-
-def _run(asked: Asked, progress: Progress) -> None:
+def _run(settings: Settings, progress: Progress) -> None:
     """Read, balance, print."""
+    asked = Asked(settings)
     from ....placement.balance.moves import MoveLimits
     from ....placement.balance.setup import choose_group
     from . import hbal_output
 
     cluster, only = _prepared(asked)
-    hbal_output.save(cluster, "original", "before", asked)
+    save(asked.last("save"), cluster, "original", "before balancing")
     if not cluster.names and not asked.json:
         sys.stdout.write("Cluster is empty, exiting.\n")
         return
@@ -131,9 +226,8 @@ def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
         complete = ask_loads(cluster, asked.has("mond-xen"), asked.last("mond-data"))
         if not complete and asked.has("exit-on-missing-mond-data"):
             raise ClusterDataError("Not all required data available")
-    if warnings and asked.verbose != 0:
-        lines = "".join([f"  - {warning}\n" for warning in warnings])
-        sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")
+    if asked.verbose != 0:
+        options.warn(warnings)
     if not asked.json:
         say_tags(cluster, asked)
     if asked.has("ignore-dynu"):
@@ -177,9 +271,9 @@ def _balance(
     only: Callable[[str], bool],
     progress: Progress,
 ) -> None:
-    from ....placement.balance.run import optimal_score, score_of
+    from ....placement.balance.report import Names
+    from ....placement.balance.search import optimal_score, score_of
     from ....placement.balance.setup import settled
-    from ....placement.balance.text import Names
     from . import hbal_output
 
     hbal_output.show_cluster(cluster, scope, "Initial", asked)
@@ -205,7 +299,7 @@ def _balance(
         hbal_output.say_sets(plan)
     hbal_output.write_commands(names, plan.steps, asked)
     after = plan.cluster if asked.like_hbal else settled(plan.cluster)
-    hbal_output.save(after, "balanced", "after", asked)
+    save(asked.last("save"), after, "balanced", "after balancing")
     hbal_output.show_cluster(after, scope, "Final", asked)
     if asked.verbose > 3:
         hbal_output.say_sums(cluster, after, scope)
@@ -221,7 +315,7 @@ def _plan(
     say: Callable[[Made], None] | None,
 ) -> Plan:
     """Return hbal's moves, each said as it is found, or our own plan."""
-    from ....placement.balance.run import StopRule, optimal_score, run_as_hbal
+    from ....placement.balance.search import StopRule, optimal_score, run_as_hbal
 
     if asked.like_hbal:
         stop = StopRule(asked.least_gain, asked.gain_limit, asked.least_score, asked.most_moves)

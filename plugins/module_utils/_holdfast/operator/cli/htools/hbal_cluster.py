@@ -15,7 +15,7 @@ from ....placement.balance.moves import MoveLimits
 from ....placement.balance.plan import make_plan
 from ....placement.balance.planner import PlanLimits
 from ....placement.balance.report import describe_plan
-from ....placement.balance.run import StopRule, optimal_score, run_as_hbal
+from ....placement.balance.search import StopRule, optimal_score, run_as_hbal
 from ....placement.balance.setup import choose_group, choose_instances, settled
 from ....placement.iallocator.text_format import write_text
 from ....result import Result

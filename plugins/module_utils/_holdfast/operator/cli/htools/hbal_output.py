@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import sys
 
-from ....errors import ClusterDataError
+from .source import write_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....placement.balance.steps import Made, Plan
-    from ....placement.balance.text import Names
+    from ....placement.balance.moves import Made, Plan
+    from ....placement.balance.report import Names
     from ....placement.model.cluster import Cluster, Node
-    from .hbal_options import Asked
+    from .hbal import Asked
 
 
 def say_tags(cluster: Cluster, asked: Asked) -> None:
@@ -87,7 +87,7 @@ def _beyond_policy(node: Node) -> bool:
 def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) -> None:
     """Print the score, and with much to say its terms."""
     from ....placement.allocate.solution import show_metric
-    from ....placement.balance.run import score_of
+    from ....placement.balance.search import score_of
     from ....placement.model.score import TERMS, Score
     from ....placement.model.show import fixed
 
@@ -111,7 +111,7 @@ def say_score(which: str, cluster: Cluster, scope: Sequence[int], verbose: int) 
 
 def say_balanced(score: float, least: float, asked: Asked) -> None:
     """Print that there is nothing to do."""
-    from ....placement.balance.text import show_short
+    from ....placement.balance.report import show_short
 
     sys.stdout.write(
         f"Cluster is already well balanced (initial score {show_short(score)},\n"
@@ -122,7 +122,7 @@ def say_balanced(score: float, least: float, asked: Asked) -> None:
 
 def say_step(names: Names, number: int, made: Made) -> None:
     """Print the *number*-th move."""
-    from ....placement.balance.text import step_line
+    from ....placement.balance.report import step_line
 
     sys.stdout.write(step_line(names, number, made))
     sys.stdout.flush()
@@ -147,7 +147,7 @@ def say_end(plan: Plan, scope: Sequence[int], asked: Asked) -> None:
 
 def say_sets(plan: Plan) -> None:
     """Print how much *plan* copies, and how far its moves can run side by side."""
-    from ....placement.balance.text import job_sets
+    from ....placement.balance.report import job_sets
 
     sets = len(job_sets(plan.steps))
     sys.stdout.write(f"Copied: {plan.copied / 1024:.1f} GiB, in {sets} sets of moves\n")
@@ -170,7 +170,7 @@ def say_sums(before: Cluster, after: Cluster, scope: Sequence[int]) -> None:
 def show_cluster(cluster: Cluster, scope: Sequence[int], which: str, asked: Asked) -> None:
     """Print the instances and nodes, as far as the options ask for it."""
     if asked.has("print-instances"):
-        from ....placement.balance.text import instance_table
+        from ....placement.balance.report import instance_table
 
         sys.stderr.write(f"\n{which} instance map:\n{instance_table(cluster, scope)}")
     if asked.has("print-nodes"):
@@ -185,7 +185,7 @@ def show_cluster(cluster: Cluster, scope: Sequence[int], which: str, asked: Aske
 
 def write_commands(names: Names, moves: Sequence[Made], asked: Asked) -> None:
     """Print or write Ganeti's commands, if they are asked for."""
-    from ....placement.balance.text import PROLOGUE, commands, shown_commands
+    from ....placement.balance.report import PROLOGUE, commands, shown_commands
 
     if not asked.has("print-commands"):
         return
@@ -194,28 +194,5 @@ def write_commands(names: Names, moves: Sequence[Made], asked: Asked) -> None:
     if not path:
         sys.stdout.write(shown_commands(text))
         return
-    _write_file(path, PROLOGUE + text)
+    write_file(path, PROLOGUE + text)
     sys.stdout.write(f"The commands have been written to file '{path}'\n")
-
-
-def save(cluster: Cluster, ending: str, when: str, asked: Asked) -> None:
-    """Write *cluster* to the file that is asked for, if one is."""
-    name = asked.last("save")
-    if name is None:
-        return
-    from ....placement.iallocator.text_format import write_text
-
-    path = f"{name}.{ending}"
-    _write_file(path, write_text(cluster))
-    sys.stderr.write(f"The cluster state {when} balancing has been written to file '{path}'\n")
-
-
-def _write_file(path: str, text: str) -> None:
-    try:
-        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
-            file.write(text)
-    except OSError as error:
-        raise ClusterDataError(f"{path} cannot be written: {error.strerror}") from None
-    except UnicodeEncodeError as error:
-        name = ascii(error.object[error.start])
-        raise ClusterDataError(f"{path} cannot be written: {name} in a name is no text") from None

@@ -10,9 +10,18 @@ address, report, file and words were measured there.
 from __future__ import annotations
 
 from ....errors import ClusterDataError
-from ....placement.iallocator.fields import items, no_others, number, part, record, required, whole
-from ....placement.iallocator.fields import text as word
-from ....placement.iallocator.json_text import encode, parse
+from ....placement.iallocator.json_text import (
+    encode,
+    items,
+    no_others,
+    number,
+    parse,
+    part,
+    record,
+    required,
+    whole,
+)
+from ....placement.iallocator.json_text import text as word
 from ....placement.model.show import quoted_list
 
 TYPE_CHECKING = False

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     Value = TypeVar("Value")
     Option = tuple[str, str, int, str, str]
 
+ANSWERED, BAD_INPUT, BAD_COMMAND_LINE = 0, 1, 2
+
 NONE, NEEDED, MAYBE = 0, 1, 2
 """Whether an option takes a value.
 
@@ -82,6 +84,70 @@ class Settings:
     def all(self, name: str) -> list[str]:
         """Return all values that the option *name* was given."""
         return [value or "" for option, value in self.given if option == name]
+
+
+def run_program(
+    program: tuple[str, str, str, str],
+    options: Sequence[Option],
+    arguments: Sequence[str],
+    act: Callable[[Settings, streams.Progress], None],
+) -> int:
+    """Do what *arguments* say by *act*, and return the exit status.
+
+    *program* is its name, what its usage says of arguments, htools' name of it, and what it does
+    first.
+    """
+    name, takes, of_htools, first = program
+    if not prepare_output():
+        return BAD_INPUT
+    help_text = usage(f"{name} {takes}", options)
+    try:
+        settings = read_command_line(options, arguments)
+    except CommandLine as error:
+        sys.stderr.write(f"Command line error: {error}\n\n{help_text}")
+        return BAD_COMMAND_LINE
+    if settings.has("help"):
+        sys.stdout.write(help_text)
+        return ANSWERED
+    if settings.has("version"):
+        from ....version import VERSION
+
+        sys.stdout.write(f"{name} {VERSION}, as {of_htools} of htools 3.0.2\n")
+        return ANSWERED
+    progress = streams.Progress(first)
+    try:
+        act(settings, progress)
+    except CommandLine as error:
+        sys.stderr.write(f"Error while parsing command line arguments:\n{error}\n")
+    except HoldfastError as error:
+        text = str(error)
+        sys.stderr.write(f"{text}\n" if text.endswith("Error: Aborting.") else f"Error: {text}\n")
+    except RecursionError:
+        sys.stderr.write("Error: the input is nested too deeply\n")
+    except (OverflowError, MemoryError) as error:
+        sys.stderr.write(f"Error: a number or the input is too large: {error}\n")
+    except OSError as error:
+        say_unwritten(streams.reason(error))
+    else:
+        return ANSWERED
+    finally:
+        progress.done()
+    return BAD_INPUT
+
+
+def warn(warnings: Sequence[str]) -> None:
+    """Say what looks wrong in a cluster."""
+    if warnings:
+        lines = "".join([f"  - {warning}\n" for warning in warnings])
+        sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")
+
+
+def read_choice(value: str | None) -> bool:
+    """Return whether the option ``--mond`` says yes; raises `CommandLine` for other words."""
+    choice = "yes" if value is None else value
+    if choice not in ("yes", "no"):
+        raise CommandLine(f"Invalid choice '{choice}', pass one of 'yes' or 'no'")
+    return choice == "yes"
 
 
 def read_command_line(options: Sequence[Option], arguments: Sequence[str]) -> Settings:

@@ -39,6 +39,29 @@ def read_source(name: str) -> str:
         raise ClusterDataError(f"{name} is not UTF-8 text: {error.reason}") from None
 
 
+def write_file(path: str, text: str) -> None:
+    """Write *text* into the file *path*; raises `ClusterDataError` if that cannot be."""
+    try:
+        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(text)
+    except OSError as error:
+        raise ClusterDataError(f"{path} cannot be written: {error.strerror}") from None
+    except UnicodeEncodeError as error:
+        name = ascii(error.object[error.start])
+        raise ClusterDataError(f"{path} cannot be written: {name} in a name is no text") from None
+
+
+def save(name: str | None, cluster: Cluster, ending: str, when: str) -> None:
+    """Write *cluster* into the file *name*.*ending* and say so, if a *name* is given."""
+    if name is None:
+        return
+    from ....placement.iallocator.text_format import write_text
+
+    path = f"{name}.{ending}"
+    write_file(path, write_text(cluster))
+    sys.stderr.write(f"The cluster state {when} has been written to file '{path}'\n")
+
+
 def ask_loads(cluster: Cluster, of_instances: bool = False, source: str | None = None) -> bool:
     """Let *cluster* have the processor loads that its nodes tell; return whether all told one.
 

@@ -22,9 +22,9 @@ from ....node.configuration import EMBEDDED, NodeConfiguration
 from ....node.daemon import telemetry
 from ....node.daemon.telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path
 from ....version import VERSION
-from ..bounded_read import read_status_in_time
-from ..status import UNHELD
-from ..timeline import phases
+from ..history import phases
+from ..problems import UNHELD
+from ..status import read_status_in_time
 from . import exposition
 from .exposition import Metric, Sample, render_metrics
 

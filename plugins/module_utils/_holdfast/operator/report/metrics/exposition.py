@@ -1,16 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Metrics as text in the Prometheus exposition format, version 0.0.4.
+"""All metrics of holdfast, and their text in the Prometheus exposition format, version 0.0.4.
 
-The rules for names and for escaping are those of its page "Exposition formats"; metrics are
-named after its "Metric and label naming": base units, a total for a counter.
-
-Every metric that holdfast has: its name, what its numbers are, and what it says.
-
-The first are of one node and told by each; the others are of the whole cluster and told by
-the manager's node, or by each while there is no manager.  Each has the label ``cluster``;
-a label that names a node is called ``node``, and scraping adds ``instance``, the node that
-told it.
+Names and escaping follow "Exposition formats" and "Metric and label naming": base units, a total
+for a counter.  The first metrics are of one node and told by each; the others are of the whole
+cluster and told by the manager's node, or by each while there is no manager.  Each has the label
+``cluster``; a label that names a node is called ``node``, and scraping adds ``instance``.
 """
 
 from __future__ import annotations

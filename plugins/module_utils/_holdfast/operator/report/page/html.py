@@ -2,25 +2,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The pieces of HTML that the status page is put together from.
 
-Text becomes HTML in ``escaped`` and nowhere else; what the other functions take
-as ``Html`` has been through it.  The tables keep their roles when a narrow screen
-turns them into lists.
+Text becomes HTML in ``escaped`` and nowhere else; what the other functions take as ``Html`` has
+been through it.  The tables keep their roles when a narrow screen turns them into lists.
 
-What a status page has besides when somebody keeps it up to date, as ``holdfast watch`` does.
-
-A script loads it again and again, so that it can be left open; the page's policy allows this
-one by its hash, and nothing else.  Who reads it is not thrown back to its top: it can be
-paused, and is not loaded again while a part of it is opened, text is selected, or the
-keyboard is somewhere in it (WCAG 2.2, 2.2.2; failure F41).  Where no script may run the
-browser loads it again by itself, less often, and cannot be stopped.
-
-A page that nobody writes any more would go on showing that all is well: so it says how old it
-is, and that what it shows may be no longer so once it was not written for a while.
-
-The last failovers in one picture: a bar for each, its phases in a row, all on one scale.
-
-So it is seen at once which took long and on what.  The table below it in words is that of each
-failover's own figure.
+A page that ``holdfast watch`` keeps up to date has a script that loads it again; the page's policy
+allows that script by its hash, and nothing else.  It can be paused, and does not load while a part
+of the page is opened, text is selected, or the keyboard is somewhere in it (WCAG 2.2, 2.2.2;
+failure F41).  Where no script may run the browser loads the page again by itself, less often.  A
+page that nobody writes any more says how old it is.
 """
 
 from __future__ import annotations
@@ -34,7 +23,7 @@ from typing import Any, NewType
 
 from ....cluster.model.maintenance import utc
 from ....text import clean
-from ..timeline import Phase, PhaseKind, phases, steps, total
+from ..history import Phase, PhaseKind, phases, steps, total
 from ..wording import Tone, age_since
 
 Html = NewType("Html", str)

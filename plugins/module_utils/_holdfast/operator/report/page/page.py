@@ -2,15 +2,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The status of the cluster as a page: one HTML file that needs nothing else.
 
-It loads nothing and may be mailed or kept as a record: a picture of one moment, which
-it names, without a script.  One that is kept up to date can be left open instead; see
-``status_page_kept.py``.
+It loads nothing and may be mailed or kept as a record: a picture of one moment, which it names,
+without a script.  One that is kept up to date can be left open instead; see ``html.py``.
 
-The map of the status page: every node a tile, every service a mark in the tile of its node.
-
-It shows a hundred nodes at a glance.  A mark has a sign besides its colour, and its service
-and state when it is pointed at; who does not see the marks is told how many there are of
-each kind, and finds each service in its node's card, to which the tile leads.
+A map shows a hundred nodes at a glance: every node a tile, every service a mark in it.  A mark has
+a sign besides its colour, and its service and state when it is pointed at; who does not see the
+marks is told how many there are of each kind, and finds each service in its node's card.
 """
 
 from __future__ import annotations

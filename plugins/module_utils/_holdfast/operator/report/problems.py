@@ -1,0 +1,243 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wrong in a cluster's status, and what is only under way, one sentence each.
+
+Of the membership: which node differs from it, and which is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...cluster.crm.adoption import REMEDY
+from ...cluster.model.lease_freeing import Freeing
+from ...cluster.model.maintenance import NOT_PROVED
+from ...cluster.model.membership import differences, make_membership
+from ...cluster.model.observed import HostState
+from ...cluster.model.report import Mode, Sight
+from ...cluster.model.service import STARTED, STOPPED
+from ...cluster.model.state import (
+    ClusterState,
+    NodeState,
+    ServiceState,
+)
+from ...cluster.model.versions import paused
+from ...node.configuration import Member, NodeConfiguration
+from ...node.daemon.own_membership import places
+
+_NOT_RUNNING = (NodeState.OFF, NodeState.OFFLINE, NodeState.GONE)
+
+
+def membership_status(configuration: NodeConfiguration, state: ClusterState) -> dict[str, Any]:
+    """Return the recorded membership as plain data.
+
+    *differs* is how the configuration of the node *read_on* differs from it.  Fence settings
+    are not compared: only root may read them.
+    """
+    recorded = state.membership
+    if recorded is None:
+        return {
+            "version": 0,
+            "digest": "",
+            "members": [],
+            "foreign_hosts": {},
+            "read_on": configuration.node,
+            "differs": "",
+        }
+    own = make_membership(places(configuration), recorded.fence)
+    same = own.members == dict(recorded.members)
+    return {
+        "version": recorded.version,
+        "digest": recorded.digest,
+        "members": sorted(recorded.members),
+        "foreign_hosts": dict(state.foreign_hosts),
+        "read_on": configuration.node,
+        "differs": "" if same else differences(own, recorded),
+    }
+
+
+def membership_problems(status: dict[str, Any]) -> list[str]:
+    """Return, one sentence each, what is wrong with the membership as a whole."""
+    membership = status["membership"]
+    found = [
+        f"Host id {host_id} ({name}) runs, but is not in the cluster's membership"
+        f" (version {membership['version']}): {REMEDY}."
+        for host_id, name in sorted(membership["foreign_hosts"].items())
+    ]
+    node = membership["read_on"]
+    if membership["differs"] and not status["nodes"].get(node, {}).get("problem"):
+        found.append(
+            f"The configuration file of {node} is not the cluster's membership (version"
+            f" {membership['version']}): {membership['differs']}; {REMEDY}."
+        )
+    return found
+
+
+def node_problem(name: str, report: Sight | None, state: ClusterState) -> str:
+    """Return what a node's record says against its membership, without a final period."""
+    if report is None:
+        return ""
+    if report.node not in ("", name):
+        return (
+            f"the record of its host id is that of {report.node}: one host id must not have two"
+            f" names; {REMEDY}"
+        )
+    recorded, status = state.membership, state.nodes.get(name)
+    if recorded is None or report.membership in ("", recorded.digest):
+        return ""
+    if status is not None and status.state in _NOT_RUNNING:
+        return ""
+    return (
+        "it cannot be manager: its configuration is not the cluster's membership (version"
+        f" {recorded.version}): {report.membership_differs or 'it differs'}; {REMEDY}"
+    )
+
+
+def unknown_node(name: str, member: Member, state: ClusterState) -> dict[str, str]:
+    """Return state and reason of a node that the manager does not have; empty for a member."""
+    recorded = state.membership
+    if recorded is None:
+        return {}
+    place = recorded.members.get(name)
+    if place is not None and place.host_id == member.host_id:
+        return {}
+    how = "does not have it" if place is None else f"has it with host id {place.host_id}"
+    reason = f"the cluster's membership (version {recorded.version}) {how}: {REMEDY}"
+    return {"state": NodeState.UNKNOWN.value, "reason": reason}
+
+
+def recorded_name(host_id: int, state: ClusterState) -> str:
+    """Return the name that the recorded membership has for a host id, empty if none."""
+    return state.membership.host_ids().get(host_id, "") if state.membership is not None else ""
+
+
+UNHELD = "unheld"
+"""How a host lease is shown that nobody holds any more and that was not given back."""
+
+
+_UNDER_WAY = {
+    ServiceState.PROBE.value: "being looked for on all nodes",
+    ServiceState.REQUEST_START.value: "being started",
+    ServiceState.REQUEST_START_BALANCE.value: "being started elsewhere",
+    ServiceState.REQUEST_STOP.value: "being stopped",
+    ServiceState.RELOCATE.value: "being moved",
+    ServiceState.MIGRATE.value: "being moved while it runs",
+    ServiceState.FREEZE.value: "left alone for the moment",
+}
+"""States that pass by themselves: what is in one of them is no problem yet."""
+
+
+_BESIDE_ITS_WORK = {
+    Mode.MAINTENANCE.value: "its LRM still keeps it empty",
+    Mode.RESTART.value: "it, or its LRM, is being started anew",
+    Mode.SHUTDOWN.value: "it is being shut down",
+    Mode.DISARM.value: "its LRM is still disarmed",
+}
+"""Modes of the LRM of a node that is online, in which nothing comes, or comes back, to it yet."""
+
+
+def problems(status: dict[str, Any]) -> list[str]:
+    """Return, one sentence each, what is not as it should be; an empty list is health."""
+    found: list[str] = []
+    if status["regressions"]:
+        text = paused(status["regressions"])
+        found.append(f"{text[0].upper()}{text[1:]}.")
+    found.extend(f"{one}." for one in status["damaged_copies"])
+    manager = status["manager"]
+    if manager["active"] is None:
+        found.append(
+            f"It cannot be told from here whether node {manager['node'] or 'unknown'} still holds"
+            " the manager lease."
+        )
+    elif not manager["active"]:
+        found.append("No node holds the manager lease: nothing is decided until one does.")
+    elif manager["epoch"] > status["manager_epoch"] and not status["regressions"]:
+        found.append(
+            f"Node {manager['node']} holds the manager lease and has not taken over yet; the log of"
+            " its CRM says why."
+        )
+    found.extend(membership_problems(status))
+    for name, node in status["nodes"].items():
+        if node["problem"]:
+            found.append(f"Node {name}: {node['problem']}.")
+        elif node["state"] != NodeState.ONLINE.value and not node["maintenance"]:
+            state = "to be fenced" if node["state"] == NodeState.FENCE.value else node["state"]
+            found.append(f"Node {name} is {state}: {node['reason'] or 'no reason known'}.")
+        kept = node["maintenance"]
+        if kept is not None and kept["reason"].endswith(NOT_PROVED):
+            found.append(f"Node {name} was to be fenced by hand, and may be on: {kept['reason']}.")
+    for name, service in status["services"].items():
+        if service["state"] != service["wanted"] and service["state"] not in _UNDER_WAY:
+            found.append(f"Service {name} {_not_as_wanted(service)}.")
+        if len(service["running_on"]) > 1:
+            found.append(f"Service {name} is reported by {' and '.join(service['running_on'])}.")
+    return found
+
+
+def _not_as_wanted(service: dict[str, Any]) -> str:
+    """Return what is wrong with a service."""
+    if service["state"] == ServiceState.FENCE.value:
+        return str(service["reason"])
+    told = f"is {service['state']}"
+    if {service["state"], service["wanted"]} == {STARTED, STOPPED}:
+        told = f"{told}, not {service['wanted']} as wanted"
+    return f"{told}: {service['reason']}"
+
+
+def under_way(status: dict[str, Any]) -> list[str]:
+    """Return, one sentence each, what is being changed just now and needs nobody's help."""
+    found = [
+        f"Service {name} is {_UNDER_WAY[service['state']]}: {service['reason'] or 'just declared'}."
+        for name, service in status["services"].items()
+        if service["state"] in _UNDER_WAY
+    ]
+    if status["config_taken_up"] < status["config_version"]:
+        version = status["config_version"]
+        found.append(f"Version {version} of the configuration is not taken up by the manager yet.")
+    found.extend(
+        f"Node {name} is not at its usual work yet: {_BESIDE_ITS_WORK[node['mode']]}."
+        for name, node in status["nodes"].items()
+        if _comes_to_its_work(node, status)
+    )
+    if status["disarm"] is not None and status["disarm"]["waits_for"]:
+        found.append(
+            f"The cluster is not disarmed yet; it waits for {status['disarm']['waits_for']}."
+        )
+    for failover in status["failovers"]:
+        if not failover["finished"]:
+            found.append(f"The failover of node {failover['node']} is under way.")
+    return found
+
+
+def leases_being_freed(
+    records: Mapping[str, Freeing], nodes: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Return, one sentence each, which node may be freeing the host lease of another.
+
+    A record counts for as long as the writer's own host lease, and matters to who is not back.
+    """
+    over = (HostState.FREE.value, HostState.DEAD.value, UNHELD)
+    found: list[str] = []
+    for writer, record in sorted(records.items()):
+        lease = nodes[writer]["host_lease"]
+        if lease["generation"] != record.generation or lease["state"] in over:
+            continue
+        if nodes[writer]["state"] == NodeState.OFF.value:
+            continue
+        found.extend(
+            f"Node {writer} may be freeing host lease {generation} of node {node}; node {node}"
+            " does not join before that has ended."
+            for node, generation in sorted(record.leases.items())
+            if node in nodes and nodes[node]["state"] != NodeState.ONLINE.value
+        )
+    return found
+
+
+def _comes_to_its_work(node: dict[str, Any], status: dict[str, Any]) -> bool:
+    """Return whether the mode of a node that is online is none that was asked for to stay."""
+    if node["state"] != NodeState.ONLINE.value or node["mode"] not in _BESIDE_ITS_WORK:
+        return False
+    if node["mode"] == Mode.MAINTENANCE.value:
+        return node["maintenance"] is None
+    return node["mode"] != Mode.DISARM.value or status["disarm"] is None

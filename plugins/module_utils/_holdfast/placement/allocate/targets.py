@@ -1,0 +1,330 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Change one or both nodes of an instance, to the best target or the best pair of targets.
+
+One node is the secondary of a ``drbd`` instance, or the node of one whose disks every node
+can reach.  The rules are those of htools (Cluster/Evacuate, version 3.0.2): the score
+is that of the target's group, of equal targets the last one wins.
+
+What a new secondary makes of the score is estimated first, for all targets alike; only
+those that come within rounding of the best are scored with the steps of htools.  The search
+for a pair is the one for a new instance (`best_pair`).
+"""
+
+from __future__ import annotations
+
+from math import inf, isnan, sqrt
+
+from ..model.admission import secondary_failure, without_primary, without_secondary
+from ..model.cluster import NO_NODE
+from ..model.moves import Found, Moved, failover, failover_to, replace_secondary
+from ..model.score import (
+    DISK_LOAD,
+    FREE_DISK,
+    FREE_DISK_FORTH,
+    RESERVED,
+    SPINDLES,
+    SPINDLES_FORTH,
+    TERMS,
+    Score,
+)
+from .allocate import Search
+from .best_pair import FIRST, BestPair, scored
+from .pairs import as_secondary, short_way
+from .solution import SAME, Options, Unplaceable, migrate, replace_disks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model.cluster import Cluster, Instance, Node
+
+
+WEIGHT = dict(TERMS)
+AT_SECONDARY = (
+    (FREE_DISK, WEIGHT["free_disk_cv"]),
+    (RESERVED, WEIGHT["reserved_mem_cv"]),
+    (DISK_LOAD, WEIGHT["disk_load_cv"]),
+    (SPINDLES, WEIGHT["spindles_cv"]),
+    (FREE_DISK_FORTH, WEIGHT["free_disk_cv_forth"]),
+    (SPINDLES_FORTH, WEIGHT["spindles_cv_forth"]),
+)
+"""The deviations that a secondary changes."""
+
+
+def move_to_best(
+    cluster: Cluster, instance: Instance, group: int, targets: list[int], force: bool
+) -> Found:
+    """Move *instance* to the best of *targets*, which are nodes of *group*.
+
+    With *force* soft limits do not count.  Raises `Unplaceable`, with what each node
+    refuses, if there is none.
+    """
+    nodes = cluster.nodes
+    score = Score([node for node in nodes if node.group == group])
+    mirrored = instance.template == "drbd"
+    likely = _promising(score, nodes, instance, group, targets, force) if mirrored else targets
+    found, failures = _score_all(score, nodes, instance, group, likely, force)
+    if not found and likely is not targets:
+        found, failures = _score_all(score, nodes, instance, group, targets, force)
+    if not found:
+        raise Unplaceable("Can't find any good node: " + "".join(failures))
+    _value, target, moved = _best(nodes, group, found)
+    after = cluster.with_nodes(moved.nodes, moved.instance)
+    name = nodes[target].name
+    opcode = replace_disks(instance, name) if mirrored else migrate(instance, name)
+    return Found(after, moved.instance, [opcode])
+
+
+def _promising(
+    score: Score,
+    nodes: Sequence[Node],
+    instance: Instance,
+    group: int,
+    targets: list[int],
+    force: bool,
+) -> list[int]:
+    """Return those of *targets* that may be the best new secondary."""
+    primary, leaving = nodes[instance.primary], nodes[instance.secondary]
+    if instance.forthcoming or primary.location or primary.group != group:
+        return targets
+    total = score.value()
+    if total - total != 0:
+        # Not a number, so there is nothing to estimate.
+        return targets
+    force = force or leaving.offline
+    left = score.moved(leaving, without_secondary(leaving, instance), group)
+    estimates: list[tuple[float, int]] = []
+    for target in targets:
+        node = nodes[target]
+        if node.exclusive or node.total_memory <= 0 or node.high_spindles <= 0:
+            return targets
+        if secondary_failure(node, instance, instance.primary, force) is None:
+            estimates.append((_estimate(left, node, instance), target))
+    if not estimates:
+        return targets
+    best = min(estimates)[0]
+    # More than rounding, which a root magnifies where a deviation is nearly zero.
+    limit = best + 1e-5 * max(1.0, abs(best))
+    return [target for value, target in estimates if not value > limit]
+
+
+def _estimate(score: Score, node: Node, instance: Instance) -> float:
+    """Return what the score has of terms that change if *node* becomes the secondary."""
+    kept = node.peers.get(instance.primary, 0) + instance.reserved_memory
+    reserved = max(node.reserved, kept)
+    total, disk, use = node.total_disk, instance.disk, instance.spindle_use
+    after = (
+        (node.free_disk - disk) / total if total else 1.0,
+        reserved / node.total_memory,
+        node.disk_load + instance.disk_load,
+        (node.used_spindles + use) / node.high_spindles,
+        (node.free_disk_forth - disk) / total if total else 1.0,
+        (node.used_spindles_forth + use) / node.high_spindles,
+    )
+    before = score.rows[node.index]
+    count = score.count
+    value = WEIGHT["reserved_mem_rtotal"] * (after[1] - before[RESERVED])
+    for (place, weight), new in zip(AT_SECONDARY, after):
+        old = before[place]
+        step = new - old
+        moved = (count * (new + old) - 2 * score.sums[place] - step) * step / (count * count)
+        variance = score.variances[place] + moved
+        if variance > 0:
+            value += weight * sqrt(variance)
+    if node.short or node.unallocated <= reserved:
+        held = len(node.primaries) + len(node.secondaries)
+        value += (held + 1 if node.unallocated <= reserved else 0) - (held if node.short else 0)
+    return value
+
+
+def _score_all(
+    score: Score,
+    nodes: Sequence[Node],
+    instance: Instance,
+    group: int,
+    targets: list[int],
+    force: bool,
+) -> tuple[list[tuple[float, int, Moved]], list[str]]:
+    """Return the score of each of *targets* that is possible, and why others are not."""
+    change = replace_secondary if instance.template == "drbd" else failover_to
+    found: list[tuple[float, int, Moved]] = []
+    failures = []
+    # What is no number stays none: no move mends the node that makes it so.
+    base = score.value()
+    for target in targets:
+        moved = change(nodes, instance, target, force)
+        if isinstance(moved, str):
+            failures.append(f" Node {nodes[target].name} failed: {moved};")
+        else:
+            value = base if isnan(base) else score.value_with(_inside(nodes, moved, group))
+            found.append((value, target, moved))
+    return found, failures
+
+
+def _best(
+    nodes: Sequence[Node], group: int, found: list[tuple[float, int, Moved]]
+) -> tuple[float, int, Moved]:
+    """Return the best place; of those that seem equal the one that htools' sums put first."""
+    best = found[0]
+    for place in found[1:]:
+        if not best[0] < place[0]:
+            best = place
+    limit = best[0] + SAME * max(1.0, abs(best[0]))
+    equal = [place for place in found if place[0] <= limit]
+    if not 1 < len(equal) <= 16:
+        return best
+    chosen = None
+    for _value, target, moved in equal:
+        members = [moved.nodes.get(node.index, node) for node in nodes if node.group == group]
+        value = Score(members).value()
+        if chosen is None or not chosen[0] < value:
+            chosen = (value, target, moved)
+    return chosen or best
+
+
+def _inside(nodes: Sequence[Node], moved: Moved, group: int) -> list[tuple[Node, Node]]:
+    """Return what *moved* changes in *group*, each node before and after."""
+    return [(nodes[index], node) for index, node in moved.nodes.items() if node.group == group]
+
+
+def move_to_best_pair(
+    cluster: Cluster, instance: Instance, group: int, targets: list[int], force: bool
+) -> Found:
+    """Change both nodes of a ``drbd`` *instance* to the best pair of *targets*.
+
+    These are nodes of *group*; with *force* soft limits do not count.  Raises
+    `Unplaceable` if no pair is possible.
+
+    The way there: fail over first if the primary is offline, take the new primary as
+    secondary, fail over to it, take the new secondary.
+    """
+    if len(targets) < 2:
+        raise Unplaceable("Can't find any good nodes for relocation: no nodes available")
+    start: Moved = Moved({}, instance)
+    opcodes = []
+    nodes = list(cluster.nodes)
+    if nodes[instance.primary].offline:
+        first = failover(nodes, instance, force)
+        if isinstance(first, str):
+            raise Unplaceable(_failed("Failing over to the secondary", first))
+        start = first
+        opcodes.append(migrate(instance, None))
+        _take(nodes, start)
+    halves: dict[int, Moved] = {}
+    problem = ""
+    for primary in targets:
+        half = _new_primary(nodes, start, primary, force)
+        if isinstance(half, str):
+            problem = half
+        else:
+            halves[primary] = half
+    best = _best_halves(cluster, start, halves, targets, group, force)
+    if best is None:
+        raise Unplaceable(_last_problem(nodes, halves, targets, force) or problem)
+    primary, secondary = best
+    half = halves[primary]
+    between = list(nodes)
+    _take(between, half)
+    moved = replace_secondary(between, half.instance, secondary, force)
+    if isinstance(moved, str):
+        raise Unplaceable(_failed("Changing secondary to final secondary", moved))
+    names = [cluster.nodes[index].name for index in (primary, secondary)]
+    opcodes += [
+        replace_disks(instance, names[0]),
+        migrate(instance, None),
+        replace_disks(instance, names[1]),
+    ]
+    changed = {**start.nodes, **half.nodes, **moved.nodes}
+    after = cluster.with_nodes(changed, moved.instance)
+    return Found(after, moved.instance, opcodes)
+
+
+def _best_halves(
+    cluster: Cluster,
+    start: Moved,
+    halves: dict[int, Moved],
+    targets: list[int],
+    group: int,
+    force: bool,
+) -> tuple[int, int] | None:
+    """Return the best new primary, of *halves*, and secondary, of *targets*.
+
+    However it gets there, in the end the instance is gone from its old nodes and stands
+    on the new ones: so this is the search for a place in the cluster without it.
+    """
+    instance = start.instance
+    primary, secondary = instance.primary, instance.secondary
+    nodes = list(cluster.nodes)
+    _take(nodes, start)
+    bare = cluster.with_nodes(
+        {
+            primary: without_primary(nodes[primary], instance),
+            secondary: without_secondary(nodes[secondary], instance),
+        }
+    )
+    scope = [node.index for node in bare.nodes if node.group == group]
+    # What its old nodes have in common does not count for the new ones.
+    placed = instance.at(NO_NODE, NO_NODE, 0)
+    search = Search(bare, scope, placed, Options(capacity_checks=False))
+    firsts = [bare.nodes[index] for index in targets if index in halves]
+    seconds = []
+    barred = {}
+    numbers = set(halves)
+    force = force or nodes[primary].offline
+    for index in targets:
+        failure, refused = as_secondary(bare.nodes[index], instance, numbers, force)
+        if failure is None:
+            seconds.append(bare.nodes[index])
+            barred[index] = refused
+    if firsts and seconds and short_way(search, [bare.nodes[index] for index in targets]):
+        best = BestPair(search, firsts, seconds, barred).best()
+    else:
+        best = FIRST
+        # Scored in full: what is no number stays none, and of equals the last is taken.
+        undefined = isnan(search.score.value())
+        for first in firsts:
+            for second in seconds:
+                if first is not second and first.index not in barred[second.index]:
+                    place = (inf, -first.index, -second.index)
+                    best = min(best, place if undefined else scored(search, first, second))
+    return None if best is FIRST else (-best[1], -best[2])
+
+
+def _last_problem(
+    nodes: Sequence[Node], halves: dict[int, Moved], targets: list[int], force: bool
+) -> str:
+    """Return why the last pair that was tried cannot be, as htools says for all."""
+    for primary in reversed(targets):
+        if primary not in halves:
+            return ""
+        between = list(nodes)
+        _take(between, halves[primary])
+        for secondary in reversed(targets):
+            if secondary != primary:
+                moved = replace_secondary(between, halves[primary].instance, secondary, force)
+                if isinstance(moved, str):
+                    return _failed("Changing secondary to final secondary", moved)
+    return ""
+
+
+def _new_primary(nodes: Sequence[Node], start: Moved, primary: int, force: bool) -> Moved | str:
+    """Take the node *primary* as secondary and fail over to it."""
+    taken = replace_secondary(nodes, start.instance, primary, force)
+    if isinstance(taken, str):
+        return _failed("Changing secondary to new primary", taken)
+    between = list(nodes)
+    _take(between, taken)
+    over = failover(between, taken.instance, force)
+    if isinstance(over, str):
+        return _failed("Failing over to new primary", over)
+    return Moved({**taken.nodes, **over.nodes}, over.instance)
+
+
+def _failed(step: str, failure: str) -> str:
+    return f"Can't find any good nodes for relocation: Allocation failed: {step}: {failure}"
+
+
+def _take(nodes: list[Node], moved: Moved) -> None:
+    for index, node in moved.nodes.items():
+        nodes[index] = node
