@@ -15,6 +15,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm 
     cycle,
     effects,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    HostState,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Phase,
 )
@@ -156,14 +159,14 @@ class LocalDaemon:
         }
 
     def _adopt(self) -> effects.Adopted:
-        if self._read_host_lease().state is not effects.LeaseState.LIVE:
+        if self._read_host_lease().state is not HostState.LIVE:
             raise LeaseError("the lock of this node was taken to fence it")
         return effects.Adopted(self._machine.boot, float(LOCK_LIFE))
 
     def _read_host_lease(self) -> effects.OwnHostLease:
         self._storage.check_writable(self._machine)
         own = self._world.free(self._name, self._name)
-        state = effects.LeaseState.LIVE if own else effects.LeaseState.FAILED
+        state = HostState.LIVE if own else HostState.FAIL
         return effects.OwnHostLease(self._name, self._machine.boot, state, 0.0)
 
     def _write_report(self, effect: effects.WriteReport) -> None:
