@@ -94,8 +94,10 @@ def _hold(crm: Crm, observation: Observation) -> Cycle[str]:
     end it.  The expiry counts only as the manager recorded it and as the configuration still
     has it; the whiteboard alone has no expiry.
     """
+    if not observation.held or not observation.board_readable:
+        return observation.held
     clocks = yield from crm.look_at_wall_clock()
-    if not observation.held or not observation.board_readable or not crm.wall_is_even(clocks):
+    if not crm.wall_is_even(clocks):
         return observation.held
     state = yield from perform(ReadManagerRecord())
     hold = state.hold if state is not None and not state.hold_from_board else None

@@ -85,7 +85,7 @@ def _turn(crm: Crm) -> Cycle[None]:
         record = freeing(crm.host_lease_generation, crm.freed_leases.to_record())
         yield from crm.record_freeing(record)
     else:
-        yield from manage(crm, crm.state, observation)
+        yield from manage(crm, crm.state, observation, clocks)
 
 
 def _has_host_lease(crm: Crm) -> Cycle[bool]:

@@ -40,14 +40,13 @@ class _Observed:
 
 
 def _keeps_managing(
-    crm: Crm, state: ClusterState, observation: Observation
+    crm: Crm, state: ClusterState, observation: Observation, clocks: Clocks
 ) -> Cycle[ClusterState | None]:
     """Return the state to go on with, or None if the manager may not act in this turn.
 
     The fence settings in the configuration may change while it manages.
     """
     why = yield from crm.obstacle(state, observation)
-    clocks = yield from perform(ReadClocks())
     if not why:
         node = crm.settings.node
         return (yield from eligibility.with_own_membership(node, state, clocks.wall))
@@ -62,9 +61,9 @@ def _keeps_managing(
     return None
 
 
-def manage(crm: Crm, state: ClusterState, observation: Observation) -> Cycle[None]:
-    """Decide, write what was decided, and act on it."""
-    keeps = yield from _keeps_managing(crm, state, observation)
+def manage(crm: Crm, state: ClusterState, observation: Observation, clocks: Clocks) -> Cycle[None]:
+    """Decide, write what was decided, and act on it; *clocks* were read after the look."""
+    keeps = yield from _keeps_managing(crm, state, observation, clocks)
     if keeps is None:
         return
     crm.state = keeps
@@ -156,8 +155,8 @@ def _write(crm: Crm, state: ClusterState, proofs: list[FenceReport]) -> Cycle[No
         yield from perform(WakeNodes())
     yield from crm.record_freeing(record)
     crm.state = state
-    clocks = yield from perform(ReadClocks())
     for fence in proofs:
+        clocks = yield from perform(ReadClocks())
         yield from crm.freed_leases.fence_ended(fence, clocks.mono)
 
 

@@ -140,7 +140,7 @@ def turn(lrm: Lrm) -> Cycle[None]:
     if lrm.ends:
         return
     clocks = yield from perform(ReadClocks())
-    trouble = yield from lrm.host_lease.look()
+    trouble = yield from lrm.host_lease.look(clocks)
     now = (yield from perform(ReadClocks())).mono
     if now >= lrm.next_heartbeat and lrm.host_lease.owns_slot:
         yield from _write_heartbeat(lrm, now)
@@ -212,12 +212,14 @@ def _note_terms(lrm: Lrm) -> Cycle[None]:
 
 def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
     """Decide what to do, write the report, and begin the jobs that it allows."""
-    if (yield from _read(lrm)) and not trouble:
-        yield from _note_jump(lrm, clocks)
+    has_read = yield from _read(lrm)
+    current = yield from perform(ReadClocks())
+    if has_read and not trouble:
+        yield from _note_jump(lrm, clocks, current)
     jobs = yield from _take_jobs(lrm)
     seen = step.LocalSeen(
         now=now,
-        wall=(yield from perform(ReadClocks())).wall,
+        wall=current.wall,
         state=lrm.state,
         wanted=lrm.desired,
         lease_trouble=trouble,
@@ -232,7 +234,7 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
     report = yield from _with_membership(lrm)
     decided = step.step(report, lrm.memory, seen)
     yield from _note_refusal(lrm, decided.refused, now)
-    if not (yield from _write(lrm, decided.report)) and not trouble:
+    if not (yield from _write(lrm, decided.report, current.mono)) and not trouble:
         # Nothing may happen that is not recorded on storage; the next turn looks again.
         return
     lrm.report, lrm.memory = decided.report, decided.memory
@@ -332,9 +334,12 @@ def _is_drained(lrm: Lrm) -> bool:
     return lrm.settings.node in in_force(lrm.desired, ended).maintenance
 
 
-def _note_jump(lrm: Lrm, clocks: Clocks) -> Cycle[None]:
-    """Let agents be called again: lease and record were read after the clocks jumped."""
-    jump = jump_between(lrm.clocks, (yield from perform(ReadClocks())))
+def _note_jump(lrm: Lrm, clocks: Clocks, current: Clocks) -> Cycle[None]:
+    """Let agents be called again: lease and record were read after the clocks jumped.
+
+    *clocks* were read before that, and *current* after it.
+    """
+    jump = jump_between(lrm.clocks, current)
     if jump:
         text = f"{jump}; its host lease and the manager's record were read again"
         yield from perform(Log(text))
@@ -366,9 +371,9 @@ def _has_configuration_of(lrm: Lrm, state: ClusterState) -> bool:
     return desired is not None and desired.is_version(state.generation, state.config_version)
 
 
-def _write(lrm: Lrm, report: Report) -> Cycle[bool]:
+def _write(lrm: Lrm, report: Report, now: float) -> Cycle[bool]:
     """Write the report if it changed, or was last written long ago; False if that failed."""
-    now, changed = (yield from perform(ReadClocks())).mono, report != lrm.written
+    changed = report != lrm.written
     if not changed and now < lrm.write_again:
         return True
     if not lrm.host_lease.owns_slot:

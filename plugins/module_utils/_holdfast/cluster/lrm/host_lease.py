@@ -72,14 +72,13 @@ class HostLease:
         """Why the next renewal may not come although the host lease is still good; or empty."""
         return f"is in doubt: {self.unconfirmed}" if self.unconfirmed else self.unrenewed
 
-    def look(self) -> Cycle[str | None]:
+    def look(self, clocks: Clocks) -> Cycle[str | None]:
         """Return why this node may not act, as what its host lease does or is; empty if it may.
 
         None while it cannot be told yet whether there is a host lease: services that the LRM
         before this one left are neither stopped then nor added to.  Throws ``LeaseError`` when a
         join does not come to its end.
         """
-        clocks = yield from perform(ReadClocks())
         self._note_suspension(clocks)
         if self.joining:
             yield from self._follow_join(clocks.mono)
