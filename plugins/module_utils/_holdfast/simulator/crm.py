@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..cluster.crm import cycle, effects, manager
@@ -35,6 +36,8 @@ WATCHED = 10.0
 
 STEADY = frozenset({"settings", "begun", "next_confirmation", "next_own_look", "wall_clock"})
 """What each turn of a CRM changes although nothing has happened."""
+
+_COMPARED = attrgetter(*(one.name for one in fields(Crm) if one.name not in STEADY))
 
 
 class CrmDaemon(Daemon):
@@ -394,8 +397,4 @@ def _same(before: Crm, after: Crm) -> bool:
     clock, clock_after = before.wall_clock, after.wall_clock
     if clock is None or clock_after is None or clock.even_since != clock_after.even_since:
         return False
-    return all(
-        getattr(before, one.name) == getattr(after, one.name)
-        for one in fields(Crm)
-        if one.name not in STEADY
-    )
+    return bool(_COMPARED(before) == _COMPARED(after))

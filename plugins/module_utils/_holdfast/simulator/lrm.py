@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..cluster.lrm import cycle, effects
@@ -45,6 +46,11 @@ LEASE_STEADY = frozenset(
     {"clocks", "renewed_at", "next_look", "trouble", "unrenewed", "unconfirmed", "outlived"}
 )
 """What a turn of an LRM changes although nothing has happened, or what is compared apart."""
+
+_COMPARED = attrgetter(*(one.name for one in fields(Lrm) if one.name not in STEADY))
+_LEASE_COMPARED = attrgetter(
+    *(one.name for one in fields(HostLease) if one.name not in LEASE_STEADY)
+)
 
 
 class LrmDaemon(Daemon):
@@ -410,16 +416,9 @@ def _same(before: Lrm, after: Lrm) -> bool:
     """Return whether a turn has changed nothing of what an LRM knows; its memory is apart."""
     if _troubles(before) != _troubles(after):
         return False
-    kept = all(
-        getattr(before, one.name) == getattr(after, one.name)
-        for one in fields(Lrm)
-        if one.name not in STEADY
-    )
-    return kept and all(
-        getattr(before.host_lease, one.name) == getattr(after.host_lease, one.name)
-        for one in fields(HostLease)
-        if one.name not in LEASE_STEADY
-    )
+    if _COMPARED(before) != _COMPARED(after):
+        return False
+    return bool(_LEASE_COMPARED(before.host_lease) == _LEASE_COMPARED(after.host_lease))
 
 
 def _troubles(lrm: Lrm) -> tuple[object, ...]:

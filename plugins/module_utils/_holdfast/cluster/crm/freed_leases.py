@@ -14,11 +14,10 @@ No host lease is freed before the storage records that this node is about to fre
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from copy import copy
 from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, LeaseError, StorageError
-from ..model.effects import Cycle, Log, perform
+from ..model.effects import Cycle, Log, perform, shallow_copy
 from ..model.observed import FenceReport
 from .effects import FreeHostLease, HostLease, ReadHostLease
 
@@ -50,7 +49,7 @@ class FreedLeases:
 
     def copy(self) -> FreedLeases:
         """Return a copy that changes apart from this one."""
-        after = copy(self)
+        after = shallow_copy(self)
         after._fenced, after._proved = dict(self._fenced), dict(self._proved)
         return after
 

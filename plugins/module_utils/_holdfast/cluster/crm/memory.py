@@ -9,11 +9,10 @@ The order of a turn is in ``cycle.py``, the manager's part in ``manager.py`` and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field
 
 from ...errors import LeaseError, StorageError
-from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform
+from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform, shallow_copy
 from ..model.lease_freeing import Freeing
 from ..model.observed import FenceReport, PowerReport, Timing
 from ..model.state import ClusterState
@@ -88,7 +87,7 @@ class Crm:
 
     def copy(self) -> Crm:
         """Return a copy that changes apart from this one."""
-        after = copy(self)
+        after = shallow_copy(self)
         after.freed_leases = self.freed_leases.copy()
         after.fences, after.powers = list(self.fences), list(self.powers)
         after.held_back = list(self.held_back)

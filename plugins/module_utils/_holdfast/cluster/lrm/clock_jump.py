@@ -36,11 +36,16 @@ class Jump:
         return f"the wall clock of this node jumped ahead by {self.wall:.0f} s"
 
 
+NO_JUMP = Jump()
+
+
 def jump_between(before: Clocks, after: Clocks) -> Jump:
     """Return by how much the clocks went apart; the wall clock counts only if it went ahead."""
     elapsed = after.boottime - before.boottime
     suspended = elapsed - (after.mono - before.mono)
     wall = after.wall - before.wall - elapsed
+    if suspended < NOISE and wall < NOISE:
+        return NO_JUMP
     return Jump(suspended if suspended >= NOISE else 0.0, wall if wall >= NOISE else 0.0)
 
 

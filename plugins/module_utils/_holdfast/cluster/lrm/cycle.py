@@ -9,13 +9,12 @@ that its services are frozen, moved or stopped as the policy says; told once mor
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field, replace
 
 from ...errors import FormatError, HoldfastError, LeaseError, StorageError
 from ..crm.global_maintenance import in_force
 from ..model.desired import Wanted
-from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform
+from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform, shallow_copy
 from ..model.jobs import Job, JobEnd, JobKind, Sight
 from ..model.membership import differences
 from ..model.report import WRITTEN_AGAIN, LocalState, Report
@@ -106,8 +105,8 @@ class Lrm:
 
     def copy(self) -> Lrm:
         """Return a copy that changes apart from this one."""
-        after = copy(self)
-        after.host_lease = copy(self.host_lease)
+        after = shallow_copy(self)
+        after.host_lease = shallow_copy(self.host_lease)
         return after
 
 

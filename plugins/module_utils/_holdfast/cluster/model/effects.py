@@ -31,6 +31,13 @@ def perform(effect: Effect[T]) -> Cycle[T]:
     return result
 
 
+def shallow_copy(memory: T) -> T:
+    """Return a copy of what a daemon knows; its attributes are the same objects."""
+    after = object.__new__(type(memory))
+    after.__dict__.update(memory.__dict__)
+    return after
+
+
 @dataclass(frozen=True)
 class Clocks:
     """All clocks of a node at one moment.
