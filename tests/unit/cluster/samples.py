@@ -33,12 +33,29 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ClusterState,
     NodeState,
     NodeStatus,
+    Proof,
+    ProofKind,
     ServiceState,
     ServiceStatus,
 )
 
 TIMING = Timing()
 NODES = ("n1", "n2", "n3")
+
+
+def verified_off(by: str = "its device says off") -> Proof:
+    """Return the proof of a fence device."""
+    return Proof(ProofKind.VERIFIED_OFF, 990.0, by)
+
+
+def lease_expired(by: str = "its host lease ran out") -> Proof:
+    """Return the proof that a host lease ran out behind a watchdog."""
+    return Proof(ProofKind.LEASE_EXPIRED, 990.0, by)
+
+
+def clean_shutdown(by: str = "it was shut down") -> Proof:
+    """Return the proof that a node left in order."""
+    return Proof(ProofKind.CLEAN_SHUTDOWN, 990.0, by)
 
 
 def service(service_id: str = "web", **changes: object) -> Service:

@@ -57,6 +57,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.rep
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
     status as report_status,
 )
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 
 AT = 1_790_000_000.0
 """2026-09-21T14:13:20Z, the moment at which every sample is read."""
@@ -115,7 +116,9 @@ def after_failover(at=AT):
     }
     nodes = {
         **_online(at),
-        "n2": NodeStatus(NodeState.OFF, began + 4.85, PROOF, proof=PROOF, fenced=(began + 4.8,)),
+        "n2": NodeStatus(
+            NodeState.OFF, began + 4.85, PROOF, proof=verified_off(PROOF), fenced=(began + 4.8,)
+        ),
     }
     state = ClusterState(
         epoch=7,

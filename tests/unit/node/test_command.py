@@ -50,6 +50,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import status
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.version import VERSION
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     NODES,
     configuration,
@@ -391,7 +392,7 @@ def test_a_check_has_the_exit_statuses_of_monitoring_plugins(config, cluster, tm
     assert told.startswith("HOLDFAST WARNING - No rehearsal of fencing is known on this node")
     assert "rehearsed for 30 days" not in told, "another node may have the report"
     state = cluster.read_manager()
-    cluster.write_manager(state.with_node("n2", NodeStatus(NodeState.OFF)))
+    cluster.write_manager(state.with_node("n2", NodeStatus(NodeState.OFF, proof=verified_off())))
     assert main(words) == 2
     capsys.readouterr()
     (tmp_path / "storage" / "c1.metadata").unlink()
@@ -424,7 +425,7 @@ def test_a_report_of_rehearsals_that_cannot_be_read_hides_no_problem(
     told = capsys.readouterr().out
     assert told.startswith("HOLDFAST WARNING - ") and str(report) in told
     state = cluster.read_manager()
-    cluster.write_manager(state.with_node("n2", NodeStatus(NodeState.OFF)))
+    cluster.write_manager(state.with_node("n2", NodeStatus(NodeState.OFF, proof=verified_off())))
     assert main(words) == 2
     told = capsys.readouterr().out
     assert told.startswith("HOLDFAST CRITICAL - Node n2 is off") and str(report) in told

@@ -42,6 +42,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.ope
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.operations.node_files import (  # noqa: E501
     declare_fence,
 )
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 from ansible_collections.holdfast.ha.tests.unit.fence.device_script import write_device
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
@@ -395,7 +396,7 @@ def test_a_drain_waits_for_the_starts_of_what_was_on_the_node_and_of_nothing_els
     [
         (None, "Node 'n2' is unknown after 0.3 s; see holdfast status."),
         (
-            NodeStatus(NodeState.OFF, reason="fenced"),
+            NodeStatus(NodeState.OFF, reason="fenced", proof=verified_off()),
             "Node 'n2' is off: fenced after 0.3 s; see holdfast status.",
         ),
     ],

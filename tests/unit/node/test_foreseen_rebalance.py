@@ -29,6 +29,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.for
     foreseen,
     plan_rebalance,
 )
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample
 
 
@@ -59,7 +60,9 @@ def test_each_node_has_what_it_carries_before_and_after_all_steps():
 
 def test_a_node_that_can_take_nothing_is_not_in_the_plan():
     state = sample.uneven_state()
-    state = replace(state, nodes={**state.nodes, "n3": NodeStatus(NodeState.OFF)})
+    state = replace(
+        state, nodes={**state.nodes, "n3": NodeStatus(NodeState.OFF, proof=verified_off())}
+    )
     plan = sample.plan(state)
     assert sorted(plan.nodes) == ["n1", "n2"]
     assert {one.step.target for one in plan.steps} == {"n2"}

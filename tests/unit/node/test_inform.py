@@ -23,9 +23,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator imp
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cluster_info import (
     inform,
 )
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 from ansible_collections.holdfast.ha.tests.unit.node.declaring import RESOURCE, Cluster
 
-OFF = NodeStatus(NodeState.OFF, reason="its status says off")
+OFF = NodeStatus(NodeState.OFF, reason="its status says off", proof=verified_off())
 RUNNING = ServiceStatus(ServiceState.STARTED, "n1")
 LOST = Failover("n2", confirmed=100.0, services=("web",), finished=101.0)
 
@@ -76,7 +77,7 @@ def test_what_is_wrong_with_other_services_is_no_matter_of_a_failover(cluster):
     says(cluster, OFF, running, Failover("n3", services=("old",)), LOST)
     status = wait(cluster).values
     assert any("Service old is error" in one for one in status["problems"])
-    says(cluster, NodeStatus(NodeState.OFFLINE), running)
+    says(cluster, NodeStatus(NodeState.OFFLINE, proof=verified_off()), running)
     wait(cluster)
     with pytest.raises(HoldfastError, match="Service old is error"):
         wait(cluster, recovered_from=None)
@@ -126,7 +127,7 @@ def test_what_a_node_is_at_beside_its_usual_work_is_under_way(cluster, mode):
     says(cluster, NodeStatus(NodeState.ONLINE, mode=mode), RUNNING)
     (told,) = wait(cluster, until="now", recovered_from=None).values["under_way"]
     assert told.startswith("Node n2 is not at its usual work yet: ")
-    says(cluster, NodeStatus(NodeState.OFFLINE, mode=mode), RUNNING)
+    says(cluster, NodeStatus(NodeState.OFFLINE, mode=mode, proof=verified_off()), RUNNING)
     assert wait(cluster, until="now", recovered_from=None).values["under_way"] == []
 
 

@@ -77,6 +77,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     LocalDaemon,
     storage_with_own_record,
 )
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     HOST,
     Clock,
@@ -408,11 +409,11 @@ def test_a_node_that_was_suspended_for_long_stops_its_services(tmp_path):
 @pytest.mark.parametrize(
     ("status", "stops"),
     [
-        (NodeStatus(NodeState.OFF, boot="n1-boot1", proof="fenced"), True),
-        (NodeStatus(NodeState.FENCE, boot="n1-boot1", proof="fenced"), True),
+        (NodeStatus(NodeState.OFF, boot="n1-boot1", proof=verified_off("fenced")), True),
+        (NodeStatus(NodeState.FENCE, boot="n1-boot1", proof=verified_off("fenced")), True),
         (NodeStatus(NodeState.FENCE, boot="n1-boot1"), False),
         (NodeStatus(NodeState.SUSPECT, boot="n1-boot1"), False),
-        (NodeStatus(NodeState.OFF, boot="n1-boot0", proof="fenced"), False),
+        (NodeStatus(NodeState.OFF, boot="n1-boot0", proof=verified_off("fenced")), False),
     ],
 )
 def test_a_node_whose_present_start_was_proved_dead_stops_all_it_runs(daemon, status, stops):

@@ -34,6 +34,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.rep
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.whiteboard.board import (  # noqa: E501
     Board,
 )
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 
 N2 = Member("n2", 2, "127.0.0.1", 21006)
@@ -73,7 +74,7 @@ def test_a_node_that_runs_with_another_membership_has_a_problem(own):
     found = problems.node_problem("n2", other, state)
     assert "cannot be manager" in found
     assert "(version 5): it lacks n3; run the playbook deploy" in found
-    off = state.with_node("n2", NodeStatus(NodeState.OFF))
+    off = state.with_node("n2", NodeStatus(NodeState.OFF, proof=verified_off()))
     assert problems.node_problem("n2", other, off) == ""
 
 

@@ -43,6 +43,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.for
     plan_evacuation,
     short_of_room,
 )
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 
 NODES = ("n1", "n2", "n3")
 
@@ -57,7 +58,10 @@ def cluster(places, wanted=None, off=(), **states):
         one: ServiceStatus(states.get(one, ServiceState.STARTED), node, reason="so it is")
         for one, node in places.items()
     }
-    nodes = {name: NodeStatus(NodeState.OFF if name in off else NodeState.ONLINE) for name in NODES}
+    nodes = {
+        name: NodeStatus(NodeState.OFF if name in off else NodeState.ONLINE, proof=verified_off())
+        for name in NODES
+    }
     seen = Seen(0.0, 0.0, wanted, nodes={one: NodeSeen(0.0, report=Report(one)) for one in NODES})
     return ClusterState(services=services, nodes=nodes), seen
 

@@ -48,6 +48,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.for
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
     plan_rebalance,
 )
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 
 
 def cluster(places, nodes=4, rules=(), manager="n1", off=(), memory=None, room=None):
@@ -66,7 +67,8 @@ def cluster(places, nodes=4, rules=(), manager="n1", off=(), memory=None, room=N
         for one, node in places.items()
     }
     states = {
-        name: NodeStatus(NodeState.OFF if name in off else NodeState.ONLINE) for name in names
+        name: NodeStatus(NodeState.OFF if name in off else NodeState.ONLINE, proof=verified_off())
+        for name in names
     }
     has = None if room is None else (8.0, float(room))
     seen = Seen(

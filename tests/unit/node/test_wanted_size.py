@@ -66,6 +66,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.reco
     RecordFile,
     encode_record,
 )
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     configuration,
     create_storage,
@@ -131,6 +132,7 @@ def worst(wanted, nodes):
         WALL,
         "given up",
         mode="maintenance",
+        proof=verified_off(),
     )
     state = ClusterState(
         9,

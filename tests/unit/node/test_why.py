@@ -22,6 +22,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Event,
     NodeState,
     NodeStatus,
+    Power,
     ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main
@@ -34,6 +35,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     service,
     started,
     state,
+    verified_off,
     wanted,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
@@ -135,7 +137,12 @@ def test_a_cluster_without_a_manager_says_that_its_reasons_are_old():
 
 def test_a_node_is_told_with_its_proof_and_what_it_has():
     dead = NodeStatus(
-        NodeState.OFF, 950.0, "fenced", proof="plug n1 is off", fenced=(940.0,), power="left off"
+        NodeState.OFF,
+        950.0,
+        "fenced",
+        proof=verified_off("plug n1 is off"),
+        fenced=(940.0,),
+        power=Power.LEFT_OFF,
     )
     cluster = state({"web": started("n1", reason="so it is")}, {"n1": dead}, events=EVENTS)
     drained = wanted(service(), maintenance={"n1": Maintenance("kernel", "ada", 5.0)})

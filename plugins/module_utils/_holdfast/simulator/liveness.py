@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.crm.recovery import GIVEN_UP, LEFT_OFF
 from ..cluster.model.report import POWEROFF
 from ..cluster.model.service import STARTED, Service
 from ..cluster.model.state import (
@@ -19,6 +18,7 @@ from ..cluster.model.state import (
     ClusterState,
     NodeState,
     NodeStatus,
+    Power,
     ServiceState,
     ServiceStatus,
 )
@@ -45,7 +45,7 @@ BROKEN_EACH = 12
 QUIET = 15.0
 """Once all is well and settled for so long, so long nothing may be written or done."""
 
-LEFT_ALONE = (LEFT_OFF, GIVEN_UP)
+LEFT_ALONE = (Power.LEFT_OFF, Power.GIVEN_UP)
 """A node that was fenced too often, or switched off, or could not be switched on, waits for its
 operator."""
 

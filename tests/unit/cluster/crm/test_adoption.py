@@ -46,6 +46,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     state_document,
     state_from_document,
 )
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
 
 SUSPECT_AFTER = 3.0
 PLACES = {f"n{number}": Place(number, f"10.0.0.{number}", 7410) for number in range(1, 7)}
@@ -85,7 +86,7 @@ def on(service, node, state=ServiceState.STARTED):
 
 
 def off(node):
-    return STATE.with_node(node, NodeStatus(NodeState.OFF, proof="level 1"))
+    return STATE.with_node(node, NodeStatus(NodeState.OFF, proof=verified_off("level 1")))
 
 
 def views(**changes):

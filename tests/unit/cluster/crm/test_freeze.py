@@ -42,6 +42,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     NODES,
     kinds,
+    lease_expired,
     node_seen,
     report,
     says,
@@ -50,6 +51,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     started,
     state,
     step,
+    verified_off,
     wanted,
     web,
 )
@@ -312,7 +314,7 @@ def test_what_was_ignored_is_looked_for_on_a_node_that_lost_its_host_lease_with_
 
 
 def test_a_node_that_is_dead_by_its_lease_alone_is_proved_dead_anew_for_what_was_ignored() -> None:
-    expired = NodeStatus(NodeState.OFF, boot="n1-boot1", expired=True)
+    expired = NodeStatus(NodeState.OFF, boot="n1-boot1", proof=lease_expired())
     before = state({}, {"n1": expired}, ignored=("web",))
     asked = step(before, seen(wanted(WEB), {"n1": DEAD}), rounds=2)
     assert asked.state.nodes["n1"].state is NodeState.OFF, "another may say that it has it"
@@ -397,7 +399,9 @@ def test_only_a_node_that_said_it_comes_back_is_waited_for_once_the_cluster_is_a
     mode, waits
 ) -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
-    offline = {"n1": NodeStatus(NodeState.OFFLINE, boot="n1-boot1", mode=mode)}
+    offline = {
+        "n1": NodeStatus(NodeState.OFFLINE, boot="n1-boot1", mode=mode, proof=verified_off())
+    }
     silent = node_seen("n1", heartbeat_age=9.0, answer=Answer.NO, lease=LeaseSight.STALE)
     look = seen(wanted(service()), {"n1": silent})
     taken = step(state({"web": frozen}, offline), look, 3)
@@ -424,7 +428,9 @@ def test_a_fence_that_a_new_manager_begins_with_is_ended_before_all_is_disarmed(
 
 def test_what_waits_frozen_for_a_node_that_left_the_configuration_is_told_of() -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
-    offline = {"n1": NodeStatus(NodeState.OFFLINE, boot="n1-boot1", mode="restart")}
+    offline = {
+        "n1": NodeStatus(NodeState.OFFLINE, boot="n1-boot1", mode="restart", proof=verified_off())
+    }
     look = seen(wanted(WEB))
     without = {name: one for name, one in look.nodes.items() if name != "n1"}
     taken = step(state({"web": frozen}, offline), replace(look, nodes=without), rounds=3)
@@ -441,7 +447,9 @@ def test_what_waits_frozen_for_a_node_is_recovered_once_that_is_fenced_by_hand(
     reason, state_
 ) -> None:
     frozen = started("n1", state=ServiceState.FREEZE, before="started")
-    offline = {"n1": NodeStatus(NodeState.OFFLINE, boot="n1-boot1", mode="restart")}
+    offline = {
+        "n1": NodeStatus(NodeState.OFFLINE, boot="n1-boot1", mode="restart", proof=verified_off())
+    }
     silent = node_seen("n1", heartbeat_age=9.0, answer=Answer.NO, lease=LeaseSight.STALE)
     asked = wanted(WEB, maintenance={"n1": Maintenance(reason, "ann", 900.0)})
     taken = step(state({"web": frozen}, offline), seen(asked, {"n1": silent}), rounds=3)

@@ -40,10 +40,12 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Intent,
     NodeState,
     NodeStatus,
+    Power,
     ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     kinds,
+    lease_expired,
     node_seen,
     report,
     seen,
@@ -51,6 +53,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     started,
     state,
     step,
+    verified_off,
     wanted,
     web,
 )
@@ -59,7 +62,9 @@ SILENT = node_seen("n1", heartbeat_age=5.0, answer=Answer.NO, lease=LeaseSight.S
 ASKED = replace(SILENT, answer=Answer.UNKNOWN)
 WANTED = wanted(service())
 IN_FENCE = NodeStatus(NodeState.FENCE, reason="silent", boot="n1-boot1")
-OFF = NodeStatus(NodeState.OFF, reason="fenced", proof="fenced", boot="n1-boot1", fenced=(995.0,))
+OFF = NodeStatus(
+    NodeState.OFF, reason="fenced", proof=verified_off("fenced"), boot="n1-boot1", fenced=(995.0,)
+)
 NEW_BOOT = node_seen("n1", report=Report("n1", boot="n1-boot2"))
 
 
@@ -240,7 +245,12 @@ def test_a_fence_whose_end_was_told_counts_from_then_by_this_clock_for_those_of_
 
 def test_a_fence_is_counted_once_by_whichever_clock() -> None:
     counted = NodeStatus(
-        NodeState.OFF, boot="n1-boot1", fenced=(900.0, 990.0), fence_sent=990.0, slower_fence=900.0
+        NodeState.OFF,
+        boot="n1-boot1",
+        fenced=(900.0, 990.0),
+        fence_sent=990.0,
+        slower_fence=900.0,
+        proof=verified_off(),
     )
     taken = take_over(state({}, {"n1": counted}), 8, "n3", 2000.0).nodes["n1"]
     assert (taken.fenced, taken.fence_sent) == ((900.0, 2000.0), 2000.0)
@@ -277,7 +287,7 @@ def test_a_node_that_lost_its_host_lease_and_had_stopped_all_is_back_without_a_n
 def test_a_node_whose_host_lease_expired_while_it_runs_services_is_reported_not_back() -> None:
     running = LocalService(service(), LocalState.RUNNING, "1.1")
     look = node_seen("n1", report=Report("n1", boot="n1-boot1", services={"web": running}))
-    taken = run(replace(OFF, fenced=(), expired=True), look, at_stake=False)
+    taken = run(replace(OFF, fenced=(), proof=lease_expired()), look, at_stake=False)
     assert n1(taken).state is NodeState.OFF
     assert "watchdog" in n1(taken).reason
 
@@ -301,7 +311,7 @@ def test_a_fenced_node_is_switched_on_after_its_services_were_recovered() -> Non
     ("status", "changes"),
     [
         (replace(OFF, fenced=()), {}),
-        (replace(OFF, power="on", retry_after=101.0), {}),
+        (replace(OFF, power=Power.ON, retry_after=101.0), {}),
         (replace(OFF, retry_after=101.0), {}),
         (OFF, {"held": "an update"}),
         (OFF, {"fencing": frozenset({"n1"})}),
@@ -475,7 +485,7 @@ def test_a_node_that_became_manager_is_not_to_be_fenced_for_a_service_any_more()
 
 
 def test_a_node_that_was_switched_on_and_does_not_come_back_is_switched_on_once_more() -> None:
-    waits = replace(OFF, power="on", retry_after=99.0)
+    waits = replace(OFF, power=Power.ON, retry_after=99.0)
     assert step(state({}, {"n1": waits}), seen(wanted(), {"n1": SILENT})).powers == ("n1",)
     often = replace(waits, attempt=5)
     assert not step(state({}, {"n1": often}), seen(wanted(), {"n1": SILENT})).powers
@@ -594,7 +604,9 @@ def test_a_node_that_restarts_soon_after_a_fence_is_not_fenced_but_switched_on(
 
 
 def test_a_node_that_restarts_while_the_cluster_is_disarmed_is_left_as_it_is() -> None:
-    back = NodeStatus(NodeState.OFFLINE, mode=Mode.RESTART.value, slower_fence=990.0)
+    back = NodeStatus(
+        NodeState.OFFLINE, mode=Mode.RESTART.value, slower_fence=990.0, proof=verified_off()
+    )
     disarmed = state({}, {"n1": back}, disarm="disarmed", disarm_mode="freeze")
     assert not step(disarmed, seen(wanted(disarm="freeze"), {"n1": SILENT})).powers
 

@@ -39,6 +39,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     report,
     seen,
     service,
+    verified_off,
     wanted,
 )
 
@@ -53,7 +54,7 @@ LAST = ClusterState(
     },
     nodes={
         "n1": NodeStatus(NodeState.ONLINE, boot="n1-boot1"),
-        "n2": NodeStatus(NodeState.OFF, proof="n2 is off", boot="n2-boot1"),
+        "n2": NodeStatus(NodeState.OFF, proof=verified_off("n2 is off"), boot="n2-boot1"),
         "n3": NodeStatus(NodeState.FENCE, fence_sent=1990.0),
     },
 )

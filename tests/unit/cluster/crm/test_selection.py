@@ -33,6 +33,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     service,
     started,
     state,
+    verified_off,
     wanted,
 )
 
@@ -115,7 +116,7 @@ def test_the_best_node_is_chosen(services, changes, node) -> None:
     ("nodes", "looks", "changes", "failed", "named"),
     [
         ({"n1": NodeStatus(NodeState.FENCE)}, {}, {}, (), "it is fence"),
-        ({"n1": NodeStatus(NodeState.OFF)}, {}, {}, (), "it is off"),
+        ({"n1": NodeStatus(NodeState.OFF, proof=verified_off())}, {}, {}, (), "it is off"),
         ({}, {"n1": node_seen("n1", report=None)}, {}, (), "not reported"),
         ({}, {"n1": node_seen("n1", beats=False)}, {}, (), "not seen"),
         ({}, {"n1": node_seen("n1", report=report("n1", lease_lost=True))}, {}, (), "host lease"),

@@ -44,6 +44,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     started,
     state,
     step,
+    verified_off,
     wanted,
     web,
 )
@@ -115,7 +116,10 @@ def test_a_service_is_looked_for_without_what_a_dead_node_was_at_work_on() -> No
     busy = {"web": LocalService(WEB, LocalState.MIGRATING, "6.1")}
     dead = node_seen("n3", heartbeat_age=40.0, report=report("n3", services=busy))
     nodes = {**found(n1=False, n2=False), "n3": dead}
-    before = state({"web": ServiceStatus(ServiceState.PROBE)}, {"n3": NodeStatus(NodeState.OFF)})
+    before = state(
+        {"web": ServiceStatus(ServiceState.PROBE)},
+        {"n3": NodeStatus(NodeState.OFF, proof=verified_off())},
+    )
     taken = step(replace(before, manager="n1"), seen(wanted(WEB), nodes))
     assert web(taken).state is ServiceState.REQUEST_START
 
@@ -240,7 +244,7 @@ def test_a_service_that_is_stopped_while_it_moves_stays_stopped() -> None:
 
 
 def test_a_service_whose_target_died_during_the_stop_goes_to_another_node() -> None:
-    dead = {"n2": NodeStatus(NodeState.OFF)}
+    dead = {"n2": NodeStatus(NodeState.OFF, proof=verified_off())}
     nodes = {"n2": node_seen("n2", heartbeat_age=9.0)}
     taken = run(MOVING, says("n1", Outcome.OK), nodes=nodes, statuses=dead)
     assert web(taken).state is ServiceState.REQUEST_START
@@ -416,7 +420,7 @@ def test_there_is_no_error_to_clear_of_what_runs() -> None:
 def test_a_service_whose_last_node_is_not_its_place_waits_without_going_back_and_forth() -> None:
     rules = {"where": NodeRule("where", ("web",), {"n2": 1}, strict=True)}
     status = ServiceStatus(ServiceState.STOPPED, last_node="n1")
-    off = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1")}
+    off = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", proof=verified_off())}
     look = {"n2": node_seen("n2", heartbeat_age=99.0)}
     asked = wanted(WEB, node_rules=rules)
     first = run(status, nodes=look, statuses=off, wanted_=asked)
@@ -515,21 +519,21 @@ def migrating_from_a_dead_node(**changes):
 
 @pytest.mark.parametrize("wanted_", [wanted(replace(WEB, state="stopped")), wanted()])
 def test_what_may_have_gone_over_before_its_node_died_is_stopped_on_its_target(wanted_) -> None:
-    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1")}
+    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1", proof=verified_off())}
     taken = run(migrating_from_a_dead_node(), statuses=off, wanted_=wanted_)
     status = taken.state.services["web"]
     assert (status.state, status.node) == (ServiceState.REQUEST_STOP, "n2")
 
 
 def test_what_may_have_gone_over_waits_for_others_without_forgetting_where_it_went() -> None:
-    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1")}
+    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1", proof=verified_off())}
     asked = wanted(replace(WEB, after=("db",)), replace(service("db"), state="stopped"))
     taken = run(migrating_from_a_dead_node(), statuses=off, wanted_=asked)
     assert taken.state.services["web"].target == "n2"
 
 
 def test_what_may_have_gone_over_is_looked_for_there_though_no_node_can_take_it() -> None:
-    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1")}
+    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1", proof=verified_off())}
     asked = wanted(WEB, node_rules={"home": NodeRule("home", ("web",), {"n1": 0}, strict=True)})
     status = run(migrating_from_a_dead_node(), statuses=off, wanted_=asked).state.services["web"]
     assert (status.state, status.node) == (ServiceState.REQUEST_START, "n2")
@@ -537,7 +541,10 @@ def test_what_may_have_gone_over_is_looked_for_there_though_no_node_can_take_it(
 
 
 def test_a_dead_target_is_proved_dead_anew_for_what_may_have_come_there_since() -> None:
-    off = {node: NodeStatus(NodeState.OFF, boot=f"{node}-boot1") for node in ("n1", "n2")}
+    off = {
+        node: NodeStatus(NodeState.OFF, boot=f"{node}-boot1", proof=verified_off())
+        for node in ("n1", "n2")
+    }
     silent = node_seen("n2", heartbeat_age=60.0, answer=Answer.NO)
     taken = run(migrating_from_a_dead_node(), statuses=off, nodes={"n2": silent})
     assert taken.state.nodes["n2"].state is NodeState.FENCE

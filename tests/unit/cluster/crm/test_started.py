@@ -53,6 +53,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     started,
     state,
     step,
+    verified_off,
     wanted,
     web,
 )
@@ -150,7 +151,7 @@ def test_a_service_returns_when_the_maintenance_of_its_node_is_over() -> None:
 
 def test_a_service_is_recovered_where_it_would_return_to_anyway() -> None:
     lost = started("n2", state=ServiceState.RECOVERY, maintenance_node="n3")
-    off = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1")}
+    off = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", proof=verified_off())}
     dead = {"n2": node_seen("n2", heartbeat_age=99.0)}
     taken = step(state({"web": lost}, off), seen(wanted(WEB), dead))
     assert (web(taken).state, web(taken).node) == (ServiceState.REQUEST_START, "n3")

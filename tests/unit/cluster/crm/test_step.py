@@ -30,6 +30,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Failover,
     NodeState,
     NodeStatus,
+    Power,
     ServiceState,
     ServiceStatus,
 )
@@ -38,6 +39,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     state_from_document,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
+    lease_expired,
     node_seen,
     says,
     seen,
@@ -45,6 +47,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     started,
     state,
     step,
+    verified_off,
     wanted,
 )
 
@@ -67,8 +70,10 @@ def test_the_very_first_manager_begins_with_nothing() -> None:
 
 def test_a_new_manager_drops_the_waits_and_sends_what_may_not_have_been_sent() -> None:
     nodes = {
-        "n1": NodeStatus(NodeState.OFF, power="sent", fenced=(9.0,), retry_after=55.0),
-        "n2": NodeStatus(NodeState.OFF, power="left off", fenced=(9.0,)),
+        "n1": NodeStatus(
+            NodeState.OFF, power=Power.SENT, fenced=(9.0,), retry_after=55.0, proof=verified_off()
+        ),
+        "n2": NodeStatus(NodeState.OFF, power=Power.LEFT_OFF, fenced=(9.0,), proof=verified_off()),
     }
     taken = take_over(state({}, nodes), 8, "n3", 1000.0)
     assert (taken.nodes["n1"].power, taken.nodes["n1"].retry_after) == ("", 0.0)
@@ -103,13 +108,17 @@ def test_a_fence_by_a_candidate_ends_with_its_node_switched_on_again_even_if_idl
 
 
 def test_a_manager_that_was_fenced_right_after_its_return_is_switched_on_once_more() -> None:
-    off = NodeStatus(NodeState.OFF, power="on", fenced=(900.0,), boot="n1-boot1")
+    off = NodeStatus(
+        NodeState.OFF, power=Power.ON, fenced=(900.0,), boot="n1-boot1", proof=verified_off()
+    )
     taken = take_over(state({}, {"n1": off}), 8, "n2", 1000.0, INTENT)
     assert taken.nodes["n1"].state is NodeState.FENCE
 
 
 def test_a_manager_that_is_fenced_may_run_what_it_reports_whatever_proved_it_dead_before() -> None:
-    off = NodeStatus(NodeState.OFF, power="on", proof="its lease", expired=True, boot="n1-boot1")
+    off = NodeStatus(
+        NodeState.OFF, power=Power.ON, proof=lease_expired("its lease"), boot="n1-boot1"
+    )
     stopped = ServiceStatus(ServiceState.STOPPED, last_node="n2")
     last = take_over(state({"web": stopped}, {"n1": off}), 8, "n2", 1000.0, INTENT)
     silent = replace(SILENT, report=says("n1", local=LocalState.RUNNING).report)
@@ -125,7 +134,10 @@ def test_a_manager_that_is_fenced_may_run_what_it_reports_whatever_proved_it_dea
 @pytest.mark.parametrize(
     ("last", "intent"),
     [
-        (state({}, {"n1": NodeStatus(NodeState.OFF)}), replace(INTENT, epoch=0)),
+        (
+            state({}, {"n1": NodeStatus(NodeState.OFF, proof=verified_off())}),
+            replace(INTENT, epoch=0),
+        ),
         (state(), replace(INTENT, epoch=6)),
     ],
 )
@@ -189,7 +201,10 @@ QUIET = {
     ),
     "a probe that waits": (state(), wanted(service()), {}),
     "a dead node": (
-        state({}, {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1", fenced=(9.0,))}),
+        state(
+            {},
+            {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1", fenced=(9.0,), proof=verified_off())},
+        ),
         wanted(),
         {"n1": SILENT},
     ),
@@ -214,7 +229,10 @@ def test_when_nothing_changes_nothing_is_written(case) -> None:
 
 
 def test_a_node_that_left_the_configuration_is_dropped_once_nothing_is_on_it() -> None:
-    nodes = {"n8": NodeStatus(NodeState.OFF, fenced=(9.0,)), "n9": NodeStatus(NodeState.FENCE)}
+    nodes = {
+        "n8": NodeStatus(NodeState.OFF, fenced=(9.0,), proof=verified_off()),
+        "n9": NodeStatus(NodeState.FENCE),
+    }
     taken = step(state({"web": started("n9")}, nodes), seen(wanted(service())))
     assert "n8" not in taken.state.nodes
     assert "n9" in taken.state.nodes

@@ -27,12 +27,13 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     started,
     state,
     step,
+    verified_off,
     wanted,
 )
 
 STOPPED = ServiceStatus(ServiceState.STOPPED, last_node="n1")
 RECOVERY = ServiceStatus(ServiceState.RECOVERY, "n3", last_node="n3")
-OFF = NodeStatus(NodeState.OFF, proof="n2 is off", boot="n2-boot1")
+OFF = NodeStatus(NodeState.OFF, proof=verified_off("n2 is off"), boot="n2-boot1")
 
 
 def web(status, look, nodes=None):

@@ -36,12 +36,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Intent,
     NodeState,
     NodeStatus,
+    Power,
     ServiceState,
     ServiceStatus,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     NODES,
+    clean_shutdown,
     kinds,
+    lease_expired,
     node_seen,
     report,
     says,
@@ -50,6 +53,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     started,
     state,
     step,
+    verified_off,
     wanted,
 )
 
@@ -117,7 +121,9 @@ def test_a_lease_given_back_before_is_no_proof_for_what_is_taken_up_there_unaske
     home = replace(WEB, node="n2")
     last = report("n2", commands=8, mode=Mode.SHUTDOWN, goes_down="poweroff")
     gone = node_seen("n2", heartbeat_age=60.0, answer=answer, lease=LeaseSight.FREE, report=last)
-    offline = {"n2": NodeStatus(NodeState.OFFLINE, boot="n2-boot1", power="")}
+    offline = {
+        "n2": NodeStatus(NodeState.OFFLINE, boot="n2-boot1", power=Power.NONE, proof=verified_off())
+    }
     others = {
         name: node_seen(name, report=report(name, found={"web": False})) for name in ("n1", "n3")
     }
@@ -159,7 +165,7 @@ def test_of_those_that_were_removed_while_they_were_left_the_last_ones_are_remem
 def proved_dead(answer, **changes):
     """Return what is seen of a node that was proved dead, and its status: by a fence."""
     dead = node_seen("n2", heartbeat_age=300.0, answer=answer, lease=LeaseSight.DEAD, **changes)
-    return {"n2": dead}, {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1")}
+    return {"n2": dead}, {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", proof=verified_off())}
 
 
 def others_say_no(probe):
@@ -256,7 +262,7 @@ def test_that_a_dead_node_answered_is_remembered_until_it_is_proved_dead_again()
     dead, off = proved_dead(Answer.YES)
     answered = step(state({"web": ASKED}, off), seen(wanted(WEB), dead)).state
     assert answered.nodes["n2"].up_again
-    sent = replace(answered, nodes={"n2": replace(off["n2"], power="sent")})
+    sent = replace(answered, nodes={"n2": replace(off["n2"], power=Power.SENT)})
     assert crm_step.take_over(sent, 8, "n1", 2000.0).nodes["n2"].up_again
     fenced = {"n2": replace(answered.nodes["n2"], state=NodeState.FENCE)}
     told = FenceReport("n2", True, "its device says off", 1000.0, 1001.0)
@@ -273,7 +279,7 @@ def test_a_host_lease_is_no_proof_for_what_is_declared_where_it_ran_out_before(l
     dead = node_seen("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)
     dead = {"n2": replace(dead, report=report("n2", commands=3, left=left))}
     look = seen(wanted(replace(WEB, node="n2")), {**others_say_no("web"), **dead})
-    offline = {"n2": NodeStatus(NodeState.OFFLINE, boot="n2-boot1")}
+    offline = {"n2": NodeStatus(NodeState.OFFLINE, boot="n2-boot1", proof=verified_off())}
     taken = step(state({}, offline), look, rounds=5).state
     assert taken.services["web"].state is ServiceState.PROBE
     assert "n2 cannot say" in taken.services["web"].reason
@@ -293,7 +299,7 @@ def test_a_host_lease_is_no_proof_for_what_is_declared_where_it_ran_out_before(l
 def test_a_host_lease_tells_of_what_was_taken_up_unasked_only_if_its_lrm_had_it(last, local, proof):
     had = report("n2", commands=3, services={"web": LocalService(WEB, local)})
     dead = {"n2": node_seen("n2", heartbeat_age=99.0, lease=LeaseSight.DEAD, report=had)}
-    status = NodeStatus(last, boot="n2-boot1", expired=last is NodeState.OFF)
+    status = NodeStatus(last, boot="n2-boot1", expired=last is NodeState.OFF, proof=verified_off())
     unasked = {"web": started("n2", left_since=5)}
     taken = step(state(unasked, {"n2": status}), seen(wanted(WEB), dead)).state
     assert (taken.nodes["n2"].state is NodeState.OFF) is proof
@@ -332,7 +338,7 @@ def test_what_was_ignored_before_waits_for_a_node_that_the_manager_does_not_know
 def test_a_node_taken_out_of_the_configuration_is_waited_for_no_more():
     look = seen(wanted(WEB), others_say_no("7.8"))
     look = replace(look, nodes={key: one for key, one in look.nodes.items() if key != "n2"})
-    gone = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", power="on")}
+    gone = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", power=Power.ON, proof=verified_off())}
     before = state({"web": replace(ASKED, last_node="n2")}, gone)
     assert step(before, look, rounds=3).state.services["web"].state is ServiceState.REQUEST_START
 
@@ -366,7 +372,7 @@ def test_a_dead_node_that_was_switched_on_in_vain_or_is_fenced_by_hand_is_fenced
 def test_a_fence_to_be_sure_is_called_off_once_the_service_is_declared_elsewhere():
     dead = node_seen("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)
     look = seen(wanted(replace(WEB, node="n2")), {**others_say_no("web"), "n2": dead})
-    expired = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", expired=True, proof="its lease")}
+    expired = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", proof=lease_expired("its lease"))}
     asked = step(state({}, expired), look, rounds=3).state
     assert asked.nodes["n2"].state is NodeState.FENCE
     elsewhere = seen(wanted(replace(WEB, node="n1")), {**others_say_no("web"), "n2": dead})
@@ -391,7 +397,7 @@ def test_a_switching_on_that_failed_or_an_end_of_a_fence_by_hand_may_have_switch
     dead, off = proved_dead(Answer.NO)
     failed = PowerReport("n2", ok=False, text="no answer within 20 s")
     look = seen(wanted(WEB), dead, powers=(failed,))
-    sent = {"n2": replace(off["n2"], power="sent")}
+    sent = {"n2": replace(off["n2"], power=Power.SENT)}
     assert step(state({"web": ASKED}, sent), look).state.nodes["n2"].up_again
     unfenced = {"n2": replace(off["n2"], kept="by op: fenced: broken")}
     assert step(state({"web": ASKED}, unfenced), seen(wanted(WEB), dead)).state.nodes["n2"].up_again
@@ -413,7 +419,7 @@ def test_once_its_lrm_has_it_nothing_is_left_of_that_a_service_was_taken_up_unas
 
 
 def test_a_host_lease_that_ran_out_before_the_cluster_was_armed_is_doubted_from_then_on():
-    expired = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", expired=True)}
+    expired = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", proof=lease_expired())}
     disarmed = {"disarm": "disarmed", "disarm_mode": "ignore", "disarm_number": 4}
     dead = {"n2": node_seen("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)}
     armed = step(state({"web": started("n1")}, expired, **disarmed), seen(wanted(WEB), dead)).state
@@ -433,7 +439,9 @@ def test_what_is_kept_apart_does_not_start_where_its_opposite_was_found():
 
 
 def test_no_node_is_fenced_for_what_a_living_one_has():
-    expired = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", expired=True, up_again=True)}
+    expired = {
+        "n2": NodeStatus(NodeState.OFF, boot="n2-boot1", proof=lease_expired(), up_again=True)
+    }
     dead = {"n2": node_seen("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)}
     look = seen(wanted(WEB), {**others_say_no("7.8"), **dead})
     fenced = step(state({"web": ASKED}, expired), look, rounds=2).state
@@ -457,7 +465,9 @@ def test_a_node_that_comes_up_in_the_midst_of_its_fence_is_asked_first(answer):
 
 
 def test_a_fence_that_is_called_off_and_may_have_arrived_lets_its_node_be_switched_on():
-    fencing = {"n2": NodeStatus(NodeState.FENCE, proof="its lease", expired=True, fence_sent=990.0)}
+    fencing = {
+        "n2": NodeStatus(NodeState.FENCE, proof=lease_expired("its lease"), fence_sent=990.0)
+    }
     dead = {"n2": node_seen("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)}
     taken = step(state({"web": started("n1")}, fencing), seen(wanted(WEB), dead))
     assert taken.state.nodes["n2"].state is NodeState.OFF
@@ -470,7 +480,11 @@ def test_a_node_that_was_shut_down_is_fenced_by_hand_for_what_is_declared_there(
     dead = node_seen(
         "n2", heartbeat_age=900.0, answer=Answer.NO, lease=LeaseSight.FREE, report=down
     )
-    off = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", power="shut down", proof="it left")}
+    off = {
+        "n2": NodeStatus(
+            NodeState.OFF, boot="n2-boot1", power=Power.LEFT_OFF, proof=clean_shutdown("it left")
+        )
+    }
     kept = {"n2": Maintenance("fenced: broken")}
     look = seen(
         wanted(replace(WEB, node="n2"), maintenance=kept), {**others_say_no("web"), "n2": dead}
@@ -483,7 +497,7 @@ def test_a_node_that_was_shut_down_is_fenced_by_hand_for_what_is_declared_there(
 def test_a_node_that_is_well_again_keeps_nothing_of_an_old_proof():
     fencing = {
         "n2": NodeStatus(
-            NodeState.FENCE, boot="n2-boot1", proof="its lease", expired=True, up_again=True
+            NodeState.FENCE, boot="n2-boot1", proof=lease_expired("its lease"), up_again=True
         )
     }
     node = step(state({}, fencing), seen(wanted())).state.nodes["n2"]
@@ -497,13 +511,15 @@ def test_a_node_that_is_well_again_keeps_nothing_of_an_old_proof():
 
 def test_what_a_dead_node_said_that_it_has_is_not_taken_up_there():
     dead, off = proved_dead(Answer.NO, report=report("n2", found={"7.8": True}))
-    off = {"n2": replace(off["n2"], power="on", attempt=1, retry_after=500.0)}
+    off = {"n2": replace(off["n2"], power=Power.ON, attempt=1, retry_after=500.0)}
     look = seen(wanted(WEB), {**others_say_no("7.8"), **dead})
     assert step(state({"web": ASKED}, off), look, rounds=3).state.services["web"].node == ""
 
 
 def test_the_fence_of_a_candidate_is_not_called_off_as_its_node_was_proved_dead_long_before():
-    off = {"n1": NodeStatus(NodeState.OFF, boot="n1-boot1", proof="its device says off")}
+    off = {
+        "n1": NodeStatus(NodeState.OFF, boot="n1-boot1", proof=verified_off("its device says off"))
+    }
     last = replace(state({}, off), manager="n1")
     intent = Intent("n1", "n1 is the manager: no heartbeat for 9.5 s", 1990.0, 1980.0, epoch=7)
     taken = crm_step.take_over(last, 8, "n3", 2000.0, intent)

@@ -7,9 +7,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.recovery import (
-    SHUT_DOWN,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.round import (
     Memory,
 )
@@ -40,13 +37,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
     NodeStatus,
+    Power,
     ServiceState,
     ServiceStatus,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
+    clean_shutdown,
     service,
     started,
     state,
+    verified_off,
     wanted,
 )
 
@@ -611,7 +611,7 @@ def test_what_runs_here_keeps_its_definition_until_it_is_stopped() -> None:
     assert local(taken).definition == WEB
 
 
-DEAD = NodeStatus(NodeState.OFF, boot="n1-boot1", proof="fenced")
+DEAD = NodeStatus(NodeState.OFF, boot="n1-boot1", proof=verified_off("fenced"))
 
 
 def test_what_fails_on_a_node_that_was_proved_dead_is_not_restarted_there() -> None:
@@ -631,6 +631,6 @@ def test_a_node_that_was_proved_dead_says_why_it_stops_its_services() -> None:
 
 
 def test_a_node_that_was_shut_down_in_order_may_come_back_without_a_new_start() -> None:
-    left = replace(DEAD, power=SHUT_DOWN)
+    left = replace(DEAD, power=Power.LEFT_OFF, proof=clean_shutdown())
     seen = look(None, record={"nodes": {"n1": left}})
     assert not step(has(LocalState.RUNNING), NOTHING, seen).jobs

@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..model.observed import Answer, FenceReport, PowerReport
-from ..model.state import NodeState, NodeStatus
+from ..model.state import NodeState, NodeStatus, Power, Proof, ProofKind
 from .pending_fences import is_switched_off, restarts_cut_off, with_fence
-from .recovery import GIVEN_UP, LEFT_OFF, ON, SENT, SHUT_DOWN, declare_dead
+from .recovery import declare_dead
 from .round import FenceOrder, Round
 
 MAX_RETRY = 60.0
@@ -79,8 +79,8 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
     status = round_.node(fence.node)
     if status.state is NodeState.OFF and fence.confirmed:
         # Its host lease was the faster proof; but it is this fence that it has to come back from.
-        power = LEFT_OFF if status.power == SHUT_DOWN else status.power
-        verified = replace(_fenced(round_, status, fence), expired=False, power=power)
+        proof = Proof(_kind(fence), round_.seen.wall, status.proved_by)
+        verified = replace(_fenced(round_, status, fence), proof=proof)
         round_.set_node(fence.node, verified)
     if status.state is not NodeState.FENCE:
         round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
@@ -92,8 +92,8 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
     sign = _sign_of_life(round_, fence)
     if fence.confirmed and not sign:
         round_.set_node(fence.node, _fenced(round_, status, fence))
-        power = LEFT_OFF if is_switched_off(round_, fence.node) else ""
-        declare_dead(round_, fence.node, fence.text, power=power)
+        power = Power.LEFT_OFF if is_switched_off(round_, fence.node) else Power.NONE
+        declare_dead(round_, fence.node, _kind(fence), fence.text, power=power)
         return
     text = fence.text
     if fence.confirmed:
@@ -109,6 +109,11 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
         replace(status, attempt=attempt, retry_after=round_.seen.now + wait, reason=reason),
     )
     round_.say("fence_failed", f"{reason}; nothing is recovered without proof", node=fence.node)
+
+
+def _kind(fence: FenceReport) -> ProofKind:
+    """Return what a fence that was confirmed proves."""
+    return ProofKind.VERIFIED_OFF if fence.verified else ProofKind.WATCHDOG_ASSUMED
 
 
 def _fenced(round_: Round, status: NodeStatus, fence: FenceReport) -> NodeStatus:
@@ -144,7 +149,7 @@ def _power_ended(round_: Round, power: PowerReport) -> None:
         return
     if power.ok:
         again = round_.seen.now + POWER_AGAIN
-        tried = replace(status, power=ON, attempt=status.attempt + 1, retry_after=again)
+        tried = replace(status, power=Power.ON, attempt=status.attempt + 1, retry_after=again)
         round_.set_node(power.node, tried)
         text = "switched on again after its recovery"
         if status.state is NodeState.OFFLINE:
@@ -158,7 +163,7 @@ def _power_ended(round_: Round, power: PowerReport) -> None:
         replace(
             status,
             attempt=attempt,
-            power="" if again else GIVEN_UP,
+            power=Power.NONE if again else Power.GIVEN_UP,
             up_again=True,
             retry_after=round_.seen.now + POWER_RETRY,
         ),
@@ -189,7 +194,7 @@ def _may_have_been_cut_off(round_: Round, status: NodeStatus) -> bool:
     Two candidates may have fenced it, or a manager before this one; the later fence can cut it
     off while it comes up.  To switch on what is on already does nothing.
     """
-    if status.power != ON or status.attempt >= POWER_ATTEMPTS:
+    if status.power is not Power.ON or status.attempt >= POWER_ATTEMPTS:
         return False
     return _fenced_lately(round_, status) < round_.timing.fence_limit
 
@@ -203,10 +208,10 @@ def _switch_on(round_: Round, name: str, status: NodeStatus) -> None:
     """Order a node on, unless it was fenced so often that this would be a loop."""
     times = _fenced_lately(round_, status)
     if times < round_.timing.fence_limit:
-        round_.set_node(name, replace(status, power=SENT))
+        round_.set_node(name, replace(status, power=Power.SENT))
         round_.powers.append(name)
         return
     minutes = round_.timing.fence_window / 60
-    reason = f"{status.proof}; left off: fenced {times} times in {minutes:.0f} minutes"
-    round_.set_node(name, replace(status, power=LEFT_OFF, reason=reason))
+    reason = f"{status.proved_by}; left off: fenced {times} times in {minutes:.0f} minutes"
+    round_.set_node(name, replace(status, power=Power.LEFT_OFF, reason=reason))
     round_.say("left_off", reason, node=name)

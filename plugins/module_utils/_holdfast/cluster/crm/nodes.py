@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..model.maintenance import fenced_by_hand, told
 from ..model.observed import Answer, NodeSeen
 from ..model.report import Mode
-from ..model.state import NodeState, NodeStatus, ServiceState
+from ..model.state import NodeState, NodeStatus, Power, ProofKind, ServiceState
 from .fencing import order_fences, take_ends
 from .health import Judgement, Verdict, judge
 from .pending_fences import (
@@ -21,7 +21,7 @@ from .pending_fences import (
     restarts,
     with_fence,
 )
-from .recovery import LEFT_OFF, SHUT_DOWN, begin_failover, declare_dead
+from .recovery import begin_failover, declare_dead
 from .round import Round
 from .unproven import doubted_since, looked_for_again, unanswered, was_proved_dead
 
@@ -106,10 +106,9 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
     elif was_proved_dead(status) and not round_.state.services_on(name):
         _go_on_proving(round_, name, seen, status)
     elif _lease_is_proof(round_, name, seen, judgement) and not _hands_off(round_, status):
-        declare_dead(round_, name, judgement.reason)
-        round_.set_node(name, replace(round_.node(name), expired=True))
+        declare_dead(round_, name, ProofKind.LEASE_EXPIRED, judgement.reason)
     elif judgement.verdict is Verdict.LEFT and _may_be_released(round_, name, status):
-        declare_dead(round_, name, judgement.reason, power=SHUT_DOWN)
+        _was_shut_down(round_, name, judgement)
     elif status.state is not NodeState.FENCE:
         _is_silent(round_, name, status, judgement)
     elif _needs_no_fence(round_, name):
@@ -117,6 +116,12 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
     elif seen.lease_note and seen.lease_note not in status.reason:
         # It ran out since the fence was decided on, or since its last try failed.
         round_.set_node(name, replace(status, reason=f"{status.reason}; {seen.lease_note}"))
+
+
+def _was_shut_down(round_: Round, name: str, judgement: Judgement) -> None:
+    """Record that a node left in order; it waits for its operator."""
+    kind, power = ProofKind.CLEAN_SHUTDOWN, Power.LEFT_OFF
+    declare_dead(round_, name, kind, judgement.reason, power=power)
 
 
 def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:
@@ -156,7 +161,7 @@ def _look_at_dead(
         _prove_anew(round_, name, seen, status, judgement)
         return
     back = "back after a new start"
-    if seen.report.boot == status.boot and status.power != SHUT_DOWN:
+    if seen.report.boot == status.boot and not status.shut_down:
         if not status.expired or seen.report.running() or seen.report.lease_lost:
             _contradicts(round_, name, status)
             return
@@ -168,11 +173,10 @@ def _look_at_dead(
             state=NodeState.ONLINE,
             boot=seen.report.boot,
             reason=back,
-            proof="",
-            power="",
+            proof=None,
+            power=Power.NONE,
             attempt=0,
             mode=_mode(seen, status),
-            expired=False,
             up_again=False,
         ),
     )
@@ -193,10 +197,9 @@ def _prove_anew(
     if not (services or doubted) or _hands_off(round_, status):
         return
     if judgement.verdict is Verdict.LEFT and not doubted:
-        declare_dead(round_, name, judgement.reason, power=SHUT_DOWN)
+        _was_shut_down(round_, name, judgement)
     elif judgement.verdict is Verdict.DEAD and not doubted:
-        declare_dead(round_, name, judgement.reason)
-        round_.set_node(name, replace(round_.node(name), expired=True))
+        declare_dead(round_, name, ProofKind.LEASE_EXPIRED, judgement.reason)
     elif judgement.verdict in (Verdict.FENCE, Verdict.DEAD, Verdict.LEFT):
         reason = f"{', '.join(services)} may have come there since it was proved dead"
         if doubted:
@@ -214,9 +217,9 @@ def _go_on_proving(round_: Round, name: str, seen: NodeSeen, status: NodeStatus)
     if name in round_.seen.fencing or doubted_since(round_, name, seen, status):
         return
     if fence_may_arrive(round_, status):
-        power = LEFT_OFF if status.power in (SHUT_DOWN, LEFT_OFF) else ""
+        power = Power.LEFT_OFF if status.power is Power.LEFT_OFF else Power.NONE
         status = replace(with_fence(status, status.fence_sent, round_.seen.wall), power=power)
-    round_.set_node(name, replace(status, state=NodeState.OFF, reason=status.proof, attempt=0))
+    round_.set_node(name, replace(status, state=NodeState.OFF, reason=status.proved_by, attempt=0))
     text = "nothing may run there any more of which its proof says nothing"
     _close_failover(round_, name, text)
     round_.say("fence_cancelled", text, node=name)
@@ -262,13 +265,12 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
             state=NodeState.ONLINE,
             reason="",
             boot=boot,
-            power="",
+            power=Power.NONE,
             attempt=0,
             retry_after=0.0,
             mode=mode,
             demanded=False,
-            proof="",
-            expired=False,
+            proof=None,
             up_again=False,
         ),
     )
@@ -303,7 +305,7 @@ def _came_back_anew(round_: Round, name: str, status: NodeStatus, boot: str) -> 
         and services[one].underlying is not ServiceState.REQUEST_START
         and not services[one].left_since
     ]
-    declare_dead(round_, name, proof, held)
+    declare_dead(round_, name, ProofKind.RESTARTED, proof, held)
     dead = round_.node(name)
     round_.set_node(name, replace(dead, boot=status.boot or boot, up_again=True))
 

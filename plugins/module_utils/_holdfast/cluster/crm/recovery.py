@@ -7,26 +7,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
-from ..model.state import Failover, NodeState, ServiceState
+from ..model.state import Failover, NodeState, Power, Proof, ProofKind, ServiceState
 from .pending_fences import fence_may_arrive, with_fence
 from .round import Round
-
-SHUT_DOWN = "shut down"
-"""What stands for the power of a node that its operator shut down: it is left off."""
-
-LEFT_OFF = "left off"
-"""The same of one that was fenced all the same, or too often: it waits for its operator."""
-
-SENT, ON, GIVEN_UP = "sent", "on", "given up"
-"""The same of one that is being switched on, of one that was, and of one that could not be."""
 
 
 def declare_dead(
     round_: Round,
     name: str,
-    proof: str,
+    kind: ProofKind,
+    by: str,
     services: Optional[list[str]] = None,
-    power: str = "",
+    power: Power = Power.NONE,
 ) -> None:
     """Record the proof that a node is dead, and free its services for recovery.
 
@@ -34,19 +26,19 @@ def declare_dead(
     than to stay down.  *services* are those to recover if they are not all.  *power* says
     why it is not to be switched on again, if it is not.
     """
-    seen = round_.seen
+    seen, proof = round_.seen, Proof(kind, round_.seen.wall, by)
     status = round_.node(name)
     if fence_may_arrive(round_, status):
         # A fence that could not be proved may have switched it off all the same.
         status = with_fence(status, status.fence_sent, seen.wall)
     if services is None:
         services = round_.state.services_on(name)
-    failover = round_.state.open_failover(name) or begin_failover(round_, name, proof)
+    failover = round_.state.open_failover(name) or begin_failover(round_, name, by)
     round_.state = round_.state.with_failover(
         replace(
             failover,
             confirmed=seen.wall,
-            proof=proof,
+            proof=by,
             services=tuple(sorted({*failover.services, *services})),
             finished=0.0 if services else seen.wall,
         )
@@ -57,18 +49,17 @@ def declare_dead(
             status,
             state=NodeState.OFF,
             proof=proof,
-            reason=proof,
+            reason=by,
             attempt=0,
             retry_after=0.0,
             power=power,
             demanded=False,
-            expired=False,
             up_again=False,
         ),
     )
-    round_.say("proof", proof, node=name)
+    round_.say("proof", by, node=name)
     for service_id in services:
-        _lost_its_node(round_, service_id, name, proof)
+        _lost_its_node(round_, service_id, name, by)
 
 
 def begin_failover(round_: Round, name: str, reason: str) -> Failover:

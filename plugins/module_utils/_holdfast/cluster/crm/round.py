@@ -133,7 +133,7 @@ class Round:
             if local is None or local.state in NOT_RUNNING or local.state is LocalState.UNKNOWN:
                 continue
             known = self.node(name)
-            dead = known.state is NodeState.OFF or bool(known.proof)
+            dead = known.state is NodeState.OFF or known.proof is not None
             if not (dead and known.boot in ("", seen.report.boot)):
                 return name
         return ""

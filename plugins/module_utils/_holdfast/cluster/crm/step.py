@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 
 from ..model.desired import Wanted
 from ..model.observed import Seen, Timing
-from ..model.state import ClusterState, Event, Failover, Intent, NodeState, NodeStatus
+from ..model.state import ClusterState, Event, Failover, Intent, NodeState, NodeStatus, Power
 from .fencing import switch_on_again
 from .freeze import look_at_disarm
 from .global_maintenance import look_at_maintenance
 from .nodes import look_at_nodes
 from .pending_fences import fences_count_from, with_fence
 from .rebalance import rebalance
-from .recovery import SENT
 from .round import Change, FenceOrder, Round
 from .services import look_at_services
 
@@ -53,12 +52,12 @@ def take_over(
     """
     state = replace(last, epoch=epoch, manager=manager, base=last.commands)
     for name, status in last.nodes.items():
-        sent = status.power == SENT
+        sent = status.power is Power.SENT
         others = status.fence_sent if last.manager != manager else status.inherited_fence
         begun = replace(
             status,
             retry_after=0.0,
-            power="" if sent else status.power,
+            power=Power.NONE if sent else status.power,
             up_again=status.up_again or sent,
             inherited_fence=others,
         )
@@ -129,8 +128,7 @@ def _with_intent(state: ClusterState, intent: Intent, wall: float) -> ClusterSta
         reason=intent.reason,
         fence_sent=wall,
         attempt=0,
-        proof="",
-        expired=False,
+        proof=None,
         up_again=False,
     )
     failover = Failover(

@@ -12,23 +12,22 @@ from dataclasses import replace
 
 from ..model.maintenance import fenced_by_hand
 from ..model.observed import Answer, LeaseSight, NodeSeen
-from ..model.state import NodeState, NodeStatus, ServiceState
+from ..model.state import NodeState, NodeStatus, Power, ServiceState
 from .fencing import POWER_ATTEMPTS
-from .recovery import GIVEN_UP, ON, SENT, SHUT_DOWN
 from .round import Round
 
 
 def proved_by_power(status: NodeStatus) -> bool:
-    """Return whether a node is off by a proof that holds for all that may have run on it.
-
-    A host lease that ran out, or was given back, tells only of what its LRM knew of.
-    """
-    return status.state is NodeState.OFF and not (status.expired or status.power == SHUT_DOWN)
+    """Return whether a node is off by a proof that holds for all that may have run on it."""
+    proof = status.proof
+    return status.state is NodeState.OFF and proof is not None and proof.is_of_power
 
 
 def was_proved_dead(status: NodeStatus) -> bool:
     """Return whether a node was proved dead and is not back: off, or to be fenced to be sure."""
-    return status.state is NodeState.OFF or (status.state is NodeState.FENCE and bool(status.proof))
+    return status.state is NodeState.OFF or (
+        status.state is NodeState.FENCE and status.proof is not None
+    )
 
 
 def may_be_up_again(round_: Round, name: str, seen: NodeSeen) -> bool:
@@ -43,7 +42,7 @@ def may_be_up_again(round_: Round, name: str, seen: NodeSeen) -> bool:
 
 
 def _was_switched_on(status: NodeStatus) -> bool:
-    return status.up_again or status.power in (SENT, ON)
+    return status.up_again or status.power in (Power.SENT, Power.ON)
 
 
 def doubt_leases(round_: Round) -> None:
@@ -72,7 +71,7 @@ def lease_tells_of(round_: Round, name: str, seen: NodeSeen, service_id: str) ->
     if was_proved_dead(node) and _was_switched_on(node) and not asked:
         # That lease was of an earlier start.
         return False
-    if seen.lease is LeaseSight.FREE or node.power == SHUT_DOWN:
+    if seen.lease is LeaseSight.FREE or node.shut_down:
         return seen.report.left_without(probe, status.left_since)
     return seen.report.answers_for(service_id, probe)
 
@@ -120,7 +119,7 @@ def doubted_since(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) 
     """
     doubted = [] if proved_by_power(status) else unanswered(round_, name, seen)
     asked = round_.seen.wanted.maintenance.get(name)
-    in_vain = status.power == GIVEN_UP or _came_never_up(round_, seen, status)
+    in_vain = status.power is Power.GIVEN_UP or _came_never_up(round_, seen, status)
     anew = in_vain or (asked is not None and fenced_by_hand(asked))
     if proved_by_power(status) and not (anew and may_be_up_again(round_, name, seen)):
         return doubted
@@ -138,7 +137,7 @@ def doubted_since(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) 
 
 def _came_never_up(round_: Round, seen: NodeSeen, status: NodeStatus) -> bool:
     """Return whether a node was switched on as often as that is tried, and is silent for good."""
-    tried = status.power == ON and status.attempt >= POWER_ATTEMPTS
+    tried = status.power is Power.ON and status.attempt >= POWER_ATTEMPTS
     return tried and round_.seen.now >= status.retry_after and seen.answer is not Answer.YES
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..crm.recovery import SHUT_DOWN
 from ..crm.unproven import was_proved_dead
 from ..model import versions
 from ..model.desired import IGNORE, Wanted
@@ -170,11 +169,11 @@ def proved_dead(report: Report, state: ClusterState | None) -> str:
     without a new start.
     """
     known = state.nodes.get(report.node) if state is not None else None
-    if known is None or known.boot != report.boot or known.power == SHUT_DOWN:
+    if known is None or known.boot != report.boot or known.shut_down:
         return ""
     if not was_proved_dead(known):
         return ""
-    return f"the manager's record says that this start of the node is dead: {known.proof}"
+    return f"the manager's record says that this start of the node is dead: {known.proved_by}"
 
 
 def _let_go(round_: LocalRound, state: ClusterState) -> None:

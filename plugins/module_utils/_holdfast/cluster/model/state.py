@@ -51,6 +51,57 @@ class NodeState(str, enum.Enum):
     GONE = "gone"
 
 
+class ProofKind(str, enum.Enum):
+    """What proves that a node is dead.
+
+    verified_off: a fence device confirmed that it is off; watchdog_assumed: no device did, but the
+    operator's word for the node's watchdog counts; lease_expired: its host lease ran out behind its
+    watchdog, so that it was reset, or had stopped its services and disarmed the watchdog;
+    clean_shutdown: it stopped its services and gave its host lease back; restarted: another boot of
+    it reports, so that what ran before is gone.
+    """
+
+    VERIFIED_OFF = "verified_off"
+    WATCHDOG_ASSUMED = "watchdog_assumed"
+    LEASE_EXPIRED = "lease_expired"
+    CLEAN_SHUTDOWN = "clean_shutdown"
+    RESTARTED = "restarted"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The proof that a node is dead: its kind, when it was accepted (seconds since 1970), *by* what.
+
+    *by* is the sentence of the fence device, or what was seen of the host lease.
+    """
+
+    kind: ProofKind
+    at: float
+    by: str
+
+    @property
+    def is_of_power(self) -> bool:
+        """Whether it holds for all that may have run on the node.
+
+        A host lease that ran out, or was given back, tells only of what its LRM knew of.
+        """
+        return self.kind not in (ProofKind.LEASE_EXPIRED, ProofKind.CLEAN_SHUTDOWN)
+
+
+class Power(str, enum.Enum):
+    """What the manager does about the power of a node that is off.
+
+    none: nothing yet; sent: it is being powered on; on: it was; given_up: it could not be;
+    left_off: it waits for its operator, who shut it down, or as it was fenced too often.
+    """
+
+    NONE = ""
+    SENT = "sent"
+    ON = "on"
+    GIVEN_UP = "given up"
+    LEFT_OFF = "left off"
+
+
 class ServiceState(str, enum.Enum):
     """The states of a service, as Proxmox VE's HA manager names them where it has them.
 
@@ -204,8 +255,7 @@ class NodeStatus:
     on, and *power* follows the latter.  *mode* is what its LRM last said that it does,
     empty for its usual work; it stays while the node is silent.  *demanded*
     says that a service asked for the fence, so that a heartbeat does not call it off.
-    *expired* says that the proof is the host lease alone, which ran out behind a watchdog:
-    the node was reset, or it had stopped its services and disarmed the watchdog.  *up_again*
+    *up_again*
     says that since it was proved dead it answered on the network, or an earlier manager was
     about to switch it on.
     *inherited_fence* is when an earlier manager sent a fence whose end nobody told: it may
@@ -218,19 +268,33 @@ class NodeStatus:
     since: float = 0.0
     reason: str = ""
     boot: str = ""
-    proof: str = ""
+    proof: Proof | None = None
     fenced: tuple[float, ...] = ()
     fence_sent: float = 0.0
     attempt: int = 0
     retry_after: float = 0.0
-    power: str = ""
+    power: Power = Power.NONE
     mode: str = ""
     demanded: bool = False
-    expired: bool = False
     up_again: bool = False
     inherited_fence: float = 0.0
     slower_fence: float = 0.0
     kept: str = ""
+
+    @property
+    def expired(self) -> bool:
+        """Whether the proof is a host lease that ran out."""
+        return self.proof is not None and self.proof.kind is ProofKind.LEASE_EXPIRED
+
+    @property
+    def shut_down(self) -> bool:
+        """Whether the proof is that it was shut down in order."""
+        return self.proof is not None and self.proof.kind is ProofKind.CLEAN_SHUTDOWN
+
+    @property
+    def proved_by(self) -> str:
+        """The proof in words, empty without one."""
+        return self.proof.by if self.proof is not None else ""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ from .state import (
     Failover,
     NodeState,
     NodeStatus,
+    Power,
+    Proof,
+    ProofKind,
     ServiceState,
     ServiceStatus,
 )
@@ -99,6 +102,8 @@ def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
         if value or (item.name == "stop_timeout" and value is not None):
             row[item.name] = list(value) if isinstance(value, tuple) else value
     row["state"] = status.state.value
+    if isinstance(status, NodeStatus):
+        row.update(_proof_row(status))
     if isinstance(status, ServiceStatus) and status.state in HELD:
         # Versions that do not know these states see the one below, and leave it alone too.
         row["held"] = status.state.value
@@ -118,9 +123,45 @@ def _service_status(row: Mapping[str, Any]) -> ServiceStatus:
     return ServiceStatus(**values)
 
 
+SHUT_DOWN = "shut down"
+"""What versions before ``Proof`` have as the power of a node that was shut down in order."""
+
+
+def _proof_row(status: NodeStatus) -> dict[str, Any]:
+    """Return proof and power; versions before ``Proof`` find in them what they know."""
+    row: dict[str, Any] = {}
+    if status.power:
+        row["power"] = status.power.value
+    if status.proof is None:
+        return row
+    row["proof"], row["proof_kind"] = status.proof.by, status.proof.kind.value
+    row["proof_at"] = status.proof.at
+    if status.expired:
+        row["expired"] = True
+    if status.shut_down and status.power is Power.LEFT_OFF:
+        row["power"] = SHUT_DOWN
+    return row
+
+
+def _proof(row: Mapping[str, Any]) -> Proof | None:
+    """Read a proof, also one of a version before ``Proof``."""
+    if not row.get("proof"):
+        return None
+    kind = ProofKind.VERIFIED_OFF
+    if row.get("expired"):
+        kind = ProofKind.LEASE_EXPIRED
+    elif row.get("power") == SHUT_DOWN:
+        kind = ProofKind.CLEAN_SHUTDOWN
+    at = float(row.get("proof_at", row.get("since", 0.0)))
+    return Proof(ProofKind(row.get("proof_kind", kind.value)), at, str(row["proof"]))
+
+
 def _node_status(row: Mapping[str, Any]) -> NodeStatus:
     values = known(NodeStatus, row)
     values["state"] = NodeState(values["state"])
+    values["proof"] = _proof(row)
+    power = row.get("power", "")
+    values["power"] = Power.LEFT_OFF if power == SHUT_DOWN else Power(power)
     values["fenced"] = tuple(values.get("fenced", ()))
     return NodeStatus(**values)
 

@@ -16,7 +16,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from ...cluster.crm.global_maintenance import has_maintenance, in_force
-from ...cluster.crm.recovery import GIVEN_UP
 from ...cluster.model.desired import Wanted, wanted_document
 from ...cluster.model.membership import Membership, Place
 from ...cluster.model.state import (
@@ -30,6 +29,9 @@ from ...cluster.model.state import (
     Failover,
     NodeState,
     NodeStatus,
+    Power,
+    Proof,
+    ProofKind,
     ServiceState,
     ServiceStatus,
 )
@@ -287,16 +289,15 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
         since=WALL,
         reason=REASON,
         boot="0" * 36,
-        proof=REASON,
+        proof=Proof(ProofKind.LEASE_EXPIRED, WALL, REASON),
         fenced=(WALL,) * 10,
         fence_sent=WALL,
         inherited_fence=WALL,
         slower_fence=WALL,
-        expired=True,
         up_again=True,
         attempt=10,
         retry_after=WALL,
-        power=GIVEN_UP,
+        power=Power.GIVEN_UP,
         mode="maintenance",
         demanded=True,
         kept=REASON,

@@ -207,7 +207,7 @@ def _node(name: str, state: ClusterState, wanted: Wanted, report: Sight | None) 
         "state": status.state.value,
         "reason": status.reason,
         "since": status.since,
-        "proof": status.proof,
+        "proof": status.proved_by,
         "mode": status.mode,
         "maintenance": maintenance_document(maintenance) if maintenance is not None else None,
         "services": state.services_on(name),

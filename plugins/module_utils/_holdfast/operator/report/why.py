@@ -96,9 +96,9 @@ def why_node(
         "state": status.state.value,
         "since": status.since,
         "reason": status.reason or "nothing speaks against it",
-        "proof": status.proof,
+        "proof": status.proved_by,
         "mode": status.mode,
-        "power": status.power,
+        "power": status.power.value,
         "fenced": list(status.fenced),
         "maintenance": maintenance_document(maintenance) if maintenance is not None else None,
         "services": {
