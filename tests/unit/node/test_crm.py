@@ -474,7 +474,7 @@ def test_a_proof_from_a_round_that_was_thrown_away_is_none_of_a_node_that_writes
     manager.observer.changed["n3"] = manager.clock.now
     manager.round()
     state = manager.daemon._crm.state
-    assert state.nodes["n3"].proof == ""
+    assert state.nodes["n3"].proof is None
     assert state.services["web"].node == "n3"
 
 

@@ -13,9 +13,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pending_fences import (  # noqa: E501
     FENCE_ARRIVES,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.recovery import (
-    SHUT_DOWN,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import (
     take_over,
 )
@@ -417,7 +414,7 @@ LEFT = node_seen(
 def test_the_services_of_a_node_that_was_shut_down_are_recovered_without_a_fence() -> None:
     taken = run(None, LEFT)
     assert n1(taken).state is NodeState.OFF
-    assert "gave its host lease back" in n1(taken).proof
+    assert "gave its host lease back" in n1(taken).proved_by
     assert (web(taken).state, web(taken).node) == (ServiceState.REQUEST_START, "n2")
     assert not taken.fences
 
@@ -570,7 +567,7 @@ def test_an_idle_manager_that_goes_down_is_not_fenced_as_a_candidate_meant_to_lo
 def test_a_node_that_is_switched_off_in_order_is_left_off_although_a_fence_may_arrive() -> None:
     left = replace(LEFT, report=replace(LEFT.report, goes_down="poweroff"))
     taken = run(NodeStatus(NodeState.ONLINE, boot="n1-boot1", fence_sent=990.0), left)
-    assert (n1(taken).state, n1(taken).power) == (NodeState.OFF, SHUT_DOWN)
+    assert (n1(taken).state, n1(taken).shut_down) == (NodeState.OFF, True)
     assert not taken.fences
     assert not step(taken.state, seen(WANTED, {"n1": left})).powers
     assert web(taken).state is ServiceState.REQUEST_START

@@ -125,6 +125,6 @@ def test_a_node_whose_same_start_writes_again_is_not_dead_whatever_its_device_sa
     )
     before = state({"web": started("n1")}, {"n1": to_be_fenced})
     taken = step(before, look)
-    assert taken.state.nodes["n1"].proof == ""
+    assert taken.state.nodes["n1"].proof is None
     assert taken.state.services["web"].node == "n1"
     assert any("it writes again" in event.text for event in taken.state.events)

@@ -234,7 +234,12 @@ def test_what_was_given_another_definition_while_it_was_left_is_not_started_besi
 
 @pytest.mark.parametrize(
     ("changes", "waits"),
-    [({"power": "on"}, True), ({"power": "sent"}, True), ({"up_again": True}, True), ({}, False)],
+    [
+        ({"power": Power.ON}, True),
+        ({"power": Power.SENT}, True),
+        ({"up_again": True}, True),
+        ({}, False),
+    ],
 )
 def test_a_node_that_was_switched_on_or_answered_since_its_death_is_not_off_as_it_is_silent(
     changes, waits
@@ -254,8 +259,8 @@ def test_a_node_that_the_last_manager_was_about_to_switch_on_is_not_off_as_it_is
         last = state({"web": ASKED}, {"n2": replace(off["n2"], power=power)})
         return step(crm_step.take_over(last, 8, "n1", 1000.0), look).state.services["web"].state
 
-    assert looked_for("sent") is ServiceState.PROBE
-    assert looked_for("") is ServiceState.REQUEST_START
+    assert looked_for(Power.SENT) is ServiceState.PROBE
+    assert looked_for(Power.NONE) is ServiceState.REQUEST_START
 
 
 def test_that_a_dead_node_answered_is_remembered_until_it_is_proved_dead_again():
@@ -299,7 +304,8 @@ def test_a_host_lease_is_no_proof_for_what_is_declared_where_it_ran_out_before(l
 def test_a_host_lease_tells_of_what_was_taken_up_unasked_only_if_its_lrm_had_it(last, local, proof):
     had = report("n2", commands=3, services={"web": LocalService(WEB, local)})
     dead = {"n2": node_seen("n2", heartbeat_age=99.0, lease=LeaseSight.DEAD, report=had)}
-    status = NodeStatus(last, boot="n2-boot1", expired=last is NodeState.OFF, proof=verified_off())
+    expired = lease_expired() if last is NodeState.OFF else None
+    status = NodeStatus(last, boot="n2-boot1", proof=expired)
     unasked = {"web": started("n2", left_since=5)}
     taken = step(state(unasked, {"n2": status}), seen(wanted(WEB), dead)).state
     assert (taken.nodes["n2"].state is NodeState.OFF) is proof
@@ -346,12 +352,12 @@ def test_a_node_taken_out_of_the_configuration_is_waited_for_no_more():
 @pytest.mark.parametrize(
     ("changes", "kept", "fenced"),
     [
-        ({"power": "on", "attempt": 2}, {}, False),
-        ({"power": "on", "attempt": 5}, {}, False),
-        ({"power": "on", "attempt": 5, "retry_after": 99.0}, {}, True),
-        ({"power": "given up", "up_again": True}, {}, True),
-        ({"power": "on", "attempt": 2}, {"n2": Maintenance("fenced: broken")}, True),
-        ({"power": "on", "attempt": 2}, {"n2": Maintenance("disks")}, False),
+        ({"power": Power.ON, "attempt": 2}, {}, False),
+        ({"power": Power.ON, "attempt": 5}, {}, False),
+        ({"power": Power.ON, "attempt": 5, "retry_after": 99.0}, {}, True),
+        ({"power": Power.GIVEN_UP, "up_again": True}, {}, True),
+        ({"power": Power.ON, "attempt": 2}, {"n2": Maintenance("fenced: broken")}, True),
+        ({"power": Power.ON, "attempt": 2}, {"n2": Maintenance("disks")}, False),
         ({}, {"n2": Maintenance("fenced: broken")}, False),
     ],
 )
@@ -503,7 +509,7 @@ def test_a_node_that_is_well_again_keeps_nothing_of_an_old_proof():
     node = step(state({}, fencing), seen(wanted())).state.nodes["n2"]
     assert (node.state, node.proof, node.expired, node.up_again) == (
         NodeState.ONLINE,
-        "",
+        None,
         False,
         False,
     )

@@ -70,7 +70,7 @@ class ProofKind(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Proof:
-    """The proof that a node is dead: its kind, when it was accepted (seconds since 1970), *by* what.
+    """The proof that a node is dead, accepted *at* seconds since 1970.
 
     *by* is the sentence of the fence device, or what was seen of the host lease.
     """
