@@ -17,12 +17,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     LeaseError,
     StorageError,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.freed_leases import (  # noqa: E501
-    FreedLeases,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.host_timing import (  # noqa: E501
-    LeaseTiming,
-)
+from ansible_collections.holdfast.ha.tests.unit.node.played import PlayedFreedLeases
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import LeasesStandIn, lease_view
 
 SILENCE = 2 * 5 + 5
@@ -40,9 +35,9 @@ class Case:
 
     def __post_init__(self) -> None:
         self.leases = LeasesStandIn(self.log)
-        self.freed = FreedLeases(self.leases, LeaseTiming(5), lambda: self.now)
+        self.freed = PlayedFreedLeases(self.leases, SILENCE, lambda: self.now)
         self.freed.fence_begins("n3", 3)
-        self.freed.recorded({"n3": 4})
+        self.freed.rules.recorded = {"n3": 4}
 
     def renewed(self, timestamp: int) -> None:
         """Let the node have renewed its lease; freeing by an older timestamp is refused then."""
@@ -102,7 +97,7 @@ def test_a_node_that_goes_on_renewing_was_not_switched_off_and_keeps_its_lease(c
     for timestamp in range(80, 180, 10):
         case.leases.views[3] = lease_view(3, timestamp=timestamp)
         assert case.watch(10) == []
-    assert capsys.readouterr().err.count("switched off something else") == 1
+    assert capsys.readouterr().err.count("has powered off another machine") == 1
 
 
 @pytest.mark.parametrize(

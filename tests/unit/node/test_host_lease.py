@@ -10,6 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.host_lease import (
+    JOIN_AGAIN,
+    LOOK,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
+    Clocks,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     HostState,
 )
@@ -22,15 +29,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.configu
     EMBEDDED,
     SANLOCK,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.clock_jump import (
-    Clocks,
-    ClockWatch,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.membership import (
-    JOIN_AGAIN,
-    LOOK,
-    HostLease,
-)
+from ansible_collections.holdfast.ha.tests.unit.node.played import PlayedHostLease
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock, configuration
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
     StorageStandIn,
@@ -66,13 +65,12 @@ class Node:
         self.joins = []
         self.suspended = 0.0
         node = replace(configuration(folder), backend=backend)
-        clocks = ClockWatch(self._clocks)
-        self.lease = HostLease(node, self.storage, self.clock, self._join, clocks)
+        self.lease = PlayedHostLease(node, self.storage, self.clock, self._join, self._clocks, FAIL)
 
     def _clocks(self):
         """Return what the clocks show: the monotonic one stood still while it was suspended."""
         boottime = self.clock.now + self.suspended
-        return Clocks(self.clock.now, boottime, 1e9 + boottime)
+        return Clocks(self.clock.now, 1e9 + boottime, boottime)
 
     def _join(self, _configuration):
         self.joins.append(JoiningStandIn())

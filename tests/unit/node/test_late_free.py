@@ -12,8 +12,15 @@ import threading
 from dataclasses import replace
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.host_lease import (
+    JOIN_AGAIN,
+    LOOK,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
+    Clocks,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     Resource,
@@ -52,14 +59,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.fence_orders import (  # noqa: E501
     FenceEnd,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.membership import (
-    JOIN_AGAIN,
-    LOOK,
-    HostLease,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.lockspace.delta_lease import (  # noqa: E501
     LeaseArea,
 )
+from ansible_collections.holdfast.ha.tests.unit.node.played import PlayedHostLease
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     NODES,
     Clock,
@@ -203,7 +206,7 @@ class Cluster:
             storage=storage,
             observer=self.observer,
             orders=self.orders,
-            clock=self.clock,
+            clocks=lambda: Clocks(self.clock(), 1e9 + self.clock(), self.clock()),
         )
 
     def _holder(self, name, holder):
@@ -300,7 +303,7 @@ def test_a_node_does_not_join_while_its_host_lease_is_being_freed(cluster, hangi
             return None
 
     cluster.sanlock["n3"].joined = []
-    lease = HostLease(cluster.nodes["n3"], cluster.storage("n3"), cluster.clock, Join)
+    lease = PlayedHostLease(cluster.nodes["n3"], cluster.storage("n3"), cluster.clock, Join)
     for _turn in range(10):
         cluster.go(LOOK)
         trouble = lease.look()
@@ -325,7 +328,7 @@ def test_the_watchdog_stays_armed_while_the_own_crm_frees_a_host_lease(cluster, 
     storage = cluster.storage("n1")
     disarmed = []
     storage.leases.disarm_watchdog = lambda: disarmed.append(True)
-    lease = HostLease(cluster.nodes["n1"], storage, cluster.clock, lambda _node: None)
+    lease = PlayedHostLease(cluster.nodes["n1"], storage, cluster.clock, lambda _node: None)
     lease.come_back()
     assert disarmed == []
     cluster.let_go.set()

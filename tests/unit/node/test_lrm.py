@@ -296,7 +296,7 @@ def test_the_end_of_a_job_counts_once(daemon):
     daemon.command(ServiceState.REQUEST_STOP, uid="7.2", commands=2)
     assert kinds(daemon.round()) == ["report", "stop"]
     assert [daemon.round(), daemon.round()] == [[], []]
-    assert daemon.daemon._report.services["web"].state is LocalState.STOPPING
+    assert daemon.daemon._lrm.report.services["web"].state is LocalState.STOPPING
 
 
 LEASE_TROUBLE = [
@@ -322,7 +322,7 @@ def test_without_a_host_lease_services_are_stopped_even_if_that_cannot_be_writte
     assert kinds(daemon.round()) == ([] if error else ["report"])
     daemon.storage.write_error = None
     daemon.round()
-    (report,) = [daemon.daemon._written]
+    (report,) = [daemon.daemon._lrm.written]
     assert (report.services["web"].state, report.lease_lost) == (LocalState.STOPPED, True)
 
 
@@ -331,7 +331,7 @@ def test_without_a_host_lease_nothing_is_started(daemon, view, reason):
     daemon.storage.leases.views[1] = view
     daemon.command(ServiceState.REQUEST_START)
     assert not {"start"} & set(kinds(daemon.round() + daemon.round()))
-    assert reason in daemon.daemon._forbidden()
+    assert reason in daemon.daemon._start_obstacle()
 
 
 def test_a_storage_that_cannot_be_read_stops_services_only_after_the_fail_time(daemon):
@@ -363,13 +363,13 @@ def test_a_storage_that_comes_back_in_time_stops_nothing(daemon):
 def test_workers_may_start_nothing_once_the_lease_was_not_seen_renewed_for_the_fail_time(daemon):
     daemon.storage.leases.views[1] = lease_view(1, unchanged_for=4.0)
     daemon.round()
-    assert daemon.daemon._forbidden() == ""
+    assert daemon.daemon._start_obstacle() == ""
     daemon.clock.go(11.9)
-    assert daemon.daemon._forbidden() == ""
+    assert daemon.daemon._start_obstacle() == ""
     daemon.clock.go(0.1)
-    assert "was not seen to be renewed for 16 s" in daemon.daemon._forbidden()
+    assert "was not seen to be renewed for 16 s" in daemon.daemon._start_obstacle()
     daemon.round(0.0)
-    assert daemon.daemon._forbidden() == ""
+    assert daemon.daemon._start_obstacle() == ""
 
 
 @pytest.mark.parametrize(
@@ -386,24 +386,24 @@ def test_workers_start_nothing_after_a_jump_until_lease_and_record_were_read_aga
     daemon.run_web()
     for name, seconds in jump.items():
         setattr(daemon, name, seconds)
-    assert bool(reason) == bool(daemon.daemon._forbidden())
-    assert reason in daemon.daemon._forbidden()
+    assert bool(reason) == bool(daemon.daemon._start_obstacle())
+    assert reason in daemon.daemon._start_obstacle()
     daemon.storage.state, state = UNREADABLE, daemon.storage.state
     daemon.round()
-    assert reason in daemon.daemon._forbidden()
+    assert reason in daemon.daemon._start_obstacle()
     daemon.storage.state = state
     assert "stop" not in kinds(daemon.round())
-    assert daemon.daemon._forbidden() == ""
+    assert daemon.daemon._start_obstacle() == ""
 
 
 def test_a_node_that_was_suspended_for_long_stops_its_services(tmp_path):
     daemon = Daemon(tmp_path, backend=SANLOCK, sanlock=ON_ONE_COMPUTER)
     daemon.run_web()
     daemon.suspended = 16.0
-    assert "this node was suspended for 16 s" in daemon.daemon._forbidden()
+    assert "this node was suspended for 16 s" in daemon.daemon._start_obstacle()
     assert kinds(daemon.round()) == ["report", "stop"]
     assert "this node was suspended for 16 s" in daemon.workers.jobs["web"].reason
-    assert "may have failed meanwhile" in daemon.daemon._forbidden()
+    assert "may have failed meanwhile" in daemon.daemon._start_obstacle()
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_a_node_whose_present_start_was_proved_dead_stops_all_it_runs(daemon, st
     daemon.round()
     daemon.storage.state = replace(daemon.storage.state, nodes={"n1": status})
     assert ("stop" in kinds(daemon.round())) is stops
-    assert ("is dead: fenced" in daemon.daemon._forbidden()) is stops
+    assert ("is dead: fenced" in daemon.daemon._start_obstacle()) is stops
 
 
 @pytest.mark.parametrize("virtual", ["", "kvm", None])
@@ -667,27 +667,25 @@ def test_an_lrm_that_is_told_to_end_says_so_before_it_does_anything_else(daemon,
     monkeypatch.setattr(lrm, "why_ending", lambda *_rest: why)
     daemon.run_web()
     daemon.daemon._on_term()
-    daemon.daemon._note_end()
     (said,) = reports(daemon.round())
     assert said.mode is {"poweroff": Mode.SHUTDOWN}.get(why, Mode.RESTART)
     assert ("stop" in kinds(daemon.round())) == (why != "restart")
-    assert not daemon.daemon._stop
+    assert not daemon.daemon._lrm.ends
 
 
 def test_an_lrm_ends_once_its_services_have_stopped_or_when_it_is_told_twice(daemon, monkeypatch):
     monkeypatch.setattr(lrm, "why_ending", lambda *_rest: "poweroff")
     daemon.run_web()
     daemon.daemon._on_term()
-    daemon.daemon._note_end()
     daemon.round()
     daemon.round()
     daemon.workers.end(sight=Sight.STOPPED)
     daemon.round()
-    assert daemon.daemon._stop
-    daemon.daemon._stop = False
+    assert daemon.daemon._lrm.ends
+    daemon.daemon._lrm.ends = False
     daemon.daemon._on_term()
-    daemon.daemon._note_end()
-    assert daemon.daemon._stop
+    daemon.round()
+    assert daemon.daemon._lrm.ends
 
 
 def test_an_lrm_that_alone_is_started_anew_waits_for_a_manager_only_for_a_while(
@@ -696,17 +694,17 @@ def test_an_lrm_that_alone_is_started_anew_waits_for_a_manager_only_for_a_while(
     monkeypatch.setattr(lrm, "why_ending", lambda *_rest: "restart")
     daemon.run_web()
     daemon.daemon._on_term()
-    daemon.daemon._note_end()
     daemon.round()
     daemon.round(FREEZE_WAIT - 2.0)
-    assert not daemon.daemon._stop
+    assert not daemon.daemon._lrm.ends
     daemon.round(2.0)
-    assert daemon.daemon._stop
+    assert daemon.daemon._lrm.ends
     assert "stop" not in kinds(daemon.storage.log)
 
 
-def test_the_report_says_what_room_the_node_has(daemon):
-    daemon.daemon._room = (4.0, 2048.0)
+def test_the_report_says_what_room_the_node_has(tmp_path, monkeypatch):
+    monkeypatch.setattr(lrm, "node_room", lambda: (4.0, 2048.0))
+    daemon = Daemon(tmp_path)
     assert [one.room for one in reports(daemon.round())] == [(4.0, 2048.0)]
 
 
@@ -717,9 +715,8 @@ def test_an_lrm_asks_again_why_it_is_to_end_while_nobody_says(daemon, monkeypatc
     daemon.daemon._on_term()
     said = []
     for _turn in range(4):
-        daemon.daemon._note_end()
         said += [one.mode for one in reports(daemon.round())]
-    assert (said[:1], daemon.daemon._stop) == ([Mode.SHUTDOWN], False)
+    assert (said[:1], daemon.daemon._lrm.ends) == ([Mode.SHUTDOWN], False)
 
 
 def test_looks_at_a_service_that_runs_well_are_not_logged_and_those_that_find_it_failed_are(
@@ -739,12 +736,12 @@ def test_looks_at_a_service_that_runs_well_are_not_logged_and_those_that_find_it
 
 def test_a_new_managers_record_that_knows_less_than_was_acted_on_is_not_followed(daemon):
     daemon.run_web()
-    running = daemon.daemon._report.services["web"]
+    running = daemon.daemon._lrm.report.services["web"]
     daemon.command(ServiceState.REQUEST_STOP, uid="8.1", epoch=8, commands=9)
     daemon.storage.state = replace(daemon.storage.state, base=0)
     for _turn in range(30):
         daemon.round()
-    assert daemon.daemon._report.services["web"].uid == running.uid
+    assert daemon.daemon._lrm.report.services["web"].uid == running.uid
     assert daemon.workers.jobs == {}
     told = [row[1] for row in daemon.storage.log if row[0] == "block"]
     assert "older than what n1 acted on" in trouble_told(told[-1])
@@ -766,13 +763,13 @@ def test_a_record_after_a_repair_is_followed_and_lowers_the_floors(daemon):
 def test_the_next_lrm_goes_on_from_the_local_copy_where_the_storage_went_back(tmp_path):
     first = Daemon(tmp_path)
     first.run_web()
-    kept = first.daemon._report
+    kept = first.daemon._lrm.report
     again = Daemon(tmp_path, last=None)
-    assert again.daemon._report.services["web"].uid == kept.services["web"].uid
-    assert (again.daemon._report.epoch, again.daemon._report.commands) == (7, 1)
+    assert again.daemon._lrm.report.services["web"].uid == kept.services["web"].uid
+    assert (again.daemon._lrm.report.epoch, again.daemon._lrm.report.commands) == (7, 1)
     assert again.storage.after >= 1
     damaged = Daemon(tmp_path, last=FormatError("no copy is whole"))
-    assert damaged.daemon._report.services.keys() == {"web"}
+    assert damaged.daemon._lrm.report.services.keys() == {"web"}
 
 
 def test_without_a_local_copy_a_damaged_record_is_an_error(tmp_path):

@@ -5,22 +5,38 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    candidate,
+    effects,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import (
+    CrmSettings,
+    start_crm,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.wall_clock import (
+    EVEN_FOR,
+    first_look,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
+    Clocks,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Timing,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.maintenance_board import (  # noqa: E501
-    EVEN_FOR,
-    MaintenanceBoard,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.performing import (
+    clocks_and_journal,
+    play,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.observer import (
-    Observation,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.log import Repeating
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import Clock
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import StorageStandIn
 
@@ -36,15 +52,25 @@ class Watching:
         self.storage = StorageStandIn()
         self.storage.state = ClusterState(7, "n1", hold=SHORT, board=True)
         self.storage.wanted = Wanted(3, global_maintenance=SHORT)
-        self.board = MaintenanceBoard(self.storage, self.clock, self.wall)
+        self.crm = start_crm(CrmSettings("n2", {"n1": 1, "n2": 2}, Timing(), 15.0))
+        self.crm.wall_clock = first_look(self.clocks())
+        self.performers = {
+            **clocks_and_journal(self.clocks, Repeating(self.clock)),
+            effects.ReadManagerRecord: lambda _: self.storage.read_manager(),
+            effects.ReadDesired: lambda _: self.storage.read_wanted(),
+        }
+
+    def clocks(self):
+        return Clocks(self.clock.now, self.wall.now, self.clock.now)
 
     def go(self, seconds, jump=0.0):
         self.clock.go(seconds)
         self.wall.go(seconds + jump)
-        return self.board.look_at_clock()
+        return self.crm.wall_is_even(play(self.crm.look_at_wall_clock(), self.performers))
 
     def held(self, held=HELD, readable=True):
-        return self.board.held_for_candidate(Observation({}, held, "", 0.0, readable))
+        observation = effects.Observation({}, held, "", 0.0, {}, {}, readable)
+        return play(candidate._hold(self.crm, observation), self.performers)
 
 
 @pytest.fixture

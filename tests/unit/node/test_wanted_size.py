@@ -37,6 +37,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Failover,
     NodeState,
     NodeStatus,
+    Power,
     ServiceState,
     ServiceStatus,
 )
@@ -125,14 +126,13 @@ def worst(wanted, nodes):
         WALL,
         REASON,
         "0" * 36,
-        REASON,
+        verified_off(REASON),
         (WALL,) * 10,
         WALL,
         10,
         WALL,
-        "given up",
+        Power.GIVEN_UP,
         mode="maintenance",
-        proof=verified_off(),
     )
     state = ClusterState(
         9,

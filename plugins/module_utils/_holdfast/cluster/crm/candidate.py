@@ -9,7 +9,7 @@ of it.  Its proof counts when this node has become manager.
 from __future__ import annotations
 
 from ...errors import LeaseError, StorageError
-from ..model.effects import Cycle, Log, perform
+from ..model.effects import Cycle, Log, ReadClocks, perform
 from ..model.lease_freeing import freeing
 from ..model.observed import FenceReport
 from ..model.state import Intent
@@ -43,7 +43,10 @@ def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
     )
     crm.trouble = ""
     clocks = yield from crm.look_at_wall_clock()
-    yield from _sort_own_fences(crm, lease.version, observation, clocks.mono)
+    if crm.fences:
+        yield from _sort_own_fences(crm, lease.version, observation, clocks.mono)
+        # To free a host lease may have taken long.
+        clocks = yield from perform(ReadClocks())
     if not candidacy.fence or clocks.mono < crm.fence_not_before or crm.is_fencing(lease.node):
         return
     obstacle = yield from _obstacle(crm, observation)
