@@ -25,6 +25,7 @@ from .rules import new_events
 from .settings import LEASE_SILENCE
 from .timeline import Cadence
 from .torn import torn_state
+from .world import ROUNDING
 
 if TYPE_CHECKING:
     from .fleet import Fleet
@@ -396,5 +397,7 @@ def _same(before: Crm, after: Crm) -> bool:
     """Return whether a turn has changed nothing of what a CRM knows."""
     clock, clock_after = before.wall_clock, after.wall_clock
     if clock is None or clock_after is None or clock.even_since != clock_after.even_since:
+        return False
+    if abs(clock_after.offset - clock.offset) > ROUNDING:
         return False
     return bool(_COMPARED(before) == _COMPARED(after))

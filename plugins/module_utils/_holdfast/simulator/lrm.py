@@ -140,6 +140,7 @@ class LrmDaemon(Daemon):
         seconds = self.foresee_turn(cycle.turn(after))
         if seconds is not None and after.memory == memory and _same(lrm, after):
             lrm.state, lrm.desired = after.state, after.desired
+            lrm.clocks = lrm.host_lease.clocks = self.clocks()
             return seconds
         self._foretold.forget()
         return None
