@@ -1,68 +1,24 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a deliberate mistake is made: a function is patched wherever it was imported."""
+"""How a deliberate mistake is made: a function is replaced wherever it was imported."""
 
 from __future__ import annotations
+import __future__
 
+import inspect
+import sys
+import textwrap
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    election,
-    fencing,
-    nodes,
-    repair_plan,
-    services,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    probing as looked_for,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    results as command_ends,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    started as running,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    step as cluster,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    stopped as inactive,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
-    commands as local_commands,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
-    cluster_daemon,
-    local_daemon,
-    observer,
     random_scenario,
-    record_look,
 )
 
-IMPORTERS = (
-    cluster,
-    command_ends,
-    election,
-    fencing,
-    inactive,
-    local,
-    local_commands,
-    looked_for,
-    nodes,
-    repair_plan,
-    running,
-    services,
-    cluster_daemon,
-    local_daemon,
-    observer,
-    record_look,
-)
-"""Files that import functions of others by their names."""
+LIBRARY = "ansible_collections.holdfast.ha.plugins.module_utils._holdfast."
 
 Patch = Callable[[], AbstractContextManager[Any]]
 
@@ -86,14 +42,24 @@ def changed(home: Any, name: str, change: Callable[..., Any]) -> Patch:
     def mutant(*arguments: Any, **options: Any) -> Any:
         return change(original, *arguments, **options)
 
-    def patches() -> ExitStack:
-        stack = ExitStack()
-        for where in (home, *IMPORTERS):
-            if getattr(where, name, None) is original:
-                stack.enter_context(patch.object(where, name, mutant))
-        return stack
+    return lambda: _replaced(home, name, original, mutant)
 
-    return patches
+
+def edited(home: Any, name: str, old: str, new: str) -> Patch:
+    """Return a patch of a function in whose source *old*, which is there once, is *new*."""
+    original = getattr(home, name)
+    source = textwrap.dedent(inspect.getsource(original))
+    if source.count(old) != 1:
+        raise ValueError(f"{name} has {old!r} {source.count(old)} times, not once")
+    code = compile(
+        source.replace(old, new),
+        f"<{name}, edited>",
+        "exec",
+        flags=__future__.annotations.compiler_flag,
+    )
+    names: dict[str, Any] = {}
+    exec(code, original.__globals__, names)
+    return lambda: _replaced(home, name, original, names[name])
 
 
 def nothing(original: Any, *arguments: Any, **options: Any) -> None:
@@ -102,3 +68,13 @@ def nothing(original: Any, *arguments: Any, **options: Any) -> None:
 
 def returns(value: Any) -> Callable[..., Any]:
     return lambda original, *arguments, **options: value
+
+
+def _replaced(home: Any, name: str, original: Any, mutant: Any) -> ExitStack:
+    """Replace a function in its home, and in all modules of the library that imported it."""
+    stack = ExitStack()
+    modules = [one for key, one in list(sys.modules.items()) if key.startswith(LIBRARY)]
+    for where in (home, *(one for one in modules if one is not home)):
+        if where.__dict__.get(name) is original or where is home:
+            stack.enter_context(patch.object(where, name, mutant))
+    return stack

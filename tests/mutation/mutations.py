@@ -16,41 +16,22 @@ from typing import Any
 from unittest.mock import patch
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
+    candidate,
     election,
     fencing,
+    freeze,
+    global_maintenance,
+    health,
     lease_proof,
     nodes,
+    probing,
+    recovery,
+    results,
+    selection,
     services,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    freeze as held,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    global_maintenance as hold,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    health as verdict,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    probing as looked_for,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    recovery as death,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    results as command_ends,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    selection as choice,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    started as running,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    step as cluster,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    unproven as doubts,
+    started,
+    step,
+    unproven,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import (
     Judgement,
@@ -59,18 +40,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import Intent
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
-    answers as local_answers,
+    commands,
+    mode,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
-    commands as local_commands,
+    results as lrm_results,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
-    mode as local_phase,
+    step as lrm_step,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
-    results as job_ends,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm.round import (
     LocalRound,
     Memory,
@@ -94,14 +72,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     MOVING,
     NodeState,
+    ProofKind,
     ServiceState,
     ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
-    cluster_daemon,
     random_scenario,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
+from ansible_collections.holdfast.ha.tests.mutation.cycle_mutations import CYCLE_MUTATIONS
 from ansible_collections.holdfast.ha.tests.mutation.making import (
     Mutation,
     changed,
@@ -114,7 +93,7 @@ from ansible_collections.holdfast.ha.tests.mutation.record_mutations import RECO
 def _dead_without_proof(original: Any, round_: Any) -> None:
     original(round_)
     for order in round_.fences:
-        death.declare_dead(round_, order.node, "it does not answer")
+        recovery.declare_dead(round_, order.node, ProofKind.VERIFIED_OFF, "it does not answer")
 
 
 def _every_end_is_proof(original: Any, round_: Any, fence: Any) -> None:
@@ -157,7 +136,7 @@ def _does_not_wait_for_the_stop(
     original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
 ) -> None:
     if status.state in MOVING and status.uid not in round_.fresh:
-        command_ends._left(round_, service_id, status, wanted)
+        results._left(round_, service_id, status, wanted)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -230,7 +209,7 @@ def _recovers_from_the_silent(original: Any, round_: Any, *more: Any) -> None:
     original(round_, *more)
     for name, status in list(round_.state.nodes.items()):
         if status.state is NodeState.SUSPECT:
-            death.declare_dead(round_, name, "suspected")
+            recovery.declare_dead(round_, name, ProofKind.VERIFIED_OFF, "suspected")
 
 
 def _forgets_the_target(original: Any, round_: Any, service_id: str, name: str, proof: str) -> None:
@@ -269,7 +248,7 @@ def _starts_while_it_migrates(
     original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
 ) -> None:
     if status.state is ServiceState.MIGRATE and status.uid not in round_.fresh:
-        command_ends._left(round_, service_id, status, wanted)
+        results._left(round_, service_id, status, wanted)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -281,8 +260,8 @@ def _fences_its_own(original: Any, round_: Any, node: str, status: Any, wanted: 
 def _disarms_at_once(original: Any, round_: Any) -> None:
     """Nobody is waited for."""
     original(round_)
-    if round_.state.disarm == held.DISARMING:
-        round_.state = replace(round_.state, disarm=held.DISARMED)
+    if round_.state.disarm == freeze.DISARMING:
+        round_.state = replace(round_.state, disarm=freeze.DISARMED)
 
 
 def _doubt_ends_as(sight: Sight) -> Callable[..., None]:
@@ -307,53 +286,55 @@ MUTATIONS = (
         "join-while-the-host-lease-is-being-freed",
         changed(lease_freeing, "awaited_writers", returns([])),
     ),
-    Mutation("take-silence-for-death", changed(verdict, "judge", _silence_is_death)),
-    Mutation("take-a-failed-lease-for-a-dead-one", changed(verdict, "judge", _failed_is_dead)),
+    Mutation("take-silence-for-death", changed(health, "judge", _silence_is_death)),
+    Mutation("take-a-failed-lease-for-a-dead-one", changed(health, "judge", _failed_is_dead)),
     Mutation("recover-from-a-suspect", changed(nodes, "look_at_nodes", _recovers_from_the_silent)),
     Mutation("forget-the-epoch", changed(versions, "why_not_followed", returns(""))),
-    Mutation("run-a-command-again", changed(local_commands, "_obey", _runs_uids_again)),
+    Mutation("run-a-command-again", changed(commands, "_obey", _runs_uids_again)),
     Mutation("begin-before-it-is-written", changed(LocalRound, "accept", nothing)),
-    Mutation("trust-what-a-dead-lrm-left", changed(local, "resume", _no_doubts)),
-    Mutation("start-without-a-host-lease", changed(local, "step", _no_lease_needed)),
+    Mutation("trust-what-a-dead-lrm-left", changed(lrm_step, "resume", _no_doubts)),
+    Mutation("start-without-a-host-lease", changed(lrm_step, "step", _no_lease_needed)),
     Mutation(
         "start-before-the-stop-has-ended",
-        changed(command_ends, "take_result", _does_not_wait_for_the_stop),
+        changed(results, "take_result", _does_not_wait_for_the_stop),
     ),
-    Mutation(
-        "take-any-result-for-this-one", changed(command_ends, "take_result", _any_result_counts)
-    ),
+    Mutation("take-any-result-for-this-one", changed(results, "take_result", _any_result_counts)),
     Mutation(
         "say-stopped-before-it-is",
-        changed(local_commands, "_obey_leave", _stop_is_said_before_it_is_done),
+        changed(commands, "_obey_leave", _stop_is_said_before_it_is_done),
     ),
-    Mutation("count-a-failed-stop-as-one", changed(job_ends, "_stopped", _failed_stops_are_stops)),
+    Mutation(
+        "count-a-failed-stop-as-one", changed(lrm_results, "_stopped", _failed_stops_are_stops)
+    ),
     Mutation(
         "forget-the-last-manager",
-        changed(cluster, "take_over", _forgets_the_last_manager),
+        changed(step, "take_over", _forgets_the_last_manager),
         random_scenario.STALE,
     ),
     Mutation(
         "forget-a-candidates-fence",
-        changed(cluster, "take_over", _without_intent),
+        changed(step, "take_over", _without_intent),
         random_scenario.CLOSE,
     ),
-    Mutation("ignore-global-maintenance", changed(hold, "look_at_maintenance", _not_held)),
     Mutation(
-        "forget-where-a-migration-went", changed(death, "_lost_its_node", _forgets_the_target)
+        "ignore-global-maintenance", changed(global_maintenance, "look_at_maintenance", _not_held)
+    ),
+    Mutation(
+        "forget-where-a-migration-went", changed(recovery, "_lost_its_node", _forgets_the_target)
     ),
     Mutation("take-a-return-for-a-reboot", changed(nodes, "_was_started_anew", returns(True))),
     Mutation("give-a-number-twice", changed(Round, "command", _same_uid_again)),
     Mutation("try-a-fence-once", changed(fencing, "_fence_ended", _gives_up_a_fence)),
-    Mutation("look-at-no-service", changed(local, "_monitor", nothing), random_scenario.CLOSE),
-    Mutation("keep-every-result", changed(local_answers, "prune", nothing)),
+    Mutation("look-at-no-service", changed(lrm_step, "_monitor", nothing), random_scenario.CLOSE),
+    Mutation("keep-every-result", changed(commands, "prune", nothing)),
     Mutation("leave-failovers-open", changed(services, "_close_failovers", nothing)),
     Mutation("fence-without-a-brake", changed(fencing, "order_fences", _no_brake)),
-    Mutation("fence-without-a-reason", changed(cluster_daemon, "Intent", _no_reason)),
-    Mutation("place-beside-the-opposite", changed(choice, "_apart_nodes", returns({}))),
-    Mutation("do-not-wait-for-probes", changed(looked_for, "look_for", _probes_are_not_awaited)),
+    Mutation("fence-without-a-reason", changed(candidate, "Intent", _no_reason)),
+    Mutation("place-beside-the-opposite", changed(selection, "_apart_nodes", returns({}))),
+    Mutation("do-not-wait-for-probes", changed(probing, "look_for", _probes_are_not_awaited)),
     Mutation(
         "believe-a-proof-of-an-earlier-start",
-        changed(doubts, "may_be_up_again", returns(False)),
+        changed(unproven, "may_be_up_again", returns(False)),
         random_scenario.LEFT,
     ),
     Mutation(
@@ -364,54 +345,55 @@ MUTATIONS = (
         random_scenario.OPERATORS,
     ),
     Mutation("never-switch-on-again", changed(fencing, "switch_on_again", nothing)),
-    Mutation("leave-failed-services", changed(running, "_failed", nothing)),
+    Mutation("leave-failed-services", changed(started, "_failed", nothing)),
     Mutation(
         "skip-the-probe", changed(services, "_look_at", _skips_the_probe), random_scenario.LEFT
     ),
     Mutation(
         "start-the-target-while-the-source-runs",
-        changed(command_ends, "take_result", _starts_while_it_migrates),
+        changed(results, "take_result", _starts_while_it_migrates),
     ),
-    Mutation("fence-its-own-node", changed(running, "may_demand_fence", _fences_its_own)),
+    Mutation("fence-its-own-node", changed(started, "may_demand_fence", _fences_its_own)),
     Mutation(
         "take-what-is-in-doubt-for-running",
-        changed(job_ends, "_doubt_resolved", _doubt_ends_as(Sight.RUNNING)),
+        changed(lrm_results, "_doubt_resolved", _doubt_ends_as(Sight.RUNNING)),
         random_scenario.STALE,
     ),
     Mutation(
         "take-what-is-in-doubt-for-stopped",
-        changed(job_ends, "_doubt_resolved", _doubt_ends_as(Sight.STOPPED)),
+        changed(lrm_results, "_doubt_resolved", _doubt_ends_as(Sight.STOPPED)),
         random_scenario.OPERATORS,
     ),
     Mutation("ignore-strict-rules", changed(Wanted, "node_rule_for", returns(None))),
-    Mutation("ignore-demands-for-a-fence", changed(running, "_demand_fence", nothing)),
+    Mutation("ignore-demands-for-a-fence", changed(started, "_demand_fence", nothing)),
     Mutation(
         "ignore-what-is-asked-for",
-        changed(running, "answer_request", nothing),
+        changed(started, "answer_request", nothing),
         random_scenario.CLOSE,
     ),
-    Mutation("leave-services-on-the-dead", changed(death, "_lost_its_node", nothing)),
-    Mutation("run-on-without-a-host-lease", changed(local, "_stop_everything", nothing)),
-    Mutation("leave-what-is-elsewhere", changed(local_commands, "_not_here", nothing)),
+    Mutation("leave-services-on-the-dead", changed(recovery, "_lost_its_node", nothing)),
+    Mutation("run-on-without-a-host-lease", changed(lrm_step, "_stop_everything", nothing)),
+    Mutation("leave-what-is-elsewhere", changed(commands, "_not_here", nothing)),
     Mutation(
         "take-a-leave-for-an-answer",
         changed(Report, "left_without", returns(True)),
         random_scenario.OPERATORS,
     ),
-    Mutation("arm-without-looking", changed(held, "_look_for_all", nothing)),
+    Mutation("arm-without-looking", changed(freeze, "_look_for_all", nothing)),
     Mutation(
         "fence-while-disarmed-as-a-candidate",
         changed(election, "kept_from_fencing", returns("")),
         random_scenario.LEFT,
     ),
-    Mutation("disarm-at-once", changed(held, "look_at_disarm", _disarms_at_once)),
-    Mutation("place-services-on-any-node", changed(choice, "unusable", returns(""))),
+    Mutation("disarm-at-once", changed(freeze, "look_at_disarm", _disarms_at_once)),
+    Mutation("place-services-on-any-node", changed(selection, "unusable", returns(""))),
     Mutation(
         "believe-the-lease-of-a-virtual-machine",
         changed(lease_proof, "why_no_proof", returns("")),
         random_scenario.PAUSES,
     ),
-    Mutation("go-on-when-shut-down", changed(local_phase, "stops_all", returns(False))),
+    Mutation("go-on-when-shut-down", changed(mode, "stops_all", returns(False))),
     *RECORD_MUTATIONS,
+    *CYCLE_MUTATIONS,
 )
 """Each is drawn as it is found soonest, mostly within a few hundred runs."""

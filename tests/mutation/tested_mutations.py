@@ -14,26 +14,24 @@ from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     fencing,
-    repair,
+    freeze,
+    manager,
+    repair_plan,
+    results,
     services,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    freeze as held,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    results as command_ends,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
-    step as cluster,
+    step,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.round import Round
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import commands
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
-    answers as local_answers,
+    cycle as lrm_cycle,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
-    results as job_ends,
+    results as lrm_results,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import step as local
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
+    step as lrm_step,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import versions
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     Wanted,
@@ -48,13 +46,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     HELD,
     ServiceState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import crm, lrm
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import (
     observer as node_observer,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
-    cluster_daemon,
-    local_daemon,
     observer,
     random_scenario,
 )
@@ -63,7 +58,7 @@ from ansible_collections.holdfast.ha.tests.mutation.making import (
     Mutation,
     Patch,
     changed,
-    nothing,
+    edited,
     returns,
 )
 
@@ -144,10 +139,6 @@ def _believed(original: Any, self: Any, name: str, silent: bool) -> Any:
     return slot.value, ""
 
 
-def _not_looked_at(original: Any, _self: Any, state: Any, *_now: Any) -> Any:
-    return state
-
-
 def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
     """The result in the report of a silent node counts as if it were online."""
     before = round_.state.services.get(service_id)
@@ -155,10 +146,10 @@ def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
     wanted = round_.seen.wanted.services.get(service_id)
     if before is None or round_.state.services.get(service_id) is not before:
         return
-    if before.state in HELD or before.state in RUNS_NOWHERE or held.is_held(round_, before):
+    if before.state in HELD or before.state in RUNS_NOWHERE or freeze.is_held(round_, before):
         return
     seen = round_.seen.nodes.get(before.node)
-    if seen is None or seen.report is None or held.online(round_, before.node):
+    if seen is None or seen.report is None or freeze.online(round_, before.node):
         return
     services._active(round_, service_id, before, wanted, seen.report)
 
@@ -166,7 +157,7 @@ def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
 def _own_stop_answers(original: Any, round_: Any, local_: Any, end: Any) -> None:
     original(round_, local_, end)
     if end.outcome is Outcome.OK and end.job.purpose is Purpose.AWAY:
-        job_ends._resolve(round_, local_, Outcome.OK, end.text, end)
+        lrm_results._resolve(round_, local_, Outcome.OK, end.text, end)
 
 
 def _without_coming(original: Any, last: Any, *more: Any) -> Any:
@@ -212,7 +203,6 @@ def _with_old_proof(original: Any, state: Any, intent: Any, wall: float) -> Any:
     status = replace(
         after.nodes[intent.node],
         proof=before.proof,
-        expired=before.expired,
         up_again=before.up_again,
     )
     return after.with_node(intent.node, status)
@@ -228,7 +218,7 @@ def _blocked_is_stopped(
 ) -> None:
     result = report.results.get(status.uid)
     if result is not None and result.outcome is Outcome.BLOCKED:
-        command_ends.stop_ended(round_, service_id, status)
+        results.stop_ended(round_, service_id, status)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -277,9 +267,11 @@ TESTED = (
     FoundByTest(
         Mutation(
             "look-at-no-own-record-as-a-manager",
-            _both(
-                changed(cluster_daemon.ClusterDaemon, "_look_at_own_record", _not_looked_at),
-                changed(crm.ClusterDaemon, "_look_at_own_record", _not_looked_at),
+            edited(
+                manager,
+                "_look_at_own_record",
+                "if (yield from perform(OwnRecordStands())):",
+                "if True:",
             ),
             STALE,
         ),
@@ -289,10 +281,7 @@ TESTED = (
     FoundByTest(
         Mutation(
             "look-at-no-own-report",
-            _both(
-                changed(local_daemon.LocalDaemon, "_look_at_own_record", nothing),
-                changed(lrm.LocalDaemon, "_note_refusal", nothing),
-            ),
+            edited(lrm_cycle, "_note_refusal", "    if not stands:", "    if False:"),
             STALE,
         ),
         "node/test_lrm.py",
@@ -324,12 +313,14 @@ TESTED = (
         "test_floors_from_before_a_repair_do_not_count",
     ),
     FoundByTest(
-        Mutation("repair-and-keep-proofs", changed(repair, "_observed_again", _keeps_nodes), STALE),
+        Mutation(
+            "repair-and-keep-proofs", changed(repair_plan, "_observed_again", _keeps_nodes), STALE
+        ),
         REPAIR,
         "test_no_place_and_no_proof_of_the_old_record_is_believed",
     ),
     FoundByTest(
-        Mutation("repair-and-keep-places", changed(repair, "repaired", _keeps_places), STALE),
+        Mutation("repair-and-keep-places", changed(repair_plan, "repaired", _keeps_places), STALE),
         REPAIR,
         "test_nothing_is_started_until_every_node_has_answered",
     ),
@@ -341,22 +332,24 @@ TESTED = (
         "test_the_result_in_the_report_of_a_suspect_is_not_believed",
     ),
     FoundByTest(
-        Mutation("answer-by-a-stop-of-its-own", changed(job_ends, "_stopped", _own_stop_answers)),
+        Mutation(
+            "answer-by-a-stop-of-its-own", changed(lrm_results, "_stopped", _own_stop_answers)
+        ),
         BELIEVED,
         "test_a_stop_for_a_reason_of_the_nodes_own_does_not_answer_the_managers_command",
     ),
     FoundByTest(
-        Mutation("forget-what-comes-at-a-start", changed(local, "resume", _without_coming)),
+        Mutation("forget-what-comes-at-a-start", changed(lrm_step, "resume", _without_coming)),
         BELIEVED,
         "test_a_new_lrm_answers_no_probe_by_its_predecessor_and_knows_what_comes_live",
     ),
     FoundByTest(
-        Mutation("keep-what-was-found-at-a-start", changed(local, "resume", _with_found)),
+        Mutation("keep-what-was-found-at-a-start", changed(lrm_step, "resume", _with_found)),
         BELIEVED,
         "test_a_new_lrm_answers_no_probe_by_its_predecessor_and_knows_what_comes_live",
     ),
     FoundByTest(
-        Mutation("keep-all-that-was-found", changed(local_answers, "prune", _keeps_found)),
+        Mutation("keep-all-that-was-found", changed(commands, "prune", _keeps_found)),
         BELIEVED,
         "test_the_answer_to_a_probe_is_kept_for_as_long_as_it_is_asked",
     ),
@@ -371,7 +364,7 @@ TESTED = (
     FoundByTest(
         Mutation(
             "take-over-without-the-power-on-that-was-sent",
-            changed(cluster, "take_over", _fence_without_up_again),
+            changed(step, "take_over", _fence_without_up_again),
         ),
         "cluster/crm/test_unproven.py",
         "test_a_node_that_the_last_manager_was_about_to_switch_on_is_not_off_as_it_is_silent",
@@ -379,7 +372,7 @@ TESTED = (
     FoundByTest(
         Mutation(
             "take-over-a-fence-with-the-old-proof",
-            changed(cluster, "_with_intent", _with_old_proof),
+            changed(step, "_with_intent", _with_old_proof),
         ),
         "cluster/crm/test_step.py",
         "test_a_manager_that_is_fenced_may_run_what_it_reports_whatever_proved_it_dead_before",
@@ -396,7 +389,7 @@ TESTED = (
     FoundByTest(
         Mutation(
             "take-a-blocked-stop-for-one",
-            changed(command_ends, "take_result", _blocked_is_stopped),
+            changed(results, "take_result", _blocked_is_stopped),
             random_scenario.OPERATORS,
         ),
         "cluster/crm/test_started.py",

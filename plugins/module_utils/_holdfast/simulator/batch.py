@@ -16,6 +16,7 @@ from .liveness import play_and_get_well
 from .play import Outcome, play
 from .random_scenario import (
     CLOSE,
+    HELD,
     LEFT,
     MIXED,
     OPERATORS,
@@ -27,7 +28,7 @@ from .scenario import Scenario
 from .scenario_text import write_scenario
 from .shrink import shrink
 
-LIVENESS_EACH = {MIXED: 6, OPERATORS: 6, CLOSE: 2, LEFT: 4, PAUSES: 4, STALE: 3}
+LIVENESS_EACH = {MIXED: 6, OPERATORS: 6, CLOSE: 2, LEFT: 4, PAUSES: 4, STALE: 3, HELD: 4}
 """Of so many seeds one is a run for liveness, by how they are drawn."""
 
 

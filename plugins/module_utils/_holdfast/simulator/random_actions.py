@@ -49,6 +49,36 @@ def _pause_at_write(chance: random.Random, nodes: Sequence[str], services: Seque
     return "pause-at-write", (chance.choice(("lrm", "crm")), node), options
 
 
+def _held_up(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
+    """A daemon is held up, or killed, at any of its next effects, also in the middle of a look."""
+    verb = chance.choice(("pause-anywhere", "pause-anywhere", "pause-in-look", "kill-anywhere"))
+    most = 4 if verb == "pause-in-look" else 60
+    options = {"for": chance.uniform(0.3, 25.0), "count": chance.randint(1, most)}
+    node = "manager" if chance.random() < 0.6 else chance.choice(nodes)
+    return verb, (chance.choice(("lrm", "crm", "crm")), node), options
+
+
+def _held_up_while(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
+) -> list[Made]:
+    """The manager is held up while a node dies or falls silent, and perhaps is back by then."""
+    seconds = chance.uniform(1.2, 25.0)
+    options = {"for": seconds, "count": chance.randint(1, 40)}
+    kind = chance.choice(("crm", "crm", "lrm"))
+    held: Made = ("pause-anywhere", (kind, "manager"), options)
+    node, back = chance.choice(nodes), chance.uniform(1.0, seconds + 6.0)
+    falls = chance.choice(
+        (
+            ("power-off", (node,), {"for": back}),
+            ("freeze", (node,), {"for": back}),
+            ("storage", (node, "off"), {"for": back}),
+            ("storage", ("manager", "off"), {"for": chance.uniform(0.2, seconds)}),
+            ("kill", ("lrm", node), {"for": back}),
+        )
+    )
+    return [falls, held] if chance.random() < 0.6 else [held, falls]
+
+
 def _power(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
     node = "manager" if chance.random() < 0.3 else chance.choice(nodes)
     options: dict[str, object] = {}
@@ -500,3 +530,26 @@ GONE_BACK: tuple[Maker, ...] = (
     _crash,
 )
 """Records that go back in time, and what makes that worse."""
+
+HELD_UP: tuple[Maker, ...] = (
+    *(_held_up_while,) * 5,
+    *(_held_up,) * 4,
+    _ask,
+    _declare,
+    _hold,
+    _disarm,
+    _kill,
+    _power,
+    _of_node("reset"),
+    _of_node("freeze", 6.0),
+    _of_node("freeze", 30.0),
+    _storage,
+    _slow,
+    _network,
+    _device,
+    _agent,
+    _crash,
+    _writes,
+    _rollback,
+)
+"""Daemons that are held up or killed at any effect, while something becomes of nodes."""

@@ -21,6 +21,7 @@ from ..cluster.model.service import Resource, Service
 from .declarations import AGENT
 from .random_actions import (
     GONE_BACK,
+    HELD_UP,
     KINDS,
     LEFT_TO_OPERATOR,
     OPERATED,
@@ -47,12 +48,12 @@ STALE_LENGTH = 40.0
 """Records that went back are repaired, and all services looked for, before more goes wrong."""
 
 MIXED, OPERATORS, CLOSE, LEFT, PAUSES = "mixed", "operators", "close", "left", "pauses"
-STALE = "stale"
-DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES, STALE)
+STALE, HELD = "stale", "held"
+DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES, STALE, HELD)
 """What a scenario is made of: faults and operations alike; more operations; a few of both that
 come within seconds of each other, so that one falls into the middle of another; services that
-are left to their operators for a while; virtual machines that are paused; or records that go back
-in time."""
+are left to their operators for a while; virtual machines that are paused; records that go back in
+time; or daemons that are held up or killed at any effect."""
 
 
 def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
@@ -89,6 +90,9 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
     elif drawing == STALE:
         actions = _stale(chance, nodes, services)
         length = STALE_LENGTH + 4.0
+    elif drawing == HELD:
+        actions = _spread(chance, nodes, services, HELD_UP)
+        length = PAUSED_LENGTH
     else:
         kinds = KINDS + OPERATIONS if drawing == OPERATORS else KINDS
         actions = _spread(chance, nodes, services, kinds)
