@@ -7,11 +7,9 @@ from __future__ import annotations
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     candidate,
     cycle,
-    eligibility,
     fence_ends,
     freed_leases,
     manager,
-    memory,
     observing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.lrm import (
@@ -591,19 +589,11 @@ _EDITS = (
         "    if False:",
         STALE,
     ),
-    ("hear-nobody-before-taking-over", versions, "not_heard_yet", "", "", STALE),
 )
 
 
-def _made() -> list[Mutation]:
-    found = []
-    for name, home, function, old, new, drawing in _EDITS:
-        if old:
-            found.append(Mutation(name, edited(home, function, old, new), drawing))
-    return found
-
-
-CYCLE_MUTATIONS = tuple(_made())
+CYCLE_MUTATIONS = tuple(
+    Mutation(name, edited(home, function, old, new), drawing)
+    for name, home, function, old, new, drawing in _EDITS
+)
 """Each is an edit of the shipped code that the simulator plays."""
-
-assert eligibility and memory
