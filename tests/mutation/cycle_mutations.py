@@ -219,7 +219,8 @@ _EDITS = (
         candidate,
         "_fence",
         "        yield from perform(WriteIntent(intent, record))",
-        "        yield from perform(Fence(node))\n        yield from perform(WriteIntent(intent, record))",
+        "        yield from perform(Fence(node))\n"
+        "        yield from perform(WriteIntent(intent, record))",
         MIXED,
     ),
     (
