@@ -51,7 +51,7 @@ pytestmark = needs_sanlock
 JOINED = 60.0
 
 NOTICED = 15.0
-"""Seconds in which sanlock notices that its lease was written over: three of its renewals."""
+"""Seconds in which sanlock notices that its lease was written over; it renews it every 4 s."""
 
 LONG_BEFORE_DEATH = 60.0
 """Seconds in which a fence has its services run elsewhere, even if the machine is slow."""
