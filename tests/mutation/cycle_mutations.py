@@ -37,7 +37,7 @@ _EDITS = (
     (
         "give-orders-without-the-lease",
         manager,
-        "_act",
+        "_may_act",
         "if not (yield from perform(HoldsManagerLease())):",
         "if False:",
         PAUSES,
@@ -45,7 +45,7 @@ _EDITS = (
     (
         "give-orders-though-late",
         manager,
-        "_act",
+        "_may_act",
         "if (yield from crm.is_late()):",
         "if False:",
         PAUSES,
@@ -235,16 +235,16 @@ _EDITS = (
         "fence-though-late-as-a-candidate",
         candidate,
         "_fence",
-        "    if (yield from crm.is_late()):",
-        "    if False:",
+        " or (yield from crm.is_late())",
+        "",
         PAUSES,
     ),
     (
         "fence-the-node-of-an-earlier-manager",
         candidate,
         "_fence",
-        "    if holder.version != lease.version:",
-        "    if False:",
+        "holder.version != lease.version or ",
+        "",
         PAUSES,
     ),
     (

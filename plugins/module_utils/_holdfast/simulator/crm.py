@@ -13,7 +13,7 @@ from ..cluster.crm import cycle, effects, manager
 from ..cluster.crm.adoption import HostView
 from ..cluster.crm.memory import Crm, CrmSettings, start_crm
 from ..cluster.model.desired import Wanted
-from ..cluster.model.effects import Cycle
+from ..cluster.model.effects import Cycle, Log
 from ..cluster.model.lease_freeing import Freeing
 from ..cluster.model.observed import FenceReport, PowerReport
 from ..cluster.model.state import ClusterState
@@ -22,10 +22,9 @@ from .daemon import WAKES_AGAIN, Acts, Daemon
 from .machine import Machine
 from .observer import Observer
 from .rules import new_events
-from .settings import LEASE_SILENCE
+from .settings import LEASE_SILENCE, ROUNDING
 from .timeline import Cadence
 from .torn import torn_state
-from .world import ROUNDING
 
 if TYPE_CHECKING:
     from .fleet import Fleet
@@ -60,6 +59,7 @@ class CrmDaemon(Daemon):
     orders = frozenset({effects.Fence, effects.PowerOn, effects.SetBoardMaintenance})
     writes = frozenset({effects.WriteState, effects.WriteIntent})
     reads = frozenset({effects.Look})
+    ordering = orders | {effects.IsEnding, Log}
 
     def __init__(self, fleet: Fleet, machine: Machine) -> None:
         """Watch all nodes for a while before judging."""
@@ -70,6 +70,7 @@ class CrmDaemon(Daemon):
         self._stored: tuple[ClusterState | None, int] = (None, 0)
         self._last_put: ClusterState | None = None
         self._look_begun: float | None = None
+        self._looked_at = fleet.world.now
         settings = fleet.world.settings
         host_ids = {name: one.host_id for name, one in fleet.world.machines.items()}
         self.crm: Crm = start_crm(
@@ -231,6 +232,8 @@ class CrmDaemon(Daemon):
         if begun is None:
             begun = now
             self.observer.look(now)
+        if self.horizon is None:
+            self._looked_at = begun
         return self.observer.observe(begun, now, self.horizon)
 
     def _take_ended(self, _effect: effects.TakeEnded) -> effects.Ended:
@@ -282,7 +285,7 @@ class CrmDaemon(Daemon):
     def _newest_manager(self) -> tuple[ClusterState | None, bool]:
         """Return the newest record of a manager, and whether a newer one may be damaged."""
         self.need_reads()
-        view = self.fleet.stale.get(self.machine.name)
+        view = self.world.stale.get(self.machine.name)
         return (view.state, False) if view is not None else self.storage.newest_manager()
 
     def _read_manager_record(self, _effect: effects.ReadManagerRecord) -> ClusterState | None:
@@ -294,7 +297,7 @@ class CrmDaemon(Daemon):
     def _readable_desired(self) -> tuple[Wanted, bool]:
         """Return the newest configuration, and whether no newer one can be damaged."""
         self.need_reads()
-        view = self.fleet.stale.get(self.machine.name)
+        view = self.world.stale.get(self.machine.name)
         if view is not None:
             return view.wanted, True
         return self.storage.wanted, self.storage.wanted_readable
@@ -321,7 +324,7 @@ class CrmDaemon(Daemon):
         if self.crm.written is None or known is None:
             known = self.storage.newest_manager()[0]
             self._last_put = self.crm.state
-        self.world.rules.written(name, self._last_put, state, self.begun)
+        self.world.rules.written(name, self._last_put, state, self._looked_at)
         for event in new_events(known, state):
             self.fleet.history.append((self.world.now, event))
         self._last_put = state
@@ -343,7 +346,7 @@ class CrmDaemon(Daemon):
 
     def _read_host_lease(self, effect: effects.ReadHostLease) -> effects.HostLease:
         self.need_reads()
-        view = self.fleet.stale.get(self.machine.name)
+        view = self.world.stale.get(self.machine.name)
         return self.world.host_lease(self._names[effect.host_id], view)
 
     def _free_host_lease(self, effect: effects.FreeHostLease) -> None:
@@ -354,8 +357,9 @@ class CrmDaemon(Daemon):
         if not own.writes:
             raise StorageError("the host lease cannot be written")
         now = self.world.host_lease(machine.name, None)
-        if machine.on or (now.generation, now.timestamp) != (lease.generation, lease.timestamp):
+        if (now.generation, now.timestamp) != (lease.generation, lease.timestamp):
             raise LeaseError(f"the host lease of {machine.name} has changed")
+        self.world.rules.frees(own.name, machine)
         with self.world.changing(machine):
             machine.freed = True
 
@@ -363,6 +367,7 @@ class CrmDaemon(Daemon):
         node, sent, rules = effect.node, self.world.now, self.world.rules
         if self.crm.state is not None:
             rules.ordered(self.machine.name, f"fences {node}")
+        rules.in_time(self.machine, self._looked_at, self.read_at, f"fences {node}")
         self.fencing[node] = self.fencing.get(node, 0) + 1
         rules.at_once(self.machine.name, self.fencing)
         wall, mono = self.clock.wall(sent), self.clock.mono(sent)
@@ -376,9 +381,11 @@ class CrmDaemon(Daemon):
             self._ended.append(effects.FenceEnd(report, mono, self.clock.mono(now)))
             self.wake()
 
-        self.fleet.devices.off(self.world.machines[node], self.machine.name, self.begun, done)
+        self.fleet.devices.off(self.world.machines[node], self.machine.name, self._looked_at, done)
 
     def _power_on(self, effect: effects.PowerOn) -> None:
+        what = f"switches {effect.node} on"
+        self.world.rules.in_time(self.machine, self._looked_at, self.read_at, what)
         ok = self.fleet.devices.on(self.world.machines[effect.node])
         report = PowerReport(effect.node, ok, "" if ok else "the device is busy")
         self.world.later(POWERED, self._powered, report)
@@ -390,6 +397,8 @@ class CrmDaemon(Daemon):
     def _set_board(self, effect: effects.SetBoardMaintenance) -> None:
         if not self.machine.writes:
             raise StorageError("the whiteboard cannot be written")
+        what = "writes the whiteboard"
+        self.world.rules.in_time(self.machine, self._looked_at, self.read_at, what)
         self.fleet.set_board("set on the whiteboard" if effect.maintenance else "")
 
 

@@ -94,6 +94,8 @@ class Daemon:
     """Writes of a record."""
     reads: frozenset[type]
     """Effects that read the storage and take as long as that does."""
+    ordering: frozenset[type]
+    """Effects that come after the last look at the clock, so that a delay there is not known."""
 
     def __init__(self, fleet: Fleet, machine: Machine) -> None:
         """Play turns from now on."""
@@ -107,6 +109,8 @@ class Daemon:
         """Set while a turn is foreseen."""
         self.begun = self.world.now
         """The true time at which the last turn began."""
+        self.read_at = self.world.now
+        """When it last did in that turn what may take long; its orders come right after."""
         chance = self.world.random
         period = ROUND * chance.uniform(1.0, 1.04) / self.clock.rate
         self.rounds = Cadence(self.world.now + chance.uniform(0.01, 0.2), period)
@@ -389,6 +393,8 @@ class Daemon:
             self.world.later(WAKES_AGAIN, self._resume, cycle, effect)
             return
         self.goes_on()
+        if type(effect) not in self.ordering:
+            self.read_at = self.world.now
         self.perform_from(cycle, effect, late=True)
         self.wake()
 
@@ -422,7 +428,7 @@ class Daemon:
         news, self._news = self._news or self.fleet.every_round or bool(self.machine.slow), False
         again = None if news else self.foresee(now)
         if again is None:
-            self.begun = now
+            self.begun = self.read_at = now
             self._cycle = self.turn()
             self.perform_from(self._cycle, None, late=False)
             if self.alive:

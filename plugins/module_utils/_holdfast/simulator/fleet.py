@@ -48,7 +48,6 @@ class Fleet:
         self.devices = Fencing(self.world)
         self.lrms: dict[str, LrmDaemon] = {}
         self.crms: dict[str, CrmDaemon] = {}
-        self.stale: dict[str, StaleView] = {}
         self._blows: dict[tuple[str, str], list[Blow]] = {}
         self.late_frees: dict[str, float] = {}
         self.strikes = True
@@ -185,9 +184,8 @@ class Fleet:
             return
         world.before_change(None)
         if not stale:
-            self.stale.pop(name, None)
-            world.stale.discard(name)
-        elif name not in self.stale:
+            world.stale.pop(name, None)
+        elif name not in world.stale:
             reports = {one: storage.report(one) for one in world.machines}
             lost = frozenset(one for one, slot in storage.reports.items() if not slot.is_whole)
             state = storage.manager_record()
@@ -198,8 +196,7 @@ class Fleet:
                 holder = storage.states.get(state.manager) if state is not None else None
                 state = holder.before if holder is not None and holder.before else state
             free = frozenset(one.name for one in world.machines.values() if one.freed or one.left)
-            world.stale.add(name)
-            self.stale[name] = StaleView(world.now, free, reports, lost, state, storage.wanted)
+            world.stale[name] = StaleView(world.now, free, reports, lost, state, storage.wanted)
         world.after_change(None)
 
     def wake_managers(self) -> None:
@@ -219,8 +216,7 @@ class Fleet:
 
     def _machine_gone(self, machine: Machine) -> None:
         # What was old stood in its memory.
-        self.stale.pop(machine.name, None)
-        self.world.stale.discard(machine.name)
+        self.world.stale.pop(machine.name, None)
         self.leave(machine)
 
     def _before_change(self, machine: Machine | None) -> None:

@@ -80,7 +80,7 @@ def mend(fleet: Fleet, *, with_all: bool = True) -> None:
     world.write_fails.clear()
     world.killed_between = 0.0
     fleet.strike_no_more()
-    for name in list(fleet.stale):
+    for name in list(fleet.world.stale):
         fleet.make_stale(name, False)
     with world.changing(None):
         fleet.agents.faults.clear()

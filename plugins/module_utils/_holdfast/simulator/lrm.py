@@ -71,6 +71,7 @@ class LrmDaemon(Daemon):
     orders = frozenset({effects.BeginJob})
     writes = frozenset({effects.WriteReport})
     reads = frozenset({effects.ReadManagerRecord})
+    ordering = frozenset()
 
     def __init__(self, fleet: Fleet, machine: Machine) -> None:
         """Begin in the first turn with what the last LRM left."""
@@ -272,7 +273,7 @@ class LrmDaemon(Daemon):
 
     def _read_manager_record(self, _effect: effects.ReadManagerRecord) -> ClusterState | None:
         self.need_reads()
-        view = self.fleet.stale.get(self.machine.name)
+        view = self.world.stale.get(self.machine.name)
         if view is not None:
             return view.state
         state, damaged = self.storage.newest_manager()
@@ -282,7 +283,7 @@ class LrmDaemon(Daemon):
 
     def _read_desired(self, _effect: effects.ReadDesiredFrom) -> Wanted:
         self.need_reads()
-        view = self.fleet.stale.get(self.machine.name)
+        view = self.world.stale.get(self.machine.name)
         if view is not None:
             return view.wanted
         if not self.storage.wanted_readable:

@@ -17,6 +17,7 @@ from ..cluster.model.observed import HostState, NodeSeen
 from ..cluster.model.report import Report
 from .machine import Machine
 from .moving import Horizon, Moving
+from .settings import ROUNDING
 from .timeline import Cadence
 
 if TYPE_CHECKING:
@@ -51,33 +52,15 @@ class Observer:
     def catch_up(self, now: float) -> None:
         """Take note of all looks until *now*, the one at this instant included."""
         looked = self._looks.last(now)
-        if looked <= self._looked:
-            return
-        first, mono = self._looks.first_from(self._looked + 1e-9), self._clock.mono
-        watch = self.watch
-        watch.begin_look(mono(first))
-        watch.looked = mono(looked)
-        self._looked, self._ever_looked = looked, True
-        stale = self._fleet.stale.get(self._machine.name)
-        until = looked if stale is None else min(looked, stale.since)
-        for name, other in self._world.machines.items():
-            beat = other.beats.last(until)
-            if beat > 0.0:
-                watch.note_block(name, beat, mono(max(first, self._looks.first_from(beat))))
-            elif not watch.has_read(name):
-                watch.note_no_block(name, blank=True)
-            if name not in watch.asked:
-                continue
-            if mono(looked) > watch.asked[name] and self._machine.hears(other):
-                watch.answered[name] = mono(looked)
-            renewed = other.renewals.last(until)
-            if renewed != self._lease.get(name):
-                self._lease[name] = renewed
-                self._lease_changed[name] = mono(max(first, self._looks.first_from(renewed)))
+        if looked > self._looked:
+            self._note(self._looks.first_from(self._looked + 1e-9), looked)
 
     def look(self, now: float) -> None:
         """Look at all nodes now, and ask those that are silent."""
         self.catch_up(now)
+        if now - self._looked > ROUNDING:
+            # This process was held up, and looks at another time than it does otherwise.
+            self._note(now, now)
         mono = self._clock.mono(now)
         for name, other in self._world.machines.items():
             if not self.watch.ask(name, mono) or self.watch.asked[name] != mono:
@@ -130,7 +113,7 @@ class Observer:
         sanlock watches all host leases by itself, also of nodes that this CRM does not ask.
         """
         now, clock = self._world.now, self._clock
-        stale = self._fleet.stale.get(self._machine.name)
+        stale = self._world.stale.get(self._machine.name)
         until = now if stale is None else min(now, stale.since)
         renewals, own = self._world.machines[name].renewals, self._machine.renewals
         renewed, dead = renewals.last(until), self._world.settings.lease_dead
@@ -155,6 +138,33 @@ class Observer:
         """All nodes by their names."""
         return self._world.machines
 
+    def _note(self, first: float, looked: float) -> None:
+        """Take note of what the looks from *first* to *looked* saw."""
+        mono, watch = self._clock.mono, self.watch
+        watch.begin_look(mono(first))
+        watch.looked = mono(looked)
+        self._looked, self._ever_looked = looked, True
+        stale = self._world.stale.get(self._machine.name)
+        until = looked if stale is None else min(looked, stale.since)
+        for name, other in self._world.machines.items():
+            beat = other.beats.last(until)
+            if beat > 0.0:
+                watch.note_block(name, beat, mono(max(first, self._first_from(beat, looked))))
+            elif not watch.has_read(name):
+                watch.note_no_block(name, blank=True)
+            if name not in watch.asked:
+                continue
+            if mono(looked) > watch.asked[name] and self._machine.hears(other):
+                watch.answered[name] = mono(looked)
+            renewed = other.renewals.last(until)
+            if renewed != self._lease.get(name):
+                self._lease[name] = renewed
+                self._lease_changed[name] = mono(max(first, self._first_from(renewed, looked)))
+
+    def _first_from(self, seen: float, looked: float) -> float:
+        """Return the first look that saw what was there from *seen* on, *looked* at the latest."""
+        return min(self._looks.first_from(seen), looked)
+
     def _foresee(self, now: float, horizon: Horizon) -> None:
         """Note when the next look begins or ends to ask a node: its silence counts from there."""
         mono = self._clock.mono(now)
@@ -168,13 +178,13 @@ class Observer:
 
     def _beats_on(self, other: Machine) -> bool:
         """Return whether a node's heartbeats go on, as far as they are seen from here."""
-        return other.beats.goes and self._machine.name not in self._fleet.stale
+        return other.beats.goes and self._machine.name not in self._world.stale
 
     def _lease_look(
         self, name: str, other: Machine, now: float, horizon: Horizon | None
     ) -> LeaseLook:
         """Return another node's host lease as this node reads it."""
-        settings, stale = self._world.settings, self._fleet.stale.get(self._machine.name)
+        settings, stale = self._world.settings, self._world.stale.get(self._machine.name)
         if name in stale.free if stale is not None else other.freed or other.left:
             return LeaseLook(HostState.FREE, 0.0)
         mono = self._clock.mono(now)
@@ -198,7 +208,7 @@ class Observer:
 
     def _own_trouble(self, took: float, now: float, horizon: Horizon | None) -> str:
         settings, renewals = self._world.settings, self._machine.renewals
-        stale = self._fleet.stale.get(self._machine.name)
+        stale = self._world.stale.get(self._machine.name)
         read = renewals.last(now if stale is None else min(now, stale.since))
         age, late = self._clock.elapsed(read, now), settings.lease_fails / 4 + LATE_RENEWAL
         goes = renewals.goes and stale is None
@@ -214,7 +224,7 @@ class Observer:
 
         The storage is asked only for a number that was not read before, and of a *silent* node.
         """
-        view = self._fleet.stale.get(self._machine.name)
+        view = self._world.stale.get(self._machine.name)
         if view is not None:
             return view.reports[name], DAMAGED if name in view.lost else ""
         slot = self._world.storage.reports[name]

@@ -18,9 +18,14 @@ from ..cluster.model.report import Mode, Report
 from ..cluster.model.state import ClusterState, Event, NodeState, ServiceState
 from .known_versions import KnownVersions
 from .machine import Machine
+from .observer import LATE_RENEWAL
+from .settings import ROUNDING
 
 if TYPE_CHECKING:
     from .world import World
+
+LATE = 1.5
+"""Seconds: a look that was begun longer ago says nothing of what is so now (``LATE`` of a CRM)."""
 
 LEASE_SLACK = 1.5
 """Seconds by which a daemon may be late to see that its host lease is not renewed: a round."""
@@ -203,8 +208,21 @@ class Rules:
         if not decided:
             self._nothing_keeps_a_candidate(by, node, begun)
         own = world.machines[by]
+        if not decided or (status is not None and not status.demanded):
+            self._is_silent(own, world.machines[node], begun)
         if own.own_lease_age(world.now) > world.settings.lease_fails + LEASE_SLACK:
             self.broken("S12", f"{by} fences {node} while its own storage fails")
+
+    def in_time(self, machine: Machine, begun: float, read: float, what: str) -> None:
+        """S12: nothing is ordered by a look that was *begun* long before the last read."""
+        took = machine.clock.elapsed(begun, read)
+        if took > LATE + ROUNDING:
+            self.broken("S12", f"{machine.name} {what} by a look of {took:.1f} s ago")
+
+    def frees(self, by: str, machine: Machine) -> None:
+        """S4: who loses a host lease to another node is off."""
+        if machine.on:
+            self.broken("S4", f"{by} frees the host lease of {machine.name}, which is on")
 
     def at_once(self, by: str, fencing: Iterable[str]) -> None:
         """S12: not too many fences at a time."""
@@ -216,6 +234,23 @@ class Rules:
         """End the run."""
         self._world.say(f"VIOLATION {rule}: {text}")
         raise Violation(rule, f"at {self._world.now:.2f} s {text}")
+
+    def _is_silent(self, own: Machine, machine: Machine, begun: float) -> None:
+        """S12: who is fenced for silence wrote nothing for a while, by the clock of who fences.
+
+        What is read may be old for as long as its reader cannot know that.
+        """
+        settings, read = self._world.settings, begun
+        view = self._world.stale.get(own.name)
+        if view is not None:
+            late = settings.lease_fails / 4 + LATE_RENEWAL + settings.timing.suspect_after
+            read = min(view.since, begun)
+            if own.clock.elapsed(read, begun) > late:
+                self.broken("S12", f"{own.name} fences {machine.name} by what it read long ago")
+        silent = own.clock.elapsed(machine.beats.last(read), begun)
+        if silent < settings.timing.suspect_after - ROUNDING:
+            text = f"{own.name} fences {machine.name}, which wrote {silent:.1f} s before"
+            self.broken("S12", text)
 
     def _knows_all(self, by: str, state: ClusterState, begun: float) -> None:
         """S14: who gives a command or fences knows all that a node acted on that can be heard."""

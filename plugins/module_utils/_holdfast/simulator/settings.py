@@ -43,6 +43,9 @@ class Settings:
 RENEWAL = 1.0
 """Seconds between two renewals of a host lease."""
 
+ROUNDING = 1e-6
+"""Seconds by which a computed time may be off."""
+
 LEASE_SILENCE = 3.0
 """Seconds without a renewal after which a node that is proved off cannot have one under way."""
 

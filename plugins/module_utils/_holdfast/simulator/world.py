@@ -18,14 +18,13 @@ from ..cluster.model import lease_freeing
 from ..cluster.model.membership import Place, make_membership
 from .machine import Machine
 from .rules import Rules
-from .settings import Settings
+from .settings import ROUNDING, Settings
 from .shared_storage import SharedStorage, StaleView
 from .slot import Slot
 from .timeline import Timeline
 
 LATE_FREE_LOOK = 1.0
 """Seconds between two looks whether an earlier host lease is still being freed."""
-ROUNDING = 1e-6
 
 
 class World:
@@ -52,7 +51,7 @@ class World:
         self.rules = Rules(self)
         self.write_fails: dict[str, float] = {}
         self.killed_between = 0.0
-        self.stale: set[str] = set()
+        self.stale: dict[str, StaleView] = {}
         self.lease_proof: dict[str, bool | None] = {}
         self.before_change: Callable[[Machine | None], None] = lambda machine: None
         self.after_change: Callable[[Machine | None], None] = lambda machine: None

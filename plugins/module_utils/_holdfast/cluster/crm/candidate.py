@@ -74,14 +74,11 @@ def _fence(crm: Crm, lease: LeaseHolder, reason: str, observation: Observation) 
         crm.freed_leases.forget(node)
         raise
     crm.freed_leases.recorded = record.leases
-    if (yield from crm.is_late()):
-        # This process was held up in the write: the node may have been started again meanwhile.
-        crm.freed_leases.forget(node)
-        return
     holder = yield from perform(ReadManagerLease())
-    if holder.version != lease.version:
-        # The new manager may have looked for intents before this one was written.  It would leave
-        # a node powered off that it does not know to be fenced.
+    # A new manager may have looked for intents before this one was written.  It would leave a node
+    # powered off that it does not know to be fenced.  And if this process was held up in the write,
+    # or in the read, the node may have been started again meanwhile.
+    if holder.version != lease.version or (yield from crm.is_late()):
         crm.freed_leases.forget(node)
         return
     crm.fenced_epoch = lease.version

@@ -14,6 +14,7 @@ from ..model.state import ClusterState, NodeState
 from ..model.versions import older_than_reports, paused, reports_seen
 from . import eligibility, step
 from .effects import (
+    Fence,
     HoldsManagerLease,
     IsEnding,
     Observation,
@@ -164,21 +165,31 @@ def _act(crm: Crm, decided: step.Step) -> Cycle[None]:
     """Give the orders of a step that was written, under a manager lease that was confirmed."""
     if not decided.fences and not decided.powers and decided.board is None:
         return
+    nodes = [order.node for order in decided.fences]
+    for node in nodes:
+        yield from crm.freed_leases.fence_begins(node, crm.settings.host_ids[node])
+    if not (yield from _may_act(crm)):
+        for node in nodes:
+            crm.freed_leases.forget(node)
+        return
+    for node in nodes:
+        yield from perform(Fence(node))
+    for node in decided.powers:
+        yield from perform(PowerOn(node))
+    if decided.board is not None:
+        yield from perform(SetBoardMaintenance(decided.board))
+
+
+def _may_act(crm: Crm) -> Cycle[bool]:
+    """Return whether orders may be given now: after the last read, nothing comes but the orders."""
     if not (yield from perform(HoldsManagerLease())):
         raise LeaseError("the manager lease was lost before the orders were given")
     if (yield from crm.is_late()):
         # What was written was not ordered: it is read again, and decided again.
         crm.stop_managing()
-        return
-    if (yield from perform(IsEnding())):
-        # Nobody would wait for the end of the orders; and sanlock may be ending this process.
-        return
-    for order in decided.fences:
-        yield from crm.fence(order.node)
-    for node in decided.powers:
-        yield from perform(PowerOn(node))
-    if decided.board is not None:
-        yield from perform(SetBoardMaintenance(decided.board))
+        return False
+    # Nobody would wait for the end of the orders; and sanlock may be ending this process.
+    return not (yield from perform(IsEnding()))
 
 
 def _is_off(state: ClusterState, node: str) -> bool:

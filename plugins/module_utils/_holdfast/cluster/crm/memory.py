@@ -19,7 +19,6 @@ from ..model.state import ClusterState
 from ..model.versions import floor_of_report, reports_seen
 from . import eligibility
 from .effects import (
-    Fence,
     FenceEnd,
     Observation,
     ReadOwnFreeing,
@@ -194,11 +193,6 @@ class Crm:
         except (StorageError, LeaseError) as error:
             text = f"the manager lease is not seen to be released: {error}"
             yield from perform(Log(text, repeated=True))
-
-    def fence(self, node: str) -> Cycle[None]:
-        """Send a fence, and remember which host lease it is to prove dead."""
-        yield from self.freed_leases.fence_begins(node, self.settings.host_ids[node])
-        yield from perform(Fence(node))
 
 
 def start_crm(settings: CrmSettings) -> Crm:
