@@ -71,6 +71,7 @@ class CrmDaemon(Daemon):
         self._last_put: ClusterState | None = None
         self._look_begun: float | None = None
         self._looked_at = fleet.world.now
+        self._confirmed = False
         settings = fleet.world.settings
         host_ids = {name: one.host_id for name, one in fleet.world.machines.items()}
         self.crm: Crm = start_crm(
@@ -115,6 +116,7 @@ class CrmDaemon(Daemon):
         self.looks.go(now, self.goes() and self.machine.reads)
 
     def turn(self) -> Cycle[None]:
+        self._confirmed = False
         return cycle.turn(self.crm)
 
     def foresee(self, now: float) -> float | None:
@@ -247,13 +249,15 @@ class CrmDaemon(Daemon):
             self._host_lease()
         except LeaseError:
             return False
-        return self.storage.holder == self.machine.name
+        self._confirmed = self.storage.holder == self.machine.name
+        return self._confirmed
 
     def _acquire(self, _effect: effects.AcquireManagerLease) -> int | None:
         """Take the manager lease if its owner released it, or is dead to sanlock."""
         storage, name = self.storage, self.machine.name
         self._host_lease()
         if storage.holder == name:
+            self._confirmed = True
             return storage.epoch
         if storage.holder and not self.world.lease_ended(
             storage.holder, lambda name: self.observer.lease_is_dead(name, self.horizon)
@@ -266,6 +270,7 @@ class CrmDaemon(Daemon):
         self.world.before_change(None)
         storage.take_manager_lease(name, self.machine.generation, self.world.now)
         self.world.after_change(None)
+        self._confirmed = True
         return storage.epoch
 
     def _release(self) -> None:
@@ -324,6 +329,9 @@ class CrmDaemon(Daemon):
         if self.crm.written is None or known is None:
             known = self.storage.newest_manager()[0]
             self._last_put = self.crm.state
+        self.world.rules.orders.ordered(name, "records a decision", confirmed=self._confirmed)
+        self.world.rules.orders.works(self.machine, self._looked_at)
+        self._confirmed = False
         self.world.rules.written(name, self._last_put, state, self._looked_at)
         for event in new_events(known, state):
             self.fleet.history.append((self.world.now, event))
@@ -359,17 +367,24 @@ class CrmDaemon(Daemon):
         now = self.world.host_lease(machine.name, None)
         if (now.generation, now.timestamp) != (lease.generation, lease.timestamp):
             raise LeaseError(f"the host lease of {machine.name} has changed")
-        self.world.rules.frees(own.name, machine)
+        self.world.rules.orders.frees(own.name, machine)
         with self.world.changing(machine):
             machine.freed = True
 
+    def _orders(self, what: str) -> None:
+        """Check that this CRM may order something now."""
+        rules, machine = self.world.rules.orders, self.machine
+        if self.crm.state is not None:
+            rules.ordered(machine.name, what, confirmed=self._confirmed)
+        rules.in_time(machine, self._looked_at, self.read_at, what)
+
     def _fence(self, effect: effects.Fence) -> None:
         node, sent, rules = effect.node, self.world.now, self.world.rules
-        if self.crm.state is not None:
-            rules.ordered(self.machine.name, f"fences {node}")
-        rules.in_time(self.machine, self._looked_at, self.read_at, f"fences {node}")
+        self._orders(f"fences {node}")
+        if self.crm.state is None:
+            rules.orders.again(self, self.machine, node)
         self.fencing[node] = self.fencing.get(node, 0) + 1
-        rules.at_once(self.machine.name, self.fencing)
+        rules.orders.at_once(self.machine.name, self.fencing)
         wall, mono = self.clock.wall(sent), self.clock.mono(sent)
 
         def done(confirmed: bool, text: str) -> None:
@@ -384,8 +399,7 @@ class CrmDaemon(Daemon):
         self.fleet.devices.off(self.world.machines[node], self.machine.name, self._looked_at, done)
 
     def _power_on(self, effect: effects.PowerOn) -> None:
-        what = f"switches {effect.node} on"
-        self.world.rules.in_time(self.machine, self._looked_at, self.read_at, what)
+        self._orders(f"switches {effect.node} on")
         ok = self.fleet.devices.on(self.world.machines[effect.node])
         report = PowerReport(effect.node, ok, "" if ok else "the device is busy")
         self.world.later(POWERED, self._powered, report)
@@ -397,8 +411,7 @@ class CrmDaemon(Daemon):
     def _set_board(self, effect: effects.SetBoardMaintenance) -> None:
         if not self.machine.writes:
             raise StorageError("the whiteboard cannot be written")
-        what = "writes the whiteboard"
-        self.world.rules.in_time(self.machine, self._looked_at, self.read_at, what)
+        self._orders("writes the whiteboard")
         self.fleet.set_board("set on the whiteboard" if effect.maintenance else "")
 
 

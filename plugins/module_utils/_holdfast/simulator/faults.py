@@ -47,7 +47,7 @@ def _reset(fleet: Fleet, words: Sequence[str], options: Options) -> None:
 def _freeze(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     world = fleet.world
     for machine in machines(fleet, words[0]):
-        if not machine.on or machine.frozen or machine.lies_until > world.now:
+        if not machine.on or machine.frozen or machine.is_lied_about(world.now):
             continue
         world.say(f"{machine.name} freezes")
         with world.changing(machine):
@@ -77,7 +77,7 @@ def _pause(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     """A hypervisor pauses virtual machines: their watchdogs and clocks stand still as well."""
     world = fleet.world
     for machine in machines(fleet, words[0]):
-        if not machine.virtual or not machine.awake or machine.lies_until > world.now:
+        if not machine.virtual or not machine.awake or machine.is_lied_about(world.now):
             continue
         world.say(f"{machine.name} is paused")
         with world.changing(machine):
@@ -199,10 +199,18 @@ def _no_kills(fleet: Fleet) -> None:
 
 def _network(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     for machine in machines(fleet, words[0]):
+        if words[1] == "off" and _is_heard(fleet):
+            continue
         _set_network(fleet, machine, words[1] == "on")
         if "for" in options:
             back = words[1] == "off"
             fleet.world.later(float(options["for"]), _set_network, fleet, machine, back)
+
+
+def _is_heard(fleet: Fleet) -> bool:
+    """Return whether a device's lie is being found out on the network."""
+    now = fleet.world.now
+    return any(one.answers_until > now for one in fleet.world.machines.values())
 
 
 def _set_network(fleet: Fleet, machine: Machine, works: bool) -> None:
@@ -214,6 +222,8 @@ def _set_network(fleet: Fleet, machine: Machine, works: bool) -> None:
 def _link(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     """What the first node sends does not reach the second any more."""
     source, target = words[0], machines(fleet, words[1])[0]
+    if words[2] == "off" and _is_heard(fleet):
+        return
     _set_link(fleet, source, target, words[2] == "on")
     if "for" in options:
         back = words[2] == "off"

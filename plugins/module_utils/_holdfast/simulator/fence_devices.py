@@ -34,7 +34,7 @@ class Fencing:
         be off, later; never if it takes too long.
         """
         world, device = self._world, machine.device
-        world.rules.fences(by, machine.name, begun)
+        world.rules.orders.fences(by, machine.name, begun)
         self.sent[machine.name] = self.sent.get(machine.name, 0) + 1
         mode = device.mode
         if device.with_node and not machine.on:
@@ -74,14 +74,18 @@ class Fencing:
         self._world.power_on(other)
 
     def _found_out(self, machine: Machine, by: str) -> bool:
-        """Whether a machine goes on writing, so that the lie of its device is found out.
+        """Whether a machine goes on writing or answers, so that the lie of its device is found out.
 
         A device that says "off" of a machine that is on and silent, or that who fences does
-        not see to write, is beyond any proof.
+        not see to write nor hear, is beyond any proof.
         """
         if by in self._world.stale:
             return False
-        writes = machine.beats.goes and machine.writes_since < self._world.now - 2.5
+        now = self._world.now
+        writes = machine.beats.goes and machine.writes_since < now - 2.5
+        answers = self._world.machines[by].hears(machine)
         if writes:
-            machine.lies_until = self._world.now + FOUND_OUT
-        return writes
+            machine.lies_until = now + FOUND_OUT
+        if answers:
+            machine.answers_until = now + FOUND_OUT
+        return writes or answers

@@ -17,6 +17,7 @@ from .daemon import Blow, Daemon, Place
 from .fence_devices import Fencing
 from .lrm import LrmDaemon
 from .machine import Machine
+from .rules import stops_after
 from .settings import Settings
 from .shared_storage import StaleView
 from .world import World
@@ -60,6 +61,7 @@ class Fleet:
         self.world.after_change = self._after_change
         self.world.on_machine_gone = self._machine_gone
         self.world.on_boot = self._boot
+        self.world.on_renewals_end = self._renewals_end
 
     def begin(self) -> None:
         """Let all machines that are on start their daemons; the others come up."""
@@ -213,6 +215,12 @@ class Fleet:
     def _boot(self, machine: Machine) -> None:
         self.start("lrm", machine)
         self.start("crm", machine)
+
+    def _renewals_end(self, machine: Machine) -> None:
+        """Look at a node whose host lease is no longer renewed once it has to have stopped."""
+        daemon = self.lrms.get(machine.name)
+        if daemon is not None:
+            self.world.later(stops_after(self.world.settings), daemon.look_at_loss)
 
     def _machine_gone(self, machine: Machine) -> None:
         # What was old stood in its memory.

@@ -24,6 +24,7 @@ from ..errors import FormatError, LeaseError, StorageError
 from .daemon import Acts, Daemon
 from .foretold import Foretold
 from .machine import Machine
+from .rules import stops_after
 from .settings import HEARTBEAT_ROUNDS
 from .torn import torn_report
 
@@ -155,6 +156,17 @@ class LrmDaemon(Daemon):
             self.world.rules.goes_on(self.machine, self._runs_on(lrm))
         if lrm.ends:
             self._end(lrm)
+
+    def look_at_loss(self) -> None:
+        """Check that what runs here is being stopped, if the host lease was not renewed again.
+
+        Whoever was held up, or began, since it was renewed may be later.
+        """
+        lrm, world = self.lrm, self.world
+        if lrm is None or not self.goes() or self.machine.slow:
+            return
+        if self.turns.goes_for(world.now) >= stops_after(world.settings):
+            world.rules.goes_on(self.machine, self._runs_on(lrm))
 
     def tear(self, effect: Any) -> None:
         torn_report(self.world, self.machine.name, effect.report, self._last_number())
@@ -350,6 +362,8 @@ class LrmDaemon(Daemon):
         obstacle = ""
         if job.kind in (JobKind.START, JobKind.RESTART):
             obstacle = cycle.start_obstacle(lrm, self.clocks())
+        elif job.kind in (JobKind.START, JobKind.RESTART, JobKind.MIGRATE) and job.uid:
+            self.world.rules.is_reported(self.machine, job, self.slot.written)
         if obstacle:
             agents.refuse(self.machine, job, obstacle, self._is_alive, self._job_ended)
         else:

@@ -155,6 +155,7 @@ class Machine:
     given_up: bool = False
     beats_in: bool = False
     lies_until: float = 0.0
+    answers_until: float = 0.0
     writes_since: float = 0.0
     cut_from: set[str] = field(default_factory=set)
     active: dict[str, str] = field(default_factory=dict)
@@ -177,6 +178,10 @@ class Machine:
     def storage(self) -> bool:
         """Whether it can read and write."""
         return self.reads and self.writes
+
+    def is_lied_about(self, now: float) -> bool:
+        """Return whether its device's lie that it is off is being found out."""
+        return max(self.lies_until, self.answers_until) > now
 
     def hears(self, other: Machine) -> bool:
         """Return whether a question to *other* and the answer to it arrive."""

@@ -195,7 +195,7 @@ class Observer:
                 unchanged = Moving(unchanged, self._clock.rate, horizon)
             elif unchanged >= settings.lease_fails / 2:
                 horizon.until(other.renewals.next_after(now) - now)
-        if settings.watchdogs and unchanged >= settings.lease_dead:
+        if unchanged >= settings.lease_dead:
             # What is read is as new as our own renewal in it, and may be no newer.
             own = self._machine.renewals
             read = own.last(now if stale is None else min(now, stale.since))

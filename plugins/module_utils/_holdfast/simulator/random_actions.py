@@ -79,6 +79,15 @@ def _held_up_while(
     return [falls, held] if chance.random() < 0.6 else [held, falls]
 
 
+def _reads_old(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
+    """A node reads what the storage had a while ago, and hears nothing of the others."""
+    node = "manager" if chance.random() < 0.5 else chance.choice(nodes)
+    return [
+        ("network", (node, "off"), {"for": chance.uniform(8.0, 20.0)}),
+        ("stale", (node,), {"for": chance.uniform(4.0, 14.0)}),
+    ]
+
+
 def _power(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> Made:
     node = "manager" if chance.random() < 0.3 else chance.choice(nodes)
     options: dict[str, object] = {}
@@ -448,6 +457,7 @@ OPERATED: tuple[Maker, ...] = (
 
 PAUSED: tuple[Maker, ...] = (
     *(_paused_unfenced,) * 6,
+    _reads_old,
     *(_of_node("pause", 40.0),) * 3,
     _of_node("pause", 3.0),
     _ask,
@@ -534,6 +544,7 @@ GONE_BACK: tuple[Maker, ...] = (
 HELD_UP: tuple[Maker, ...] = (
     *(_held_up_while,) * 5,
     *(_held_up,) * 4,
+    *(_reads_old,) * 2,
     _ask,
     _declare,
     _hold,

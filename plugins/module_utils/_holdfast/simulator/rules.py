@@ -12,23 +12,22 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..cluster.crm.freeze import DISARMED
-from ..cluster.crm.global_maintenance import in_force
 from ..cluster.model.jobs import Job, JobKind
 from ..cluster.model.report import Mode, Report
 from ..cluster.model.state import ClusterState, Event, NodeState, ServiceState
 from .known_versions import KnownVersions
 from .machine import Machine
-from .observer import LATE_RENEWAL
-from .settings import ROUNDING
+from .order_rules import OrderRules
+from .settings import ROUNDING, Settings
 
 if TYPE_CHECKING:
     from .world import World
 
-LATE = 1.5
-"""Seconds: a look that was begun longer ago says nothing of what is so now (``LATE`` of a CRM)."""
+STOPS_WITHIN = 0.7
+"""Seconds by which an LRM that is not held up may be late to see that: a round."""
 
 LEASE_SLACK = 1.5
-"""Seconds by which a daemon may be late to see that its host lease is not renewed: a round."""
+"""Seconds by which one that is held up may be late to see it."""
 
 
 class Violation(Exception):
@@ -51,7 +50,8 @@ class Rules:
         self._looked_for: dict[str, frozenset[str]] = {}
         self._writers: dict[tuple[int, int], str] = {}
         self._known = KnownVersions(self.broken)
-        self._disarmed_at = 0.0
+        self.orders = OrderRules(world, self)
+        self.disarmed_at = 0.0
         self.asked_for: set[str] = set()
 
     def activated(self, service_id: str) -> None:
@@ -85,7 +85,9 @@ class Rules:
                     "S2", f"{service_id} is started on {machine.name}, starting on {other.name}"
                 )
         age = machine.own_lease_age(world.now)
-        if age > world.settings.lease_fails + LEASE_SLACK or machine.freed:
+        # A worker asks right before a start; a restart stops what is there first.
+        slack = ROUNDING if job.kind is JobKind.START else LEASE_SLACK
+        if age > world.settings.lease_fails + slack or machine.freed:
             self.broken("S3", f"{machine.name} starts {service_id} without a fresh host lease")
         if job.kind is JobKind.START and not job.other:
             self._placed_by_the_rules(machine, job)
@@ -97,8 +99,7 @@ class Rules:
 
     def goes_on(self, machine: Machine, services: Iterable[str]) -> None:
         """S3: what a node runs, *services*, is being stopped once its host lease is lost."""
-        age = machine.own_lease_age(self._world.now)
-        if age <= self._world.settings.lease_fails + LEASE_SLACK:
+        if machine.own_lease_age(self._world.now) < stops_after(self._world.settings) - ROUNDING:
             return
         for service_id in services:
             if service_id in machine.active:
@@ -119,6 +120,11 @@ class Rules:
                 "S13", f"{job.uid} of {job.service.id} is carried out without a recorded reason"
             )
 
+    def is_reported(self, machine: Machine, job: Job, report: Report | None) -> None:
+        """S7: what is begun stands in the *report* that was written, so that it is begun once."""
+        if report is None or job.uid not in report.accepted:
+            self.broken("S7", f"{machine.name} begins {job.uid} before its report says so")
+
     def written(
         self, name: str, before: ClusterState | None, state: ClusterState, begun: float
     ) -> None:
@@ -131,13 +137,13 @@ class Rules:
         if before is None:
             return
         if before.commands != state.commands and _gives_command(before, state):
-            self._knows_all(name, state, begun)
-            if self._in_maintenance(state, begun):
+            self.knows_all(name, state, begun)
+            if self.in_maintenance(state, begun):
                 self.broken("S10", f"{name} gives a command in global maintenance")
             if before.disarm == state.disarm == DISARMED:
                 self.broken("S10", f"{name} gives a command while the cluster is disarmed")
         if before.disarm != state.disarm == DISARMED:
-            self._disarmed_at = self._world.now
+            self.disarmed_at = self._world.now
             self._all_are_disarmed(name, before, state, begun)
         if before.nodes is not state.nodes:
             for node, status in state.nodes.items():
@@ -179,80 +185,12 @@ class Rules:
             if generation <= known and number <= epoch
         }
 
-    def ordered(self, name: str, what: str) -> None:
-        """S6: who orders something as the manager has the manager lease."""
-        if self._world.storage.holder != name:
-            self.broken("S6", f"{name} {what} without the manager lease")
-
-    def fences(self, by: str, node: str, begun: float) -> None:
-        """S10, S12 and S13: a fence is sent that was decided in a round *begun* then."""
-        world = self._world
-        state, intent = world.storage.states[by].value, world.storage.intents.get(by)
-        status = state.nodes.get(node) if state is not None else None
-        intended = intent is not None and intent.node == node and bool(intent.reason)
-        # The record of a time as manager that ended before the lease it is a candidate for says
-        # nothing about this fence.
-        ended = intent is not None and state is not None and intent.epoch >= state.epoch
-        fencing = status is not None and status.state is NodeState.FENCE and status.reason
-        decided = fencing and not (intended and ended)
-        if not decided and not intended:
-            self.broken("S13", f"{by} fences {node} without a recorded reason")
-        if (self._is_held(begun) and (decided or not self._hold_is_over(by))) or (
-            decided and state is not None and self._in_maintenance(state, begun)
-        ):
-            self.broken("S10", f"{by} fences {node} in global maintenance")
-        if decided and state is not None and state.disarm == DISARMED:
-            self.broken("S10", f"{by} fences {node} while the cluster is disarmed")
-        if decided and state is not None:
-            self._knows_all(by, state, begun)
-        if not decided:
-            self._nothing_keeps_a_candidate(by, node, begun)
-        own = world.machines[by]
-        if not decided or (status is not None and not status.demanded):
-            self._is_silent(own, world.machines[node], begun)
-        if own.own_lease_age(world.now) > world.settings.lease_fails + LEASE_SLACK:
-            self.broken("S12", f"{by} fences {node} while its own storage fails")
-
-    def in_time(self, machine: Machine, begun: float, read: float, what: str) -> None:
-        """S12: nothing is ordered by a look that was *begun* long before the last read."""
-        took = machine.clock.elapsed(begun, read)
-        if took > LATE + ROUNDING:
-            self.broken("S12", f"{machine.name} {what} by a look of {took:.1f} s ago")
-
-    def frees(self, by: str, machine: Machine) -> None:
-        """S4: who loses a host lease to another node is off."""
-        if machine.on:
-            self.broken("S4", f"{by} frees the host lease of {machine.name}, which is on")
-
-    def at_once(self, by: str, fencing: Iterable[str]) -> None:
-        """S12: not too many fences at a time."""
-        most = self._world.settings.timing.concurrent_fences
-        if len(list(fencing)) > most:
-            self.broken("S12", f"{by} has more than {most} fences under way")
-
     def broken(self, rule: str, text: str) -> None:
         """End the run."""
         self._world.say(f"VIOLATION {rule}: {text}")
         raise Violation(rule, f"at {self._world.now:.2f} s {text}")
 
-    def _is_silent(self, own: Machine, machine: Machine, begun: float) -> None:
-        """S12: who is fenced for silence wrote nothing for a while, by the clock of who fences.
-
-        What is read may be old for as long as its reader cannot know that.
-        """
-        settings, read = self._world.settings, begun
-        view = self._world.stale.get(own.name)
-        if view is not None:
-            late = settings.lease_fails / 4 + LATE_RENEWAL + settings.timing.suspect_after
-            read = min(view.since, begun)
-            if own.clock.elapsed(read, begun) > late:
-                self.broken("S12", f"{own.name} fences {machine.name} by what it read long ago")
-        silent = own.clock.elapsed(machine.beats.last(read), begun)
-        if silent < settings.timing.suspect_after - ROUNDING:
-            text = f"{own.name} fences {machine.name}, which wrote {silent:.1f} s before"
-            self.broken("S12", text)
-
-    def _knows_all(self, by: str, state: ClusterState, begun: float) -> None:
+    def knows_all(self, by: str, state: ClusterState, begun: float) -> None:
         """S14: who gives a command or fences knows all that a node acted on that can be heard."""
         if by not in self._world.stale:
             self._known.manages(by, state, list(self._world.machines.values()), begun)
@@ -295,7 +233,7 @@ class Rules:
             if report.mode not in (Mode.DISARM, Mode.MAINTENANCE) or report.at_work():
                 self.broken("S10", f"{by} takes the cluster for disarmed, but {node} is not")
 
-    def _in_maintenance(self, state: ClusterState, begun: float) -> bool:
+    def in_maintenance(self, state: ClusterState, begun: float) -> bool:
         """Return whether the cluster is held: on the whiteboard, or declared and not ended."""
         wanted = self._world.storage.wanted
         declared = wanted.global_maintenance
@@ -303,42 +241,16 @@ class Rules:
             # What its reader did not see yet holds nobody back.
             return False
         if declared is None or declared.identity == state.ended.get(""):
-            return self._is_held(begun)
+            return self.is_held(begun)
         return True
 
-    def _is_held(self, begun: float) -> bool:
+    def is_held(self, begun: float) -> bool:
         """Return whether the whiteboard holds a round that was *begun* then.
 
         What is written there after a round has read it holds the next one.
         """
         storage = self._world.storage
         return bool(storage.held) and storage.held_since <= begun
-
-    def _hold_is_over(self, by: str) -> bool:
-        """Return whether a hold has an expiry that is over by a node's clock.
-
-        The manager that recorded it may hang, and could never end it.
-        """
-        state = self._world.storage.manager_record()
-        hold = state.hold if state is not None and not state.hold_from_board else None
-        return hold is not None and hold.expired(
-            self._world.machines[by].clock.wall(self._world.now)
-        )
-
-    def _nothing_keeps_a_candidate(self, by: str, node: str, begun: float) -> None:
-        """S10: what was declared before its round keeps a candidate from fencing, too.
-
-        A maintenance with an expiry may be over by the candidate's clock.
-        """
-        storage = self._world.storage
-        state, wanted = storage.manager_record(), storage.wanted
-        if state is None or max(storage.wanted_at, self._disarmed_at) > begun:
-            return
-        if state.disarm == DISARMED and wanted.disarm == state.disarm_mode:
-            self.broken("S10", f"{by} fences {node} while the cluster is disarmed")
-        hold = in_force(wanted, state.ended).global_maintenance
-        if hold is not None and not hold.until:
-            self.broken("S10", f"{by} fences {node} in a global maintenance that was declared")
 
     def _placed_by_the_rules(self, machine: Machine, job: Job) -> None:
         """S11: strict node rules and services to be kept apart hold for each start.
@@ -369,6 +281,11 @@ class Rules:
                 self.broken(
                     "S11", f"{service_id} is started on {machine.name} beside {other}, its opposite"
                 )
+
+
+def stops_after(settings: Settings) -> float:
+    """Return the seconds without a renewal after which no node runs anything on."""
+    return settings.lease_fails + STOPS_WITHIN
 
 
 def _gives_command(before: ClusterState, state: ClusterState) -> bool:

@@ -62,6 +62,10 @@ class Cadence:
         """Whether it goes on."""
         return self._since < math.inf
 
+    def goes_for(self, now: float) -> float:
+        """Return for how many seconds it has gone on, 0 if it is stopped."""
+        return max(0.0, now - self._since)
+
     def last(self, now: float) -> float:
         """Return when it was done last, at or before *now*; minus infinity for never."""
         if now < self._since:

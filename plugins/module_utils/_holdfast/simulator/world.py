@@ -57,6 +57,7 @@ class World:
         self.after_change: Callable[[Machine | None], None] = lambda machine: None
         self.on_machine_gone: Callable[[Machine], None] = lambda machine: None
         self.on_boot: Callable[[Machine], None] = lambda machine: None
+        self.on_renewals_end: Callable[[Machine], None] = lambda _machine: None
         self.boots = dict.fromkeys(names, 1)
         self.generations = dict.fromkeys(names, 1)
         for machine in self.machines.values():
@@ -90,6 +91,7 @@ class World:
             one.refresh(now)
             if was and not one.renewals.goes:
                 self.arm_watchdog(one)
+                self.on_renewals_end(one)
         self.after_change(machine)
 
     def power_off(self, machine: Machine, why: str) -> None:

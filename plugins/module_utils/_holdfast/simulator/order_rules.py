@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: 2026 The holdfast authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rules of safety for what CRMs order: fences, power, the whiteboard, host leases to free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..cluster.crm.freeze import DISARMED
+from ..cluster.crm.global_maintenance import in_force
+from ..cluster.model.state import NodeState
+from .machine import Machine
+from .settings import ROUNDING
+
+if TYPE_CHECKING:
+    from .rules import Rules
+    from .world import World
+
+OLDEST_LOOK = 1.5
+"""Seconds: what was read longer ago says nothing of what is so now."""
+
+OLD_READS = 1.6
+"""Seconds for which a node may not know that what it reads is old, beyond a quarter of the time in
+which a host lease fails."""
+
+LEASE_SLACK = 1.5
+"""Seconds by which a CRM may be late to see that its host lease is not renewed."""
+
+
+class OrderRules:
+    """Checks of what is ordered; each raises ``Violation``."""
+
+    def __init__(self, world: World, rules: Rules) -> None:
+        """Watch *world*, together with the other *rules*."""
+        self._world, self._rules = world, rules
+        self._fenced: dict[tuple[object, str], float] = {}
+
+    def ordered(self, name: str, what: str, *, confirmed: bool) -> None:
+        """S6: who orders or records something as the manager has just seen that it is the manager.
+
+        *confirmed* says whether it has seen that since its turn began, and since its last write.
+        """
+        if not confirmed:
+            self._rules.broken("S6", f"{name} {what} without a look at the manager lease")
+
+    def fences(self, by: str, node: str, begun: float) -> None:
+        """S10, S12 and S13: a fence is sent that was decided in a round *begun* then."""
+        world = self._world
+        state, intent = world.storage.states[by].value, world.storage.intents.get(by)
+        status = state.nodes.get(node) if state is not None else None
+        intended = intent is not None and intent.node == node and bool(intent.reason)
+        # The record of a time as manager that ended before the lease it is a candidate for says
+        # nothing about this fence.
+        ended = intent is not None and state is not None and intent.epoch >= state.epoch
+        fencing = status is not None and status.state is NodeState.FENCE and status.reason
+        decided = fencing and not (intended and ended)
+        if not decided and not intended:
+            self._rules.broken("S13", f"{by} fences {node} without a recorded reason")
+        if (self._rules.is_held(begun) and (decided or not self._hold_is_over(by))) or (
+            decided and state is not None and self._rules.in_maintenance(state, begun)
+        ):
+            self._rules.broken("S10", f"{by} fences {node} in global maintenance")
+        if decided and state is not None and state.disarm == DISARMED:
+            self._rules.broken("S10", f"{by} fences {node} while the cluster is disarmed")
+        if decided and state is not None:
+            self._rules.knows_all(by, state, begun)
+        if not decided:
+            self._nothing_keeps_a_candidate(by, node, begun)
+        own = world.machines[by]
+        if not decided or (status is not None and not status.demanded):
+            self._is_silent(own, world.machines[node], begun)
+        if own.own_lease_age(world.now) > world.settings.lease_fails + LEASE_SLACK:
+            self._rules.broken("S12", f"{by} fences {node} while its own storage fails")
+
+    def in_time(self, machine: Machine, begun: float, read: float, what: str) -> None:
+        """S12: nothing is ordered by a look that was *begun* long before the last read."""
+        took = machine.clock.elapsed(begun, read)
+        if took > OLDEST_LOOK + ROUNDING:
+            self._rules.broken("S12", f"{machine.name} {what} by a look of {took:.1f} s ago")
+
+    def frees(self, by: str, machine: Machine) -> None:
+        """S4: who loses a host lease to another node is off."""
+        if machine.on:
+            self._rules.broken("S4", f"{by} frees the host lease of {machine.name}, which is on")
+
+    def works(self, machine: Machine, looked: float) -> None:
+        """S3: a CRM that looked at the others then has seen shortly before that it may."""
+        renewed = machine.renewals.last(looked)
+        age = machine.clock.elapsed(renewed, looked)
+        if machine.freed or age > self._world.settings.lease_fails + LEASE_SLACK:
+            self._rules.broken("S3", f"{machine.name} decides without a fresh host lease")
+
+    def again(self, crm: object, machine: Machine, node: str) -> None:
+        """S12: a candidate leaves time between two fences of one node, by its own clock."""
+        sent, now = self._fenced.get((crm, node)), machine.clock.mono(self._world.now)
+        self._fenced[crm, node] = now
+        if sent is not None and now - sent < self._world.settings.timing.fence_retry - ROUNDING:
+            text = f"{machine.name} fences {node} again after {now - sent:.1f} s"
+            self._rules.broken("S12", text)
+
+    def at_once(self, by: str, fencing: Mapping[str, int]) -> None:
+        """S12: not too many fences at a time, and one of a node."""
+        most = self._world.settings.timing.concurrent_fences
+        if len(fencing) > most:
+            self._rules.broken("S12", f"{by} has more than {most} fences under way")
+        for node, count in fencing.items():
+            if count > 1:
+                self._rules.broken("S12", f"{by} fences {node} while its last fence is under way")
+
+    def _is_silent(self, own: Machine, machine: Machine, begun: float) -> None:
+        """S12: who is fenced for silence wrote nothing for a while, by the clock of who fences.
+
+        What is read may be old for as long as its reader cannot know that.
+        """
+        settings, read = self._world.settings, begun
+        view = self._world.stale.get(own.name)
+        if view is not None:
+            read = min(view.since, begun)
+            if own.clock.elapsed(read, begun) > settings.lease_fails / 4 + OLD_READS:
+                text = f"{own.name} fences {machine.name} by what it read long ago"
+                self._rules.broken("S12", text)
+        silent = own.clock.elapsed(machine.beats.last(read), begun)
+        if silent < settings.timing.suspect_after - ROUNDING:
+            text = f"{own.name} fences {machine.name}, which wrote {silent:.1f} s before"
+            self._rules.broken("S12", text)
+
+    def _hold_is_over(self, by: str) -> bool:
+        """Return whether a hold has an expiry that is over by a node's clock.
+
+        The manager that recorded it may hang, and could never end it.
+        """
+        state = self._world.storage.manager_record()
+        hold = state.hold if state is not None and not state.hold_from_board else None
+        return hold is not None and hold.expired(
+            self._world.machines[by].clock.wall(self._world.now)
+        )
+
+    def _nothing_keeps_a_candidate(self, by: str, node: str, begun: float) -> None:
+        """S10: what was declared before its round keeps a candidate from fencing, too.
+
+        A maintenance with an expiry may be over by the candidate's clock.
+        """
+        storage = self._world.storage
+        state, wanted = storage.manager_record(), storage.wanted
+        if state is None or max(storage.wanted_at, self._rules.disarmed_at) > begun:
+            return
+        if state.disarm == DISARMED and wanted.disarm == state.disarm_mode:
+            self._rules.broken("S10", f"{by} fences {node} while the cluster is disarmed")
+        hold = in_force(wanted, state.ended).global_maintenance
+        if hold is not None and not hold.until:
+            text = f"{by} fences {node} in a global maintenance that was declared"
+            self._rules.broken("S10", text)
