@@ -168,8 +168,8 @@ FRESH = 300
 def simulation(run: Run) -> None:
     """Random clusters with faults, some the same and many new; deliberate mistakes are found."""
     batch = ("tests/simulation/batch.py",)
-    for drawing in ("mixed", "operators", "close", "left", "pauses", "stale"):
-        words = ("--first-seed", "0", "--count", "2000", "--drawn", drawing)
+    for drawing in ("mixed", "operators", "close", "left", "pauses", "stale", "held"):
+        words = ("--first-seed", "0", "--count", "1000", "--drawn", drawing)
         run.python(*batch, *words, folder=ROOT)
     run.python("tests/mutation/find.py", folder=ROOT)
     run.python(*batch, "--seconds", str(FRESH), folder=ROOT)

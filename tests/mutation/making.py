@@ -32,6 +32,15 @@ class Mutation:
     drawing: str = random_scenario.MIXED
 
 
+@dataclass(frozen=True)
+class FoundByTest:
+    """A mistake, and the *test* in a file of ``tests/unit`` that fails with it."""
+
+    mutation: Mutation
+    file: str
+    test: str
+
+
 def changed(home: Any, name: str, change: Callable[..., Any]) -> Patch:
     """Return a patch of the function *name* of *home*, wherever it was imported.
 

@@ -9,7 +9,7 @@ Other guards cover them, or what they need is seldom drawn: random faults did no
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
@@ -55,11 +55,15 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator im
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
 from ansible_collections.holdfast.ha.tests.mutation.making import (
+    FoundByTest,
     Mutation,
     Patch,
     changed,
     edited,
     returns,
+)
+from ansible_collections.holdfast.ha.tests.mutation.tested_cycle_mutations import (
+    TESTED_CYCLE_MUTATIONS,
 )
 
 STALE = random_scenario.STALE
@@ -73,15 +77,6 @@ RUNS_NOWHERE = (
 VERSIONS = "cluster/model/test_versions.py"
 BELIEVED = "cluster/crm/test_results.py"
 REPAIR = "cluster/crm/test_repair_plan.py"
-
-
-@dataclass(frozen=True)
-class FoundByTest:
-    """A mistake, and the *test* in a file of ``tests/unit`` that fails with it."""
-
-    mutation: Mutation
-    file: str
-    test: str
 
 
 def _both(*patches: Patch) -> Patch:
@@ -133,8 +128,8 @@ def _keeps_places(original: Any, last: Any, *more: Any) -> Any:
 
 
 def _believed(original: Any, self: Any, name: str, silent: bool) -> Any:
-    slot = self._fleet.world.storage.reports[name]
-    if self._machine.name in self._fleet.stale or slot.damaged:
+    slot = self._world.storage.reports[name]
+    if self._machine.name in self._world.stale or slot.damaged:
         return original(self, name, silent)
     return slot.value, ""
 
@@ -224,6 +219,7 @@ def _blocked_is_stopped(
 
 
 TESTED = (
+    *TESTED_CYCLE_MUTATIONS,
     FoundByTest(
         Mutation(
             "compare-epochs-before-commands",

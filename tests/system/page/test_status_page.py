@@ -41,7 +41,9 @@ PHONE, DESK = 360, 1200
 def large() -> dict[str, Any]:
     """A hundred nodes with ten services each, and three failovers behind them."""
     nodes = {f"node{n:03}": NodeStatus(NodeState.ONLINE, sample.AT - 9000) for n in range(100)}
-    nodes["node007"] = NodeStatus(NodeState.OFF, sample.AT - 40, sample.PROOF, proof=sample.PROOF)
+    nodes["node007"] = NodeStatus(
+        NodeState.OFF, sample.AT - 40, sample.PROOF, proof=sample.verified_off(sample.PROOF)
+    )
     services = {
         f"vm:{n}": ServiceStatus(
             ServiceState.STARTED, f"node{n % 100:03}", since=sample.AT - 500, reason="most room"
