@@ -23,6 +23,8 @@ import workplace
 from running import Run, Stage, StageFailed, StageSkipped, outcomes_of, summarise
 from workplace import ROOT
 
+SIMULATOR_TESTS = "tests/unit/simulator"
+
 
 def ruff(run: Run) -> None:
     """Python style, imports and format."""
@@ -64,8 +66,9 @@ def changelog(run: Run) -> None:
 
 
 def unit(run: Run) -> None:
-    """Unit tests, in place."""
-    run.python("-m", "pytest", "-n", "2", "tests/unit", folder=ROOT)
+    """Unit tests, in place; those that play simulated clusters are in ``simulation``."""
+    words = ("-n", "2", "tests/unit", f"--ignore={SIMULATOR_TESTS}")
+    run.python("-m", "pytest", *words, folder=ROOT)
     run.unit_skipped = frozenset(run.skipped)
 
 
@@ -161,12 +164,13 @@ def integration(run: Run) -> None:
     _ansible_test(run, "integration")
 
 
-FRESH = 300
+FRESH = 120
 """Seconds for random clusters that nobody has played before."""
 
 
 def simulation(run: Run) -> None:
-    """Random clusters with faults, some the same and many new; deliberate mistakes are found."""
+    """Scenarios, and random clusters with faults; deliberate mistakes are found."""
+    run.python("-m", "pytest", SIMULATOR_TESTS, folder=ROOT)
     batch = ("tests/simulation/batch.py",)
     for drawing in ("mixed", "operators", "close", "left", "pauses", "stale", "held"):
         words = ("--first-seed", "0", "--count", "1000", "--drawn", drawing)
@@ -204,6 +208,12 @@ def system(run: Run) -> None:
     run.python(
         *("-m", "pytest", "-n", "2", "--dist", "loadfile"), "tests/system", *others, folder=ROOT
     )
+
+
+def failover(run: Run) -> None:
+    """One real failover: a node is killed, and its services run on another."""
+    test = "test_the_services_of_a_lost_node_run_elsewhere_and_the_node_comes_back"
+    run.python("-m", "pytest", "tests/system/test_failover.py", "-k", test, folder=ROOT)
 
 
 def playbooks(run: Run) -> None:
@@ -284,26 +294,32 @@ STAGES: tuple[Stage, ...] = (
     *(unit, conformance, lint, docs, site, build, importer, sanity, units, integration),
     *(simulation, leases, system, testbed, agents, playbooks),
 )
-"""In the order in which they run: the quick ones first."""
+"""What ``--all`` runs, in this order: the quick ones first."""
+
+QUICK: tuple[Stage, ...] = (
+    *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
+    *(unit, conformance, failover),
+)
+"""What runs without ``--all``, in about five minutes."""
 
 ASIDE = frozenset({importer, sanity, units, simulation})
 """Those that only compute, while the others after them mostly wait."""
 
-BY_NAME: tuple[Stage, ...] = (awx, cores)
-"""Those that run only where they are asked for: they take long, or need much of a machine."""
+BY_NAME: tuple[Stage, ...] = (failover, awx, cores)
+"""Those that are not part of ``--all``: another one has them, or they take long, or need much of a
+machine."""
 
 
 def main() -> int:
     """Run the stages asked for and return the exit status."""
     options = _options()
     if options.list:
-        for stage in STAGES:
-            print(f"{stage.__name__:12} {stage.__doc__}")
-        for stage in BY_NAME:
-            print(f"{stage.__name__:12} {stage.__doc__} Only by its name.")
+        for stage in dict.fromkeys((*QUICK, *STAGES, *BY_NAME)):
+            print(f"{stage.__name__:12} {stage.__doc__}{_when(stage)}")
         return 0
     run = Run(options.scratch, workplace.prepare(options.scratch))
-    names = options.stages or [stage.__name__ for stage in STAGES]
+    usual = STAGES if options.all else QUICK
+    names = options.stages or [stage.__name__ for stage in usual]
     wanted = [
         stage
         for stage in (*STAGES, *BY_NAME)
@@ -316,11 +332,14 @@ def _options() -> argparse.Namespace:
     names = [stage.__name__ for stage in (*STAGES, *BY_NAME)]
     parser = argparse.ArgumentParser(
         prog="./run_tests",
-        description="Run the tests of holdfast.ha; what they need is set up inside the checkout.",
+        description="Run the quick tests of holdfast.ha, or all; what they need is set up here.",
     )
     parser.add_argument("stages", nargs="*", metavar="STAGE", help="run only these, see --list")
     parser.add_argument(
         "--without", action="append", default=[], metavar="STAGE", help="leave this one out"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="run all stages, not only the quick ones"
     )
     parser.add_argument("--list", action="store_true", help="say what the stages are")
     parser.add_argument("--no-skips", action="store_true", help="a skipped test is a failure")
@@ -330,6 +349,13 @@ def _options() -> argparse.Namespace:
         if name not in names:
             parser.error(f"'{name}' is not a stage; choose from {', '.join(names)}")
     return options
+
+
+def _when(stage: Stage) -> str:
+    """Return when a stage runs, as the end of its line in the list."""
+    if stage in QUICK:
+        return " (quick)"
+    return "" if stage in STAGES else " Only by its name."
 
 
 def _is_shell_script(path: Path) -> bool:
