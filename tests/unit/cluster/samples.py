@@ -31,8 +31,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
+    FenceSender,
     NodeState,
     NodeStatus,
+    PendingFence,
     Proof,
     ProofKind,
     ServiceState,
@@ -142,3 +144,20 @@ def kinds(taken: ClusterState) -> list[str]:
 def web(taken: crm_step.Step) -> ServiceStatus:
     """Return the status of the service web after a step."""
     return taken.state.services["web"]
+
+
+SENDERS = {
+    "manager": FenceSender.MANAGER,
+    "earlier": FenceSender.EARLIER_MANAGER,
+    "candidate": FenceSender.CANDIDATE,
+}
+
+
+def pending(**times: float) -> tuple[PendingFence, ...]:
+    """Return pending fences: when the *manager*, an *earlier* one or a *candidate* sent them."""
+    return tuple(PendingFence(SENDERS[name], at) for name, at in times.items() if at)
+
+
+def fence_time(status: NodeStatus, sender: str) -> float:
+    """Return when a sender of ``pending`` sent its fence, 0 for none."""
+    return status.fence_sent_by(SENDERS[sender])

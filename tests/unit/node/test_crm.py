@@ -91,6 +91,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.record_guard import (  # noqa: E501
     KeptReport,
 )
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import pending
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import NODES, Clock, configuration
 from ansible_collections.holdfast.ha.tests.unit.node.stand_ins import (
     NetworkStandIn,
@@ -525,7 +526,7 @@ def test_a_proof_that_could_not_be_written_sets_nothing_free_until_it_is(manager
         epoch=EPOCH,
         nodes={
             **manager.storage.state.nodes,
-            "n3": NodeStatus(NodeState.FENCE, fence_sent=1.0, boot="n3-boot1"),
+            "n3": NodeStatus(NodeState.FENCE, pending_fences=pending(manager=1.0), boot="n3-boot1"),
         },
     )
     log = manager.round()

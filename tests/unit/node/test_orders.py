@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pending_fences import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     FENCE_ARRIVES,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError

@@ -44,6 +44,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     kinds,
     lease_expired,
     node_seen,
+    pending,
     report,
     says,
     seen,
@@ -419,7 +420,9 @@ def test_a_service_that_blocks_its_nodes_shutdown_is_an_error_and_not_left_froze
 
 
 def test_a_fence_that_a_new_manager_begins_with_is_ended_before_all_is_disarmed() -> None:
-    fenced = {"n1": NodeStatus(NodeState.FENCE, boot="n1-boot1", fence_sent=999.0)}
+    fenced = {
+        "n1": NodeStatus(NodeState.FENCE, boot="n1-boot1", pending_fences=pending(manager=999.0))
+    }
     silent = {"n1": node_seen("n1", heartbeat_age=9.0, answer=Answer.NO)}
     asked = seen(wanted(WEB, disarm="ignore"), silent, fencing=frozenset({"n1"}))
     taken = step(state({"web": started("n1")}, fenced), asked)

@@ -39,6 +39,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     kinds,
     node_seen,
+    pending,
     seen,
     service,
     started,
@@ -289,7 +290,9 @@ def test_a_silent_node_is_neither_fenced_nor_declared_dead_for_a_declared_mainte
 
 def fencing(confirmed):
     """A fence that was sent before the maintenance began and has ended."""
-    fenced = NodeStatus(NodeState.FENCE, 980.0, "silent", "n1-boot1", fence_sent=985.0)
+    fenced = NodeStatus(
+        NodeState.FENCE, 980.0, "silent", "n1-boot1", pending_fences=pending(manager=985.0)
+    )
     before = replace(agreed(), nodes={**agreed().nodes, "n1": fenced})
     report = FenceReport("n1", confirmed, "its own status", 985.0, 999.0)
     return step(before, look(ADA, nodes={"n1": SILENT}, fences=(report,)))

@@ -10,9 +10,6 @@ import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     step as plain_step,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.pending_fences import (  # noqa: E501
-    FENCE_ARRIVES,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.step import (
     take_over,
 )
@@ -34,6 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ACTIVE,
+    FENCE_ARRIVES,
     Intent,
     NodeState,
     NodeStatus,
@@ -41,9 +39,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
+    fence_time,
     kinds,
     lease_expired,
     node_seen,
+    pending,
     report,
     seen,
     service,
@@ -184,7 +184,9 @@ def test_a_failed_fence_says_that_the_lease_ran_out_and_is_no_proof() -> None:
 
 def test_a_run_out_host_lease_proves_a_death_even_while_a_fence_is_under_way() -> None:
     dead = replace(SILENT, lease=LeaseSight.DEAD)
-    taken = run(replace(IN_FENCE, fence_sent=998.0), dead, fencing=frozenset({"n1"}))
+    taken = run(
+        replace(IN_FENCE, pending_fences=pending(manager=998.0)), dead, fencing=frozenset({"n1"})
+    )
     assert n1(taken).state is NodeState.OFF
     assert web(taken).state is ServiceState.REQUEST_START
     assert not taken.powers
@@ -200,8 +202,16 @@ def test_a_run_out_host_lease_proves_a_death_even_while_a_fence_is_under_way() -
         (None, SILENT, NodeState.OFFLINE),
         (None, ASKED, NodeState.OFFLINE),
         (NodeStatus(NodeState.UNKNOWN), SILENT, NodeState.UNKNOWN),
-        (NodeStatus(NodeState.ONLINE, fence_sent=1001.0 - FENCE_ARRIVES), SILENT, NodeState.FENCE),
-        (NodeStatus(NodeState.ONLINE, fence_sent=999.0 - FENCE_ARRIVES), SILENT, NodeState.OFFLINE),
+        (
+            NodeStatus(NodeState.ONLINE, pending_fences=pending(manager=1001.0 - FENCE_ARRIVES)),
+            SILENT,
+            NodeState.FENCE,
+        ),
+        (
+            NodeStatus(NodeState.ONLINE, pending_fences=pending(manager=999.0 - FENCE_ARRIVES)),
+            SILENT,
+            NodeState.OFFLINE,
+        ),
     ],
 )
 def test_an_idle_node_is_fenced_only_if_an_earlier_fence_may_have_hit_it(
@@ -224,9 +234,11 @@ def test_an_idle_node_is_fenced_only_if_an_earlier_fence_may_have_hit_it(
 def test_a_fence_does_nothing_any_more_in_the_end_by_a_clock_that_ran_evenly(
     sent, even, expected
 ) -> None:
-    fenced = NodeStatus(NodeState.ONLINE, boot="n1-boot1", fence_sent=sent, inherited_fence=sent)
+    fenced = NodeStatus(
+        NodeState.ONLINE, boot="n1-boot1", pending_fences=pending(manager=sent, earlier=sent)
+    )
     taken = n1(run(fenced, node_seen("n1"), wall_even=even))
-    assert (taken.fence_sent, taken.inherited_fence) == (expected, expected)
+    assert (fence_time(taken, "manager"), fence_time(taken, "earlier")) == (expected, expected)
 
 
 def test_a_fence_whose_end_was_told_counts_from_then_by_this_clock_for_those_of_others() -> None:
@@ -237,7 +249,7 @@ def test_a_fence_whose_end_was_told_counts_from_then_by_this_clock_for_those_of_
             seen(WANTED, {"n1": SILENT}, fences=(by_another_clock,)),
         )
     )
-    assert (taken.fenced, taken.slower_fence) == ((-2600.0,), 1000.0)
+    assert (taken.fenced, fence_time(taken, "candidate")) == ((-2600.0,), 1000.0)
 
 
 def test_a_fence_is_counted_once_by_whichever_clock() -> None:
@@ -245,12 +257,11 @@ def test_a_fence_is_counted_once_by_whichever_clock() -> None:
         NodeState.OFF,
         boot="n1-boot1",
         fenced=(900.0, 990.0),
-        fence_sent=990.0,
-        slower_fence=900.0,
+        pending_fences=pending(manager=990.0, candidate=900.0),
         proof=verified_off(),
     )
     taken = take_over(state({}, {"n1": counted}), 8, "n3", 2000.0).nodes["n1"]
-    assert (taken.fenced, taken.fence_sent) == ((900.0, 2000.0), 2000.0)
+    assert (taken.fenced, fence_time(taken, "manager")) == ((900.0, 2000.0), 2000.0)
     told = fence_report(sent=1999.5)
     later = seen(wanted(), {"n1": SILENT}, fences=(told,))
     ended = n1(step(state({}, {"n1": taken}), replace(later, wall=2000.0)))
@@ -429,7 +440,10 @@ def test_a_node_that_was_shut_down_is_left_off_and_comes_back_when_it_is_started
 
 
 def test_a_node_that_may_have_been_fenced_in_its_shutdown_is_proved_off_by_the_fence() -> None:
-    assert n1(run(replace(IN_FENCE, fence_sent=990.0), LEFT)).state is NodeState.FENCE
+    assert (
+        n1(run(replace(IN_FENCE, pending_fences=pending(manager=990.0)), LEFT)).state
+        is NodeState.FENCE
+    )
 
 
 def test_a_node_that_was_shut_down_with_nothing_on_it_is_just_offline() -> None:
@@ -489,19 +503,21 @@ def test_a_node_that_was_switched_on_and_does_not_come_back_is_switched_on_once_
 
 
 def test_a_fence_of_the_last_manager_may_still_arrive_after_an_own_one_was_proved() -> None:
-    fenced = replace(IN_FENCE, fence_sent=990.0)
+    fenced = replace(IN_FENCE, pending_fences=pending(manager=990.0))
     taken = take_over(replace(state({}, {"n1": fenced}), manager="n2"), 8, "n3", 995.0)
     report = fence_report(confirmed=True)
     proved = step(taken, seen(wanted(), {"n1": SILENT}, fences=(report,))).state.nodes["n1"]
     assert proved.state is NodeState.OFF
-    assert proved.fence_sent == 995.0
+    assert fence_time(proved, "manager") == 995.0
 
 
 def test_an_idle_node_back_from_a_fence_may_be_off_by_that_of_a_slower_candidate() -> None:
-    back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", fenced=(500.0,), slower_fence=500.0)
+    back = NodeStatus(
+        NodeState.ONLINE, boot="n1-boot2", fenced=(500.0,), pending_fences=pending(candidate=500.0)
+    )
     silent = seen(wanted(), {"n1": SILENT})
     assert n1(step(state({}, {"n1": back}), silent)).state is NodeState.FENCE
-    long_ago = replace(back, slower_fence=300.0)
+    long_ago = replace(back, pending_fences=pending(candidate=300.0))
     assert n1(step(state({}, {"n1": long_ago}), silent)).state is NodeState.OFFLINE
 
 
@@ -516,7 +532,11 @@ def test_an_idle_node_that_is_off_by_its_operators_will_is_left_off_soon_after_a
     look, mode
 ) -> None:
     back = NodeStatus(
-        NodeState.ONLINE, boot="n1-boot2", fenced=(990.0,), slower_fence=990.0, mode=mode
+        NodeState.ONLINE,
+        boot="n1-boot2",
+        fenced=(990.0,),
+        pending_fences=pending(candidate=990.0),
+        mode=mode,
     )
     assert n1(step(state({}, {"n1": back}), look)).state is NodeState.OFFLINE
 
@@ -524,7 +544,10 @@ def test_an_idle_node_that_is_off_by_its_operators_will_is_left_off_soon_after_a
 @pytest.mark.parametrize("mode", [Mode.MAINTENANCE, Mode.RESTART, Mode.SHUTDOWN])
 def test_an_idle_node_that_is_switched_off_is_left_off_although_a_fence_may_arrive(mode) -> None:
     back = NodeStatus(
-        NodeState.ONLINE, boot="n1-boot2", fenced=(990.0,), fence_sent=990.0, slower_fence=990.0
+        NodeState.ONLINE,
+        boot="n1-boot2",
+        fenced=(990.0,),
+        pending_fences=pending(manager=990.0, candidate=990.0),
     )
     report = Report("n1", boot="n1-boot2", mode=mode, goes_down="poweroff")
     look = seen(wanted(), {"n1": replace(SILENT, report=report)})
@@ -533,7 +556,9 @@ def test_an_idle_node_that_is_switched_off_is_left_off_although_a_fence_may_arri
 
 @pytest.mark.parametrize("mode", [Mode.MAINTENANCE, Mode.RESTART, Mode.SHUTDOWN])
 def test_an_idle_node_that_is_rebooted_soon_after_a_fence_is_switched_on_not_fenced(mode) -> None:
-    back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", slower_fence=990.0, mode=mode.value)
+    back = NodeStatus(
+        NodeState.ONLINE, boot="n1-boot2", pending_fences=pending(candidate=990.0), mode=mode.value
+    )
     report = Report("n1", boot="n1-boot2", mode=mode, goes_down="reboot")
     taken = step(state({}, {"n1": back}), seen(wanted(), {"n1": replace(SILENT, report=report)}))
     assert (n1(taken).state, taken.powers) == (NodeState.OFFLINE, ("n1",))
@@ -566,7 +591,9 @@ def test_an_idle_manager_that_goes_down_is_not_fenced_as_a_candidate_meant_to_lo
 
 def test_a_node_that_is_switched_off_in_order_is_left_off_although_a_fence_may_arrive() -> None:
     left = replace(LEFT, report=replace(LEFT.report, goes_down="poweroff"))
-    taken = run(NodeStatus(NodeState.ONLINE, boot="n1-boot1", fence_sent=990.0), left)
+    taken = run(
+        NodeStatus(NodeState.ONLINE, boot="n1-boot1", pending_fences=pending(manager=990.0)), left
+    )
     assert (n1(taken).state, n1(taken).shut_down) == (NodeState.OFF, True)
     assert not taken.fences
     assert not step(taken.state, seen(WANTED, {"n1": left})).powers
@@ -575,21 +602,26 @@ def test_a_node_that_is_switched_off_in_order_is_left_off_although_a_fence_may_a
 
 def test_a_node_dead_by_its_lease_long_after_a_fence_of_unknown_end_is_switched_on() -> None:
     dead = {"n1": replace(SILENT, lease=LeaseSight.DEAD)}
-    long_ago = replace(IN_FENCE, since=100.0, fence_sent=101.0)
+    long_ago = replace(IN_FENCE, since=100.0, pending_fences=pending(manager=101.0))
     taken = step(state({"web": started("n1")}, {"n1": long_ago}), seen(WANTED, dead))
     assert taken.powers == ("n1",)
     earlier = replace(long_ago, since=102.0)
     assert not step(state({"web": started("n1")}, {"n1": earlier}), seen(WANTED, dead)).powers
 
 
-@pytest.mark.parametrize("earlier", [{"slower_fence": 990.0}, {"fence_sent": 990.0}])
+@pytest.mark.parametrize("earlier", [{"candidate": 990.0}, {"manager": 990.0}])
 @pytest.mark.parametrize(
     ("goes_down", "powers"), [("", ("n1",)), ("reboot", ("n1",)), ("poweroff", ())]
 )
 def test_a_node_that_restarts_soon_after_a_fence_is_not_fenced_but_switched_on(
     earlier, goes_down, powers
 ) -> None:
-    back = NodeStatus(NodeState.ONLINE, boot="n1-boot2", mode=Mode.RESTART.value, **earlier)
+    back = NodeStatus(
+        NodeState.ONLINE,
+        boot="n1-boot2",
+        mode=Mode.RESTART.value,
+        pending_fences=pending(**earlier),
+    )
     last = report("n1", mode=Mode.RESTART, goes_down=goes_down)
     look = seen(wanted(), {"n1": replace(SILENT, report=last)})
     taken = step(state({}, {"n1": back}), look)
@@ -602,7 +634,10 @@ def test_a_node_that_restarts_soon_after_a_fence_is_not_fenced_but_switched_on(
 
 def test_a_node_that_restarts_while_the_cluster_is_disarmed_is_left_as_it_is() -> None:
     back = NodeStatus(
-        NodeState.OFFLINE, mode=Mode.RESTART.value, slower_fence=990.0, proof=verified_off()
+        NodeState.OFFLINE,
+        mode=Mode.RESTART.value,
+        pending_fences=pending(candidate=990.0),
+        proof=verified_off(),
     )
     disarmed = state({}, {"n1": back}, disarm="disarmed", disarm_mode="freeze")
     assert not step(disarmed, seen(wanted(disarm="freeze"), {"n1": SILENT})).powers

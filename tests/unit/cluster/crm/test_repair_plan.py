@@ -35,7 +35,9 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     NODES,
     TIMING,
+    fence_time,
     node_seen,
+    pending,
     report,
     seen,
     service,
@@ -55,7 +57,7 @@ LAST = ClusterState(
     nodes={
         "n1": NodeStatus(NodeState.ONLINE, boot="n1-boot1"),
         "n2": NodeStatus(NodeState.OFF, proof=verified_off("n2 is off"), boot="n2-boot1"),
-        "n3": NodeStatus(NodeState.FENCE, fence_sent=1990.0),
+        "n3": NodeStatus(NodeState.FENCE, pending_fences=pending(manager=1990.0)),
     },
 )
 DECLARED = wanted(
@@ -90,7 +92,7 @@ def test_no_place_and_no_proof_of_the_old_record_is_believed():
 
 def test_a_fence_that_may_still_arrive_is_remembered():
     n3 = begun().nodes["n3"]
-    assert (n3.fence_sent, n3.inherited_fence) == (1990.0, 1990.0)
+    assert (fence_time(n3, "manager"), fence_time(n3, "earlier")) == (1990.0, 1990.0)
 
 
 def test_the_history_says_who_repaired_the_records_and_why():

@@ -39,8 +39,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     state_from_document,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
+    fence_time,
     lease_expired,
     node_seen,
+    pending,
     says,
     seen,
     service,
@@ -85,19 +87,24 @@ def test_a_new_manager_drops_the_waits_and_sends_what_may_not_have_been_sent() -
 def test_a_fence_of_the_last_manager_may_yet_arrive_whatever_its_clock_says(
     behind, manager
 ) -> None:
-    sent = NodeStatus(NodeState.FENCE, fence_sent=1000.0 - behind, inherited_fence=990.0 - behind)
+    sent = NodeStatus(
+        NodeState.FENCE, pending_fences=pending(manager=1000.0 - behind, earlier=990.0 - behind)
+    )
     last = replace(state({}, {"n1": sent, "n4": NodeStatus(NodeState.ONLINE)}), manager="n2")
     taken = take_over(last, 8, manager, 1000.0)
-    assert taken.nodes["n1"].fence_sent == 1000.0
-    assert taken.nodes["n1"].inherited_fence == 1000.0
-    assert (taken.nodes["n4"].fence_sent, taken.nodes["n4"].inherited_fence) == (0.0, 0.0)
+    assert fence_time(taken.nodes["n1"], "manager") == 1000.0
+    assert fence_time(taken.nodes["n1"], "earlier") == 1000.0
+    assert (fence_time(taken.nodes["n4"], "manager"), fence_time(taken.nodes["n4"], "earlier")) == (
+        0.0,
+        0.0,
+    )
 
 
 def test_a_candidates_fence_becomes_part_of_the_state() -> None:
     taken = take_over(state({"web": started("n1")}), 8, "n2", 1000.0, INTENT)
     status = taken.nodes["n1"]
     assert (status.state, status.reason) == (NodeState.FENCE, INTENT.reason)
-    assert status.fence_sent == 1000.0
+    assert fence_time(status, "manager") == 1000.0
     assert taken.open_failover("n1").services == ("web",)
     assert [event.kind for event in taken.events] == ["fence", "manager"]
 

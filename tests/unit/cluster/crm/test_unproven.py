@@ -46,6 +46,7 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     kinds,
     lease_expired,
     node_seen,
+    pending,
     report,
     says,
     seen,
@@ -472,7 +473,9 @@ def test_a_node_that_comes_up_in_the_midst_of_its_fence_is_asked_first(answer):
 
 def test_a_fence_that_is_called_off_and_may_have_arrived_lets_its_node_be_switched_on():
     fencing = {
-        "n2": NodeStatus(NodeState.FENCE, proof=lease_expired("its lease"), fence_sent=990.0)
+        "n2": NodeStatus(
+            NodeState.FENCE, proof=lease_expired("its lease"), pending_fences=pending(manager=990.0)
+        )
     }
     dead = {"n2": node_seen("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)}
     taken = step(state({"web": started("n1")}, fencing), seen(wanted(WEB), dead))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..model.observed import Answer, FenceReport, PowerReport
-from ..model.state import NodeState, NodeStatus, Power, Proof, ProofKind
+from ..model.state import FenceSender, NodeState, NodeStatus, Power, Proof, ProofKind
 from .pending_fences import is_switched_off, restarts_cut_off, with_fence
 from .recovery import declare_dead
 from .round import FenceOrder, Round
@@ -50,7 +50,8 @@ def order_fences(round_: Round) -> None:
             continue
         if round_.seen.now < status.retry_after:
             continue
-        round_.set_node(name, replace(status, fence_sent=round_.seen.wall))
+        sent = status.with_pending_fence(FenceSender.MANAGER, round_.seen.wall)
+        round_.set_node(name, sent)
         round_.fences.append(FenceOrder(name, status.reason))
         free -= 1
 
@@ -121,9 +122,11 @@ def _fenced(round_: Round, status: NodeStatus, fence: FenceReport) -> NodeStatus
 
     If another proof was faster, the fence was counted with that.
     """
-    sent = status.fence_sent if status.fence_sent in status.fenced else fence.sent
+    own = status.fence_sent_by(FenceSender.MANAGER)
+    sent = own if own in status.fenced else fence.sent
     proved = with_fence(status, sent, round_.seen.wall)
-    return replace(proved, fence_sent=status.inherited_fence)
+    earlier = status.fence_sent_by(FenceSender.EARLIER_MANAGER)
+    return proved.with_pending_fence(FenceSender.MANAGER, earlier)
 
 
 def _sign_of_life(round_: Round, fence: FenceReport) -> str:

@@ -19,7 +19,7 @@ from .pending_fences import (
     is_switched_off,
     let_fences_pass,
     restarts,
-    with_fence,
+    with_own_fence,
 )
 from .recovery import begin_failover, declare_dead
 from .round import Round
@@ -218,7 +218,7 @@ def _go_on_proving(round_: Round, name: str, seen: NodeSeen, status: NodeStatus)
         return
     if fence_may_arrive(round_, status):
         power = Power.LEFT_OFF if status.power is Power.LEFT_OFF else Power.NONE
-        status = replace(with_fence(status, status.fence_sent, round_.seen.wall), power=power)
+        status = replace(with_own_fence(status, round_.seen.wall), power=power)
     round_.set_node(name, replace(status, state=NodeState.OFF, reason=status.proved_by, attempt=0))
     text = "nothing may run there any more of which its proof says nothing"
     _close_failover(round_, name, text)

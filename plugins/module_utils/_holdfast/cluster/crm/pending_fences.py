@@ -9,18 +9,18 @@ one that jumped, is not believed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..model.report import POWEROFF, REBOOT, Mode
-from ..model.state import NodeState, NodeStatus
+from ..model.state import (
+    FENCE_ARRIVES,
+    FenceSender,
+    NodeState,
+    NodeStatus,
+    PendingFence,
+)
 from .round import Round
-
-FENCE_ARRIVES = 600.0
-"""Seconds after which a fence that was sent does nothing any more.
-
-Who carries it out asks no device for anything later than that: not after waiting for its
-turn at a busy one, and not on a later level.
-"""
 
 FENCES_KEPT = 10
 
@@ -30,7 +30,7 @@ def fence_may_arrive(round_: Round, status: NodeStatus) -> bool:
 
     One that was sent since the node is to be fenced may have come, however long ago that is.
     """
-    return _is_present(status) or _is_recent(round_, status.fence_sent)
+    return _is_present(status) or _is_recent(round_, status.fence_sent_by(FenceSender.MANAGER))
 
 
 def cut_off(round_: Round, name: str) -> bool:
@@ -59,33 +59,36 @@ def is_switched_off(round_: Round, name: str) -> bool:
 def with_fence(status: NodeStatus, sent: float, wall: float) -> NodeStatus:
     """Return a node's status with one more fence that ended by now, counted once."""
     fenced = tuple(sorted({*status.fenced, sent}))[-FENCES_KEPT:]
-    return replace(status, fenced=fenced, slower_fence=wall)
+    return replace(status, fenced=fenced).with_pending_fence(FenceSender.CANDIDATE, wall)
+
+
+def with_own_fence(status: NodeStatus, wall: float) -> NodeStatus:
+    """Return a node's status with the manager's pending fence counted as one that ended by now."""
+    return with_fence(status, status.fence_sent_by(FenceSender.MANAGER), wall)
 
 
 def fences_count_from(status: NodeStatus, wall: float) -> NodeStatus:
-    """Return a node's status with the fences that may yet arrive as if they had been sent now.
+    """Return a node's status with its pending fences as if they had been sent now.
 
     So they count where nobody can say how long ago it was, as another clock told it.
     """
-    return _with_times(status, [wall if at else 0.0 for at in _times(status)])
+    return _with_times(status, dict.fromkeys(status.pending_fences, wall))
 
 
 def let_fences_pass(round_: Round) -> None:
     """Forget the fences that can arrive no more; by a clock that jumped they count from now."""
     for name, status in round_.state.nodes.items():
-        before = _times(status)
-        if not any(before):
-            continue
-        times = [_passing(round_, at) for at in before]
+        times = {one: _passing(round_, one) for one in status.pending_fences}
         if _is_present(status):
-            times[0] = times[0] or before[0]
-        if times != before:
+            own = next(one for one in times if one.sender is FenceSender.MANAGER)
+            times[own] = times[own] or own.sent_at
+        if any(at != one.sent_at for one, at in times.items()):
             round_.set_node(name, _with_times(status, times))
 
 
 def _is_present(status: NodeStatus) -> bool:
     """Return whether the fence of unknown end was sent since the node is to be fenced."""
-    sent = status.fence_sent
+    sent = status.fence_sent_by(FenceSender.MANAGER)
     return status.state is NodeState.FENCE and bool(sent) and sent >= status.since
 
 
@@ -115,31 +118,31 @@ def _slower_fence_may_have_come(round_: Round, name: str) -> bool:
     leaves = status.mode == Mode.SHUTDOWN.value and not restarts(round_, name)
     if leaves or name in round_.seen.wanted.maintenance:
         return False
-    return _is_recent(round_, status.slower_fence)
+    return _is_recent(round_, status.fence_sent_by(FenceSender.CANDIDATE))
 
 
-def _times(status: NodeStatus) -> list[float]:
-    """Return when the fences were sent that may yet arrive, 0 for each that may not."""
-    return [status.fence_sent, status.inherited_fence, status.slower_fence]
+def _with_times(status: NodeStatus, times: Mapping[PendingFence, float]) -> NodeStatus:
+    """Return a node's status with other times for its pending fences, 0 for one that is over.
 
-
-def _with_times(status: NodeStatus, times: list[float]) -> NodeStatus:
-    """Return a node's status with other ``_times``; one that was counted is counted once."""
-    moved = {was: now for was, now in zip(_times(status)[:2], times) if now}
+    A fence that was counted under its old time is counted once, under the new one.
+    """
+    moved = {
+        one.sent_at: at
+        for one, at in times.items()
+        if at and one.sender is not FenceSender.CANDIDATE
+    }
     return replace(
         status,
         fenced=tuple(sorted({moved.get(at, at) for at in status.fenced})),
-        fence_sent=times[0],
-        inherited_fence=times[1],
-        slower_fence=times[2],
+        pending_fences=tuple(PendingFence(one.sender, at) for one, at in times.items() if at),
     )
 
 
-def _passing(round_: Round, sent: float) -> float:
+def _passing(round_: Round, fence: PendingFence) -> float:
     """Return when a fence counts as sent from now on, 0 if it does nothing any more."""
-    age = round_.seen.wall - sent
-    if not sent or 0.0 <= age < FENCE_ARRIVES:
+    sent, wall = fence.sent_at, round_.seen.wall
+    if sent <= wall < fence.until:
         return sent
     if not round_.seen.wall_even:
-        return round_.seen.wall
-    return 0.0 if age > 0.0 else sent
+        return wall
+    return 0.0 if wall > sent else sent

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Optional
 
 from ..model.state import Failover, NodeState, Power, Proof, ProofKind, ServiceState
-from .pending_fences import fence_may_arrive, with_fence
+from .pending_fences import fence_may_arrive, with_own_fence
 from .round import Round
 
 
@@ -30,7 +30,7 @@ def declare_dead(
     status = round_.node(name)
     if fence_may_arrive(round_, status):
         # A fence that could not be proved may have switched it off all the same.
-        status = with_fence(status, status.fence_sent, seen.wall)
+        status = with_own_fence(status, seen.wall)
     if services is None:
         services = round_.state.services_on(name)
     failover = round_.state.open_failover(name) or begin_failover(round_, name, by)

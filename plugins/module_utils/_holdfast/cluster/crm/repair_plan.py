@@ -20,7 +20,15 @@ from ..model.maintenance import Maintenance, told
 from ..model.observed import Seen, Timing
 from ..model.report import NOT_RUNNING, Report
 from ..model.service import STARTED, Service
-from ..model.state import ACTIVE, ClusterState, NodeState, NodeStatus, ServiceState, ServiceStatus
+from ..model.state import (
+    ACTIVE,
+    ClusterState,
+    FenceSender,
+    NodeState,
+    NodeStatus,
+    ServiceState,
+    ServiceStatus,
+)
 from ..model.versions import Floor, LeaseVersion, regressions
 from .round import Round
 
@@ -254,12 +262,14 @@ def record_restored(state: ClusterState, wall: float) -> ClusterState:
 
 def _observed_again(status: NodeStatus, wall: float) -> NodeStatus:
     """Return a node as one of which nothing is known but the fences that may still arrive."""
+    earlier = max(
+        status.fence_sent_by(sender)
+        for sender in (FenceSender.MANAGER, FenceSender.EARLIER_MANAGER)
+    )
     return NodeStatus(
         NodeState.UNKNOWN,
         since=wall,
         fenced=status.fenced,
-        fence_sent=status.fence_sent,
-        inherited_fence=max(status.inherited_fence, status.fence_sent),
-        slower_fence=status.slower_fence,
+        pending_fences=status.pending_fences,
         kept=status.kept,
-    )
+    ).with_pending_fence(FenceSender.EARLIER_MANAGER, earlier)

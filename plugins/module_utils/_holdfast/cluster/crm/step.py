@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 
 from ..model.desired import Wanted
 from ..model.observed import Seen, Timing
-from ..model.state import ClusterState, Event, Failover, Intent, NodeState, NodeStatus, Power
+from ..model.state import (
+    ClusterState,
+    Event,
+    Failover,
+    FenceSender,
+    Intent,
+    NodeState,
+    NodeStatus,
+    Power,
+)
 from .fencing import switch_on_again
 from .freeze import look_at_disarm
 from .global_maintenance import look_at_maintenance
@@ -22,6 +31,8 @@ from .pending_fences import fences_count_from, with_fence
 from .rebalance import rebalance
 from .round import Change, FenceOrder, Round
 from .services import look_at_services
+
+MANAGER, EARLIER_MANAGER = FenceSender.MANAGER, FenceSender.EARLIER_MANAGER
 
 
 @dataclass(frozen=True)
@@ -53,14 +64,13 @@ def take_over(
     state = replace(last, epoch=epoch, manager=manager, base=last.commands)
     for name, status in last.nodes.items():
         sent = status.power is Power.SENT
-        others = status.fence_sent if last.manager != manager else status.inherited_fence
+        sender = MANAGER if last.manager != manager else EARLIER_MANAGER
         begun = replace(
             status,
             retry_after=0.0,
             power=Power.NONE if sent else status.power,
             up_again=status.up_again or sent,
-            inherited_fence=others,
-        )
+        ).with_pending_fence(EARLIER_MANAGER, status.fence_sent_by(sender))
         state = state.with_node(name, fences_count_from(begun, wall))
     if intent is not None and (not intent.epoch or intent.epoch >= last.epoch):
         state = _with_intent(_with_lost_manager(state, last, intent, wall), intent, wall)
@@ -126,11 +136,10 @@ def _with_intent(state: ClusterState, intent: Intent, wall: float) -> ClusterSta
         state=NodeState.FENCE,
         since=intent.recorded,
         reason=intent.reason,
-        fence_sent=wall,
         attempt=0,
         proof=None,
         up_again=False,
-    )
+    ).with_pending_fence(MANAGER, wall)
     failover = Failover(
         node=intent.node,
         reason=intent.reason,

@@ -244,23 +244,55 @@ class ServiceStatus:
         return self.state
 
 
+FENCE_ARRIVES = 600.0
+"""Seconds after which a fence that was sent does nothing any more.
+
+Whoever carries it out asks no device for anything later than that: not after waiting for its turn
+at a busy device, and not on a later level.
+"""
+
+
+class FenceSender(str, enum.Enum):
+    """Who sent a fence that may still arrive.
+
+    MANAGER: the present manager; the end of the fence is unknown.  EARLIER_MANAGER: a manager
+    before it; the fence may arrive after one of this manager was proved.  CANDIDATE: other
+    candidates; theirs may arrive after the last fence that is known to have ended.
+    """
+
+    MANAGER = "manager"
+    EARLIER_MANAGER = "earlier manager"
+    CANDIDATE = "candidate"
+
+
+@dataclass(frozen=True)
+class PendingFence:
+    """A fence that may still switch its node off, sent at *sent_at* seconds since 1970."""
+
+    sender: FenceSender
+    sent_at: float
+
+    @property
+    def until(self) -> float:
+        """When it can arrive no more, in seconds since 1970."""
+        return self.sent_at + FENCE_ARRIVES
+
+
 @dataclass(frozen=True)
 class NodeStatus:
     """A node: its state, why, and for a dead one the proof.
 
     *boot* is the last boot that its LRM reported: a dead node is back only with
     another one.  *fenced* are the times of the last fences, for the brake on
-    fence loops; *fence_sent* is that of one whose end is not known, so that it may
-    still switch the node off; *attempt* counts the tries of the present fence or switching
-    on, and *power* follows the latter.  *mode* is what its LRM last said that it does,
+    fence loops; *pending_fences* may still switch the node off, one for each sender at
+    most, in the order of ``FenceSender``; *attempt* counts the tries of the present fence or
+    switching on, and *power* follows the latter.  *mode* is what its LRM last said that it does,
     empty for its usual work; it stays while the node is silent.  *demanded*
     says that a service asked for the fence, so that a heartbeat does not call it off.
     *up_again*
     says that since it was proved dead it answered on the network, or an earlier manager was
     about to switch it on.
-    *inherited_fence* is when an earlier manager sent a fence whose end nobody told: it may
-    still arrive after one of this manager was proved.  *slower_fence* is when a fence was last
-    known to have ended: those of other candidates may arrive after it.  *kept* is the maintenance
+    *kept* is the maintenance
     of which the history told last, in words.
     """
 
@@ -270,16 +302,25 @@ class NodeStatus:
     boot: str = ""
     proof: Proof | None = None
     fenced: tuple[float, ...] = ()
-    fence_sent: float = 0.0
+    pending_fences: tuple[PendingFence, ...] = ()
     attempt: int = 0
     retry_after: float = 0.0
     power: Power = Power.NONE
     mode: str = ""
     demanded: bool = False
     up_again: bool = False
-    inherited_fence: float = 0.0
-    slower_fence: float = 0.0
     kept: str = ""
+
+    def fence_sent_by(self, sender: FenceSender) -> float:
+        """Return when a sender's pending fence was sent, 0 if it has none."""
+        return next((one.sent_at for one in self.pending_fences if one.sender is sender), 0.0)
+
+    def with_pending_fence(self, sender: FenceSender, sent_at: float) -> NodeStatus:
+        """Return this status with another pending fence of a sender, none for a time of 0."""
+        times = {one.sender: one.sent_at for one in self.pending_fences}
+        times[sender] = sent_at
+        fences = tuple(PendingFence(one, times[one]) for one in FenceSender if times.get(one))
+        return replace(self, pending_fences=fences)
 
     @property
     def expired(self) -> bool:

@@ -20,8 +20,10 @@ from .state import (
     ClusterState,
     Event,
     Failover,
+    FenceSender,
     NodeState,
     NodeStatus,
+    PendingFence,
     Power,
     Proof,
     ProofKind,
@@ -103,7 +105,8 @@ def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
             row[item.name] = list(value) if isinstance(value, tuple) else value
     row["state"] = status.state.value
     if isinstance(status, NodeStatus):
-        row.update(_proof_row(status))
+        row.pop("pending_fences", None)
+        row.update(_proof_row(status), **_pending_row(status))
     if isinstance(status, ServiceStatus) and status.state in HELD:
         # Versions that do not know these states see the one below, and leave it alone too.
         row["held"] = status.state.value
@@ -121,6 +124,24 @@ def _service_status(row: Mapping[str, Any]) -> ServiceStatus:
     values["failed_nodes"] = tuple(values.get("failed_nodes", ()))
     values["no_failback"] = tuple(values.get("no_failback", ()))
     return ServiceStatus(**values)
+
+
+_SENDERS = {
+    "fence_sent": FenceSender.MANAGER,
+    "inherited_fence": FenceSender.EARLIER_MANAGER,
+    "slower_fence": FenceSender.CANDIDATE,
+}
+"""In which field of a node's row the pending fence of each sender is, and when it was sent."""
+
+
+def _pending_row(status: NodeStatus) -> dict[str, float]:
+    times = {name: status.fence_sent_by(sender) for name, sender in _SENDERS.items()}
+    return {name: at for name, at in times.items() if at}
+
+
+def _pending_fences(row: Mapping[str, Any]) -> tuple[PendingFence, ...]:
+    times = {sender: float(row.get(name, 0.0)) for name, sender in _SENDERS.items()}
+    return tuple(PendingFence(sender, at) for sender, at in times.items() if at)
 
 
 SHUT_DOWN = "shut down"
@@ -163,6 +184,7 @@ def _node_status(row: Mapping[str, Any]) -> NodeStatus:
     power = row.get("power", "")
     values["power"] = Power.LEFT_OFF if power == SHUT_DOWN else Power(power)
     values["fenced"] = tuple(values.get("fenced", ()))
+    values["pending_fences"] = _pending_fences(row)
     return NodeStatus(**values)
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ...cluster.crm.effects import FenceEnd
-from ...cluster.crm.pending_fences import FENCE_ARRIVES
 from ...cluster.model.observed import FenceReport, PowerReport
+from ...cluster.model.state import FENCE_ARRIVES
 from ...errors import HoldfastError
 from ...fence import prove
 from ...fence.conversation import TOOLS, FenceTools
