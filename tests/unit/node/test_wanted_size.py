@@ -67,7 +67,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.reco
     RecordFile,
     encode_record,
 )
-from ansible_collections.holdfast.ha.tests.unit.cluster.samples import verified_off
+from ansible_collections.holdfast.ha.tests.unit.cluster.samples import pending, verified_off
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import (
     configuration,
     create_storage,
@@ -128,7 +128,7 @@ def worst(wanted, nodes):
         "0" * 36,
         verified_off(REASON),
         (WALL,) * 10,
-        WALL,
+        pending(manager=WALL, earlier=WALL, candidate=WALL),
         10,
         WALL,
         Power.GIVEN_UP,

@@ -31,14 +31,7 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
         round_.set_service(service_id, status)
     found, missing = _found_and_missing(round_, service_id, status)
     if missing or len(found) > 1:
-        reason = _asking(round_, missing, again=bool(status.uid))
-        if found:
-            reason = f"found on {found[0]}; {reason}"
-        if len(found) > 1:
-            reason = f"it runs on {' and '.join(found)}: stop it on all but one by hand"
-        if reason != status.reason:
-            round_.set_service(service_id, replace(status, reason=reason))
-            round_.say("probe", reason, service=service_id)
+        _go_on_asking(round_, service_id, status, found, missing)
         return
     if not found and home and home not in round_.seen.nodes:
         if home == wanted.node:
@@ -49,24 +42,53 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
         status = replace(status, last_node="")
     if not found and home and not _answers(round_, home):
         found = [home]
-    ran = status.before not in (ServiceState.ERROR.value, ServiceState.STOPPED.value)
     if found:
-        reason = f"found running when it was {'looked for again' if status.uid else 'declared'}"
-        since = 0
-        if not _answers(round_, found[0]):
-            reason = f"declared on {found[0]}, which does not say whether it runs there"
-            since = round_.state.commands + 1
-        adopted = replace(
-            status,
-            node=found[0],
-            reason=reason,
-            digest=wanted.digest(),
-            before="",
-            left_since=since,
-        )
-        round_.command(service_id, adopted, ServiceState.STARTED)
-        round_.say("adopted", reason, service=service_id, node=found[0])
-    elif home and wanted.state != STARTED and not status.before:
+        _adopt(round_, service_id, status, wanted, found[0])
+    else:
+        _runs_nowhere(round_, service_id, status, wanted, home)
+
+
+def _go_on_asking(
+    round_: Round, service_id: str, status: ServiceStatus, found: list[str], missing: list[str]
+) -> None:
+    """Say which nodes are still asked, or that the service runs on more than one."""
+    reason = _asking(round_, missing, again=bool(status.uid))
+    if found:
+        reason = f"found on {found[0]}; {reason}"
+    if len(found) > 1:
+        reason = f"it runs on {' and '.join(found)}: stop it on all but one by hand"
+    if reason != status.reason:
+        round_.set_service(service_id, replace(status, reason=reason))
+        round_.say("probe", reason, service=service_id)
+
+
+def _adopt(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service, node: str
+) -> None:
+    """Take a service up where it was found, or where it is declared if that cannot be asked."""
+    reason = f"found running when it was {'looked for again' if status.uid else 'declared'}"
+    since = 0
+    if not _answers(round_, node):
+        reason = f"declared on {node}, which does not say whether it runs there"
+        since = round_.state.commands + 1
+    adopted = replace(
+        status,
+        node=node,
+        reason=reason,
+        digest=wanted.digest(),
+        before="",
+        left_since=since,
+    )
+    round_.command(service_id, adopted, ServiceState.STARTED)
+    round_.say("adopted", reason, service=service_id, node=node)
+
+
+def _runs_nowhere(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service, home: str
+) -> None:
+    """Decide what becomes of a service that no node has: it is to be started, or needs a person."""
+    ran = status.before not in (ServiceState.ERROR.value, ServiceState.STOPPED.value)
+    if home and wanted.state != STARTED and not status.before:
         reason = f"declared stopped on {home}: stopped there, to leave nothing of it"
         stopping = replace(status, node=home, reason=reason)
         round_.command(service_id, stopping, ServiceState.REQUEST_STOP)

@@ -28,47 +28,46 @@ def look_at_stopped(
     if status.digest != wanted.digest() and (status.failed_nodes or status.no_failback):
         status = replace(status, failed_nodes=(), no_failback=(), crashes=0, not_before=0.0)
         round_.set_service(service_id, status)
+    if not _has_to_wait(round_, service_id, status, wanted):
+        _start(round_, service_id, status, wanted)
+
+
+def _has_to_wait(round_: Round, service_id: str, status: ServiceStatus, wanted: Service) -> bool:
+    """Note what the start of a service waits for, and return whether it has to wait."""
     reason = _may_run_on_its_target(round_, status)
     if reason:
         _wait(round_, service_id, status, reason)
-        return
+        return True
     reason = _wait_for(round_, status, wanted) or _wait_for_report(round_, service_id, status)
-    if reason and _came_to_its_target(round_, status):
-        _wait(round_, service_id, status, reason)
-        return
-    if reason:
+    if reason and not _came_to_its_target(round_, status):
         # It is known to run nowhere, so that its node's failover need not wait for it.
         last = status.node or status.last_node
-        stopped = replace(status, state=ServiceState.STOPPED, node="", target="", last_node=last)
-        _wait(round_, service_id, stopped, reason)
-        return
+        status = replace(status, state=ServiceState.STOPPED, node="", target="", last_node=last)
+    if reason:
+        _wait(round_, service_id, status, reason)
+    return bool(reason)
+
+
+def _start(round_: Round, service_id: str, status: ServiceStatus, wanted: Service) -> None:
+    """Start a service that nothing has to wait for on its last node, or where it is best."""
     recovering = status.state is ServiceState.RECOVERY
     if not recovering and _starts_where_it_was(round_, status):
         begin(round_, service_id, status, wanted, status.last_node, "it was there last")
         round_.placed = True
         round_.say("start", "it was there last", service=service_id, node=status.last_node)
         return
-    stay = status.node if recovering else status.last_node
-    if recovering and wanted.failback and status.maintenance_node:
-        # It would return there at once.
-        stay = status.maintenance_node
-    if round_.seen.wanted.policy.rebalance_on_start and not recovering:
-        stay = ""
-    chosen = selection.choose(service_id, round_.state, round_.seen, round_.load, stay=stay)
-    if not chosen.node and status.failed_nodes:
-        chosen = selection.choose(service_id, round_.state, round_.seen, round_.load, again=True)
+    chosen = _choose(round_, service_id, status, wanted)
     if _came_to_its_target(round_, status):
         # It was migrating: what runs on its target already must be found there, wherever
         # else it could be, or could not.
         chosen = selection.Choice(status.target, "it was on its way there", chosen.rejected)
         status = replace(status, from_node=status.node)
+    reason = chosen.reason
     if not chosen.node:
-        reason = chosen.reason
         if status.leave:
             reason = selection.cannot_leave(status.last_node, status.leave, reason)
         _wait(round_, service_id, status, reason)
         return
-    reason = chosen.reason
     if recovering:
         reason = f"recovered from {status.node}; {reason}"
     if not recovering and _leaves_its_last_node(round_, status, chosen.node):
@@ -83,6 +82,23 @@ def look_at_stopped(
     else:
         begin(round_, service_id, status, wanted, chosen.node, reason)
     round_.say("start", reason, service=service_id, node=chosen.node, rejected=chosen.rejected)
+
+
+def _choose(
+    round_: Round, service_id: str, status: ServiceStatus, wanted: Service
+) -> selection.Choice:
+    """Return the best node for a service; if all have failed, the best one to try again."""
+    recovering = status.state is ServiceState.RECOVERY
+    stay = status.node if recovering else status.last_node
+    if recovering and wanted.failback and status.maintenance_node:
+        # It would return there at once.
+        stay = status.maintenance_node
+    if round_.seen.wanted.policy.rebalance_on_start and not recovering:
+        stay = ""
+    chosen = selection.choose(service_id, round_.state, round_.seen, round_.load, stay=stay)
+    if not chosen.node and status.failed_nodes:
+        chosen = selection.choose(service_id, round_.state, round_.seen, round_.load, again=True)
+    return chosen
 
 
 def _leaves_its_last_node(round_: Round, status: ServiceStatus, node: str) -> bool:

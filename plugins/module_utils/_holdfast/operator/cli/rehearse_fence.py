@@ -82,16 +82,10 @@ def rehearse_fence(
         )
         _check_address(options)
     if check:
-        return Result(
-            changed=bool(to_switch),
-            values={
-                "report": str(path),
-                "would_ask": {
-                    name: list(one) for name, one in questions(configuration, nodes, tools).items()
-                },
-                "would_switch": [to_switch] if to_switch else [],
-            },
-        )
+        asked = {name: list(one) for name, one in questions(configuration, nodes, tools).items()}
+        switched_nodes = [to_switch] if to_switch else []
+        values = {"report": str(path), "would_ask": asked, "would_switch": switched_nodes}
+        return Result(changed=bool(to_switch), values=values)
     known_on = cluster.online | set(options["running"])
     verdicts = judge(configuration, ask(configuration, nodes, tools), nodes, known_on)
     report = updated(before, configuration, verdicts, wall_clock())

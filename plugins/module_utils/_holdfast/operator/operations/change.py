@@ -267,41 +267,7 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
     and dead, the history and the failovers as full, and each reason as ``REASON``.
     """
     longest = max(nodes, key=len, default="")
-    moved = ServiceStatus(
-        state=ServiceState.REQUEST_START_BALANCE,
-        node=longest,
-        target=longest,
-        uid=UID,
-        since=WALL,
-        reason=REASON,
-        digest="0" * 16,
-        failed_nodes=(longest,),
-        no_failback=(longest,),
-        last_node=longest,
-        maintenance_node=longest,
-        request=WALL,
-        from_node=longest,
-        expected=True,
-        crashes=10,
-        not_before=WALL,
-        left_since=10**9,
-    )
-    dead = NodeStatus(
-        state=NodeState.OFF,
-        since=WALL,
-        reason=REASON,
-        boot="0" * 36,
-        proof=Proof(ProofKind.LEASE_EXPIRED, WALL, REASON),
-        fenced=(WALL,) * 10,
-        pending_fences=tuple(PendingFence(sender, WALL) for sender in FenceSender),
-        up_again=True,
-        attempt=10,
-        retry_after=WALL,
-        power=Power.GIVEN_UP,
-        mode="maintenance",
-        demanded=True,
-        kept=REASON,
-    )
+    moved, dead = _longest_service(longest), _longest_node()
     others = ((longest, REASON),) * 2
     event = Event(WALL, "maintenance_ended", longest, LONGEST_ID, REASON, others)
     failover = Failover(longest, REASON, *(WALL,) * 5, REASON, finished=WALL)
@@ -329,6 +295,49 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
         + sum(len(payload(one)) for one in wanted_document(wanted)["maintenance"].values())
         + 2 * len(longest) * len(wanted.maintenance)
         + 4 * len(REASON)
+    )
+
+
+def _longest_service(longest: str) -> ServiceStatus:
+    """Return a service that is started elsewhere after a failed start, on nodes named *longest*."""
+    return ServiceStatus(
+        state=ServiceState.REQUEST_START_BALANCE,
+        node=longest,
+        target=longest,
+        uid=UID,
+        since=WALL,
+        reason=REASON,
+        digest="0" * 16,
+        failed_nodes=(longest,),
+        no_failback=(longest,),
+        last_node=longest,
+        maintenance_node=longest,
+        request=WALL,
+        from_node=longest,
+        expected=True,
+        crashes=10,
+        not_before=WALL,
+        left_since=10**9,
+    )
+
+
+def _longest_node() -> NodeStatus:
+    """Return a node that was fenced and is dead."""
+    return NodeStatus(
+        state=NodeState.OFF,
+        since=WALL,
+        reason=REASON,
+        boot="0" * 36,
+        proof=Proof(ProofKind.LEASE_EXPIRED, WALL, REASON),
+        fenced=(WALL,) * 10,
+        pending_fences=tuple(PendingFence(sender, WALL) for sender in FenceSender),
+        up_again=True,
+        attempt=10,
+        retry_after=WALL,
+        power=Power.GIVEN_UP,
+        mode="maintenance",
+        demanded=True,
+        kept=REASON,
     )
 
 

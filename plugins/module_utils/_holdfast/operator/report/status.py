@@ -10,7 +10,7 @@ who look.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from typing import Any
@@ -88,19 +88,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
     declared = records.wanted
     wanted = in_force(declared, state.ended)
     leases = storage.leases.hosts()
-    for name, member in configuration.members.items():
-        block = board.hosts.get(member.host_id)
-        text = (
-            board.problems.get(member.host_id, "")
-            or trouble_told(block)
-            or node_problem(name, reports.get(name), state)
-        )
-        if text:
-            troubles.setdefault(name, text)
-    elsewhere = read_trouble(configuration.run_directory)
-    if elsewhere:
-        text = f"its CRM can neither become manager nor fence: {elsewhere}"
-        troubles.setdefault(configuration.node, text)
+    _add_troubles(troubles, configuration, board, reports, state)
     nodes = {
         name: {
             **_node(name, state, wanted, reports.get(name)),
@@ -142,6 +130,29 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
     freeing = storage.freeing_records()
     result["under_way"] = [*under_way(result), *leases_being_freed(freeing, nodes)]
     return result
+
+
+def _add_troubles(
+    troubles: dict[str, str],
+    configuration: NodeConfiguration,
+    board: Board,
+    reports: Mapping[str, Sight],
+    state: ClusterState,
+) -> None:
+    """Add what is wrong with nodes of which no trouble is known yet."""
+    for name, member in configuration.members.items():
+        block = board.hosts.get(member.host_id)
+        text = (
+            board.problems.get(member.host_id, "")
+            or trouble_told(block)
+            or node_problem(name, reports.get(name), state)
+        )
+        if text:
+            troubles.setdefault(name, text)
+    elsewhere = read_trouble(configuration.run_directory)
+    if elsewhere:
+        text = f"its CRM can neither become manager nor fence: {elsewhere}"
+        troubles.setdefault(configuration.node, text)
 
 
 def disarm_document(state: ClusterState, wanted: Wanted) -> dict[str, Any] | None:

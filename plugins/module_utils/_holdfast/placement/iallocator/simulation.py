@@ -48,20 +48,9 @@ def simulate(descriptions: list[str]) -> tuple[Cluster, list[str]]:
     nodes: list[Node] = []
     # As in htools, the one that was given last is the first group.
     for number, description in enumerate(reversed(descriptions), 1):
-        parts = description.split(",") if description else []
-        if not 5 <= len(parts) <= 7:
-            raise ClusterDataError(
-                "Invalid cluster specification, expected 6 comma-separated sections "
-                "(allocation policy, node count, disk size, memory size, number of CPUs, "
-                f"spindles) but got {len(parts)}: '{description}'"
-            )
-        parts += ("1", "False")[len(parts) - 5 :]
-        placing, count, disk_text, memory_text, cpus_text, spindles_text, exclusive = parts
-        if ABBREVIATIONS.get(placing, placing) not in GROUP_POLICIES:
-            raise ClusterDataError(
-                f"Invalid string value for type AllocPolicy: {quoted(placing)}; "
-                f"Cannot parse AllocPolicy abbreviation '{placing}'"
-            )
+        placing, count, disk_text, memory_text, cpus_text, spindles_text, exclusive = _sections(
+            description
+        )
         count_of_nodes = read_whole("node count", count)
         if len(nodes) + count_of_nodes > MOST_NODES:
             raise ClusterDataError(f"node count: expected at most {MOST_NODES} nodes in all")
@@ -102,6 +91,25 @@ def simulate(descriptions: list[str]) -> tuple[Cluster, list[str]]:
     for node in nodes:
         assembly.add_node(node)
     return assembly.cluster, finish(assembly, [])
+
+
+def _sections(description: str) -> list[str]:
+    """Return the seven sections of a group's description; the last two may be left out."""
+    parts = description.split(",") if description else []
+    if not 5 <= len(parts) <= 7:
+        raise ClusterDataError(
+            "Invalid cluster specification, expected 6 comma-separated sections "
+            "(allocation policy, node count, disk size, memory size, number of CPUs, "
+            f"spindles) but got {len(parts)}: '{description}'"
+        )
+    parts += ("1", "False")[len(parts) - 5 :]
+    placing = parts[0]
+    if ABBREVIATIONS.get(placing, placing) not in GROUP_POLICIES:
+        raise ClusterDataError(
+            f"Invalid string value for type AllocPolicy: {quoted(placing)}; "
+            f"Cannot parse AllocPolicy abbreviation '{placing}'"
+        )
+    return parts
 
 
 def _size(what: str, text: str) -> int:

@@ -109,9 +109,7 @@ def new_node(
         "master": False,
         "exclusive": exclusive,
         "tags": tags,
-        "location": NOTHING,
-        "migration": NOTHING,
-        "accepts": NOTHING,
+        **{"location": NOTHING, "migration": NOTHING, "accepts": NOTHING},
         "total_memory": total_memory,
         "node_memory": node_memory,
         "free_memory": free_memory,
@@ -131,8 +129,7 @@ def new_node(
         "total_spindles": total_spindles,
         "free_spindles": free_spindles,
         "free_spindles_forth": free_spindles,
-        "used_spindles": 0.0,
-        "used_spindles_forth": 0.0,
+        **{"used_spindles": 0.0, "used_spindles_forth": 0.0},
         "primaries": [],
         "secondaries": [],
         "others": [],
@@ -145,6 +142,15 @@ def new_node(
         "spread": {},
     }
     return node
+
+
+def _keep_memory(node: Node, primary: int, kept: int, memory: int, running: bool) -> None:
+    """Keep so much room on a secondary *node* for an instance of *primary* with its memory."""
+    # What changed last is last, see the table of nodes.
+    node.peers[primary] = node.peers.pop(primary, 0) + kept
+    if not running or kept != memory:
+        idle = kept - (memory if running else 0)
+        node.idle_peers[primary] = node.idle_peers.get(primary, 0) + idle
 
 
 class Assembly:
@@ -236,22 +242,15 @@ class Assembly:
             node.used_spindles += spindle_use
             node.used_spindles_forth += spindle_use
         if secondary >= 0:
+            kept = memory if online and auto_balance else 0
             other = self._nodes[secondary]
             other.secondaries.append(index)
             self._disk_used[secondary] += disk
             if local and not other.exclusive:
                 other.used_spindles += spindle_use
                 other.used_spindles_forth += spindle_use
-            kept = memory if online and auto_balance else 0
-            peers = other.peers
-            # What changed last stands last, see the table of nodes.
-            peers[primary] = peers.pop(primary, 0) + kept
-            if not running or kept != memory:
-                idle = kept - (memory if running else 0)
-                other.idle_peers[primary] = other.idle_peers.get(primary, 0) + idle
-            if template != "drbd":
-                self.cluster.plain_failovers = False
-        elif template == "drbd":
+            _keep_memory(other, primary, kept, memory, running)
+        if (secondary >= 0) != (template == "drbd"):
             self.cluster.plain_failovers = False
         if template != "drbd":
             node.others.append(index)
