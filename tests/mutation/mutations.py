@@ -31,6 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     services,
     started,
     step,
+    transitions,
     unproven,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import (
@@ -353,7 +354,7 @@ MUTATIONS = (
         "start-the-target-while-the-source-runs",
         changed(results, "take_result", _starts_while_it_migrates),
     ),
-    Mutation("fence-its-own-node", changed(started, "may_demand_fence", _fences_its_own)),
+    Mutation("fence-its-own-node", changed(transitions, "may_demand_fence", _fences_its_own)),
     Mutation(
         "take-what-is-in-doubt-for-running",
         changed(lrm_results, "_doubt_resolved", _doubt_ends_as(Sight.RUNNING)),
@@ -365,7 +366,7 @@ MUTATIONS = (
         random_scenario.OPERATORS,
     ),
     Mutation("ignore-strict-rules", changed(Wanted, "node_rule_for", returns(None))),
-    Mutation("ignore-demands-for-a-fence", changed(started, "_demand_fence", nothing)),
+    Mutation("ignore-demands-for-a-fence", changed(transitions, "_demand_fence", nothing)),
     Mutation(
         "ignore-what-is-asked-for",
         changed(started, "answer_request", nothing),

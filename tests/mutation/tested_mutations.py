@@ -144,7 +144,7 @@ def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
     if before.state in HELD or before.state in RUNS_NOWHERE or freeze.is_held(round_, before):
         return
     seen = round_.seen.nodes.get(before.node)
-    if seen is None or seen.report is None or freeze.online(round_, before.node):
+    if seen is None or seen.report is None or round_.online(before.node):
         return
     services._active(round_, service_id, before, wanted, seen.report)
 

@@ -105,11 +105,6 @@ def look_at(round_: Round, service_id: str, status: ServiceStatus, wanted: Servi
         _cover(round_, service_id, status, ServiceState.FREEZE)
 
 
-def online(round_: Round, node: str) -> bool:
-    """Return whether the node is in the configuration and online."""
-    return node in round_.seen.nodes and round_.node(node).state is NodeState.ONLINE
-
-
 def _becomes_fenced(round_: Round, status: ServiceStatus) -> bool:
     if status.node not in round_.seen.nodes or status.state in (
         ServiceState.RECOVERY,
@@ -125,7 +120,7 @@ def _becomes_frozen(round_: Round, status: ServiceStatus) -> bool:
 
     What came there while it ran is taken up first: its LRM knows nothing of it yet.
     """
-    if status.state not in FROZEN_FROM or not online(round_, status.node) or status.from_node:
+    if status.state not in FROZEN_FROM or not round_.online(status.node) or status.from_node:
         return False
     report = round_.seen.nodes[status.node].report
     if report is None or report.mode is not Mode.RESTART:
@@ -150,7 +145,7 @@ def _uncover(round_: Round, service_id: str, status: ServiceStatus) -> None:
 def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
     """Go on with a frozen service once the LRM of its node does its usual work again."""
     node = status.node or status.last_node
-    if not online(round_, node):
+    if not round_.online(node):
         # It waits only for a node that said that it comes back and is still configured: one that
         # died while the cluster was disarmed is to be fenced now, and what ran there recovered.
         returns = round_.node(node).mode == Mode.RESTART.value and node in round_.seen.nodes
@@ -217,7 +212,7 @@ def _waits_for(round_: Round) -> str:
     A manager that does not hear its own node hears nobody.
     """
     state = round_.state
-    if not online(round_, state.manager):
+    if not round_.online(state.manager):
         return f"{state.manager}: the manager does not hear its own node"
     for name, seen in sorted(round_.seen.nodes.items()):
         why = _keeps(state, name, seen.report)

@@ -11,7 +11,7 @@ from ..model.report import WORKED_ON
 from ..model.service import STARTED, Service
 from ..model.state import NodeState, ServiceState, ServiceStatus
 from .round import Round
-from .stopped import forget
+from .transitions import forget
 from .unproven import lease_tells_of, may_be_up_again, proved_by_power, was_proved_dead
 
 

@@ -16,7 +16,7 @@ from math import sqrt
 
 from ..model.service import STARTED
 from ..model.state import MOVING, ServiceState
-from . import selection, started
+from . import selection, transitions
 from .load import NOTHING
 from .round import Round
 
@@ -93,7 +93,7 @@ def _begin(round_: Round, best: Move, before: float) -> None:
         status = round_.state.services[service_id]
         wanted = round_.seen.wanted.services[service_id]
         round_.say("balance", text, service=service_id, node=best.target)
-        started.move(round_, service_id, status, wanted, selection.Choice(best.target, text))
+        transitions.move(round_, service_id, status, wanted, selection.Choice(best.target, text))
     round_.state = replace(round_.state, uneven=0.0)
 
 

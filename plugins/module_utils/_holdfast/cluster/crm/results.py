@@ -15,9 +15,7 @@ from dataclasses import replace
 from ..model.report import CommandResult, LocalState, Outcome, Report
 from ..model.service import STARTED, Service
 from ..model.state import MOVING, ServiceState, ServiceStatus
-from . import freeze, selection
-from . import started as crm_started
-from . import stopped as crm_stopped
+from . import selection, transitions
 from .round import Round
 
 EXPECTED_WITHIN = 30.0
@@ -41,7 +39,7 @@ def take_result(
     elif result.outcome is Outcome.BLOCKED and status.state is ServiceState.MIGRATE:
         _migrated_in_part(round_, service_id, status, result.text)
     elif result.outcome is Outcome.BLOCKED:
-        crm_started.fail(round_, service_id, status, result.text, node=status.node)
+        transitions.fail(round_, service_id, status, result.text, node=status.node)
     elif status.state is ServiceState.REQUEST_START:
         _start_ended(round_, service_id, status, result)
     elif status.state is ServiceState.MIGRATE and result.outcome is not Outcome.OK:
@@ -121,7 +119,7 @@ def _start_ended(
         round_.say("started", text, service=service_id, node=status.node)
         _note_recovered(round_, service_id, status.node, result.at or round_.seen.wall)
         return
-    crm_started.try_elsewhere(round_, service_id, replace(status, from_node=""), result.text)
+    transitions.try_elsewhere(round_, service_id, replace(status, from_node=""), result.text)
 
 
 def _left(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
@@ -142,7 +140,7 @@ def _left(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
     if target and (live or not selection.unusable(target, round_.state, round_.seen)):
         # After a live migration it is there already, whatever the node looks like now.
         coming = replace(status, from_node=status.node if live else "")
-        crm_stopped.begin(round_, service_id, coming, wanted, target, reason)
+        transitions.begin(round_, service_id, coming, wanted, target, reason)
         return
     round_.set_service(service_id, stopped)
 
@@ -192,10 +190,10 @@ def look_at_error(
     if _is_gone(round_, service_id, status):
         stop_ended(round_, service_id, status)
         return
-    if _is_stuck(round_, service_id, status) and crm_started.may_demand_fence(
+    if _is_stuck(round_, service_id, status) and transitions.may_demand_fence(
         round_, status.node, status, wanted
     ):
-        crm_started.fail(round_, service_id, status, status.reason, node=status.node)
+        transitions.fail(round_, service_id, status, status.reason, node=status.node)
         return
     mended = wanted is None or wanted.state != STARTED or wanted.digest() != status.digest
     if mended:
@@ -225,7 +223,7 @@ def _is_stuck(round_: Round, service_id: str, status: ServiceStatus) -> bool:
 
 def _is_gone(round_: Round, service_id: str, status: ServiceStatus) -> bool:
     """Return whether a new LRM found stopped what the last one could not stop."""
-    if not freeze.online(round_, status.node):
+    if not round_.online(status.node):
         return False
     report = round_.seen.nodes[status.node].report
     local = report.services.get(service_id) if report is not None else None
@@ -237,7 +235,7 @@ def _stop_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
 
     It stays in error meanwhile.  Without its digest it is known that this was tried.
     """
-    if not freeze.online(round_, status.node):
+    if not round_.online(status.node):
         return
     report = round_.seen.nodes[status.node].report
     result = report.results.get(status.uid) if report is not None else None

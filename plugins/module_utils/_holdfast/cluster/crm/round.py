@@ -88,6 +88,10 @@ class Round:
             self._load = Load.of(self.state.services, self.seen)
         return self._load
 
+    def online(self, node: str) -> bool:
+        """Return whether *node* is in the configuration and online."""
+        return node in self.seen.nodes and self.node(node).state is NodeState.ONLINE
+
     def node(self, name: str) -> NodeStatus:
         """Return the status of a node; one that is new is unknown."""
         return self.state.nodes.get(name) or NodeStatus(since=self.seen.wall)

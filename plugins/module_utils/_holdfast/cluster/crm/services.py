@@ -6,10 +6,9 @@ A command once given to a node ends in one of two ways only: the node's LRM
 publishes its result, or the node is proved dead.  No other event moves the
 service elsewhere; that is what keeps it from running twice.
 
-Here each service is led to what becomes of it: ``inactive.py`` has that of one that runs
-nowhere, ``looked_for.py`` of one that may run somewhere, ``running.py`` of one that runs,
-``command_ends.py`` of one whose command ended, ``service_error.py`` of one in error, ``held.py``
-of one that is left alone.
+This file calls the file for a service's state: ``stopped.py`` for a service that runs nowhere,
+``probing.py`` for one that may run somewhere, ``started.py`` for one that runs, ``results.py`` for
+one whose command ended or that is in error, ``freeze.py`` for one that is left alone.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ..model.policy import COUNT
 from ..model.report import Report
 from ..model.service import Service
 from ..model.state import HELD, REMOVED_KEPT, ClusterState, ServiceState, ServiceStatus
-from . import freeze, probing, results, selection, started, stopped
+from . import freeze, probing, results, selection, started, stopped, transitions
 from .round import Round
 from .unproven import doubt_leases
 
@@ -70,7 +69,7 @@ def _look_at(round_: Round, service_id: str) -> None:
     status = round_.state.services.get(service_id)
     if wanted is not None and wanted.ignored:
         if status is not None:
-            stopped.forget(round_, service_id, "to be ignored: left as it is")
+            transitions.forget(round_, service_id, "to be ignored: left as it is")
         return
     if status is None:
         if not round_.state.disarm and wanted is not None:
@@ -93,7 +92,7 @@ def _look_at(round_: Round, service_id: str) -> None:
         results.look_at_error(round_, service_id, status, wanted)
     elif status.node not in round_.seen.nodes:
         _not_configured(round_, service_id, status)
-    elif freeze.online(round_, status.node):
+    elif round_.online(status.node):
         report = round_.seen.nodes[status.node].report
         if report is not None:
             _active(round_, service_id, status, wanted, report)
@@ -155,7 +154,7 @@ def _just_placed(
         # Its start failed wherever it may be, and it is tried here once more.
         return
     if better.node:
-        started.move(round_, service_id, status, wanted, better, live=False)
+        transitions.move(round_, service_id, status, wanted, better, live=False)
         return
     round_.set_service(service_id, replace(status.stopped(better.reason), leave=better.leave))
     round_.say("waiting", better.reason, service=service_id)
@@ -179,7 +178,7 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
         wanted = round_.seen.wanted.services.get(service_id)
         if status.state is ServiceState.PROBE:
             probing.look_for(round_, service_id, status, wanted)
-        elif freeze.online(round_, status.node):
+        elif round_.online(status.node):
             report = round_.seen.nodes[status.node].report
             if report is not None:
                 _active(round_, service_id, status, wanted, report)
@@ -188,7 +187,7 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
         return
     heard = replace(status, request=request.made)
     if request.kind == CLEAR and status.state is ServiceState.ERROR:
-        if not status.node or freeze.online(round_, status.node):
+        if not status.node or round_.online(status.node):
             round_.set_service(service_id, heard)
             round_.say("request", "its error is cleared by the operator", service=service_id)
             results.clear(round_, service_id, heard)
@@ -213,7 +212,7 @@ def _is_not_known_yet(round_: Round, node: str) -> bool:
 
     So it is for a manager that is new, or did not watch for a while.
     """
-    return freeze.online(round_, node) and not round_.seen.nodes[node].beats
+    return round_.online(node) and not round_.seen.nodes[node].beats
 
 
 def _go_stopped(round_: Round, service_id: str, heard: ServiceStatus, node: str) -> None:

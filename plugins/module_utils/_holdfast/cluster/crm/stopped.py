@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..model.service import STARTED, Service
 from ..model.state import NodeState, ServiceState, ServiceStatus
-from . import selection
+from . import selection, transitions
 from .round import Round
 
 
@@ -20,7 +20,7 @@ def look_at_stopped(
         _stop_on_its_target(round_, service_id, status)
         return
     if wanted is None:
-        forget(round_, service_id)
+        transitions.forget(round_, service_id)
         return
     if wanted.state != STARTED:
         _stay_stopped(round_, service_id, status)
@@ -52,7 +52,7 @@ def _start(round_: Round, service_id: str, status: ServiceStatus, wanted: Servic
     """Start a service that nothing has to wait for on its last node, or where it is best."""
     recovering = status.state is ServiceState.RECOVERY
     if not recovering and _starts_where_it_was(round_, status):
-        begin(round_, service_id, status, wanted, status.last_node, "it was there last")
+        transitions.begin(round_, service_id, status, wanted, status.last_node, "it was there last")
         round_.placed = True
         round_.say("start", "it was there last", service=service_id, node=status.last_node)
         return
@@ -80,7 +80,7 @@ def _start(round_: Round, service_id: str, status: ServiceStatus, wanted: Servic
         )
         round_.command(service_id, leaving, ServiceState.REQUEST_START_BALANCE)
     else:
-        begin(round_, service_id, status, wanted, chosen.node, reason)
+        transitions.begin(round_, service_id, status, wanted, chosen.node, reason)
     round_.say("start", reason, service=service_id, node=chosen.node, rejected=chosen.rejected)
 
 
@@ -122,29 +122,6 @@ def _starts_where_it_was(round_: Round, status: ServiceStatus) -> bool:
     if status.leave or not node:
         return False
     return not selection.unusable(node, round_.state, round_.seen)
-
-
-def begin(
-    round_: Round, service_id: str, status: ServiceStatus, wanted: Service, node: str, reason: str
-) -> None:
-    """Tell a node to start a service that runs nowhere, or to take in one that came there live.
-
-    What came runs by the definition with which it was started: if there is another by now, it
-    is started anew once it was taken in, or is stopped first by a node that does not know it.
-    """
-    placed = replace(
-        status,
-        node=node,
-        target="",
-        before="",
-        stop_timeout=None,
-        reason=reason,
-        digest=status.digest if status.from_node else wanted.digest(),
-        last_node=node,
-        left_since=0,
-        maintenance_node="" if node == status.maintenance_node else status.maintenance_node,
-    )
-    round_.command(service_id, placed, ServiceState.REQUEST_START)
 
 
 def _stay_stopped(round_: Round, service_id: str, status: ServiceStatus) -> None:
@@ -217,10 +194,3 @@ def _wait(round_: Round, service_id: str, status: ServiceStatus, reason: str) ->
     if reason != status.reason:
         round_.set_service(service_id, replace(status, reason=reason))
         round_.say("waiting", reason, service=service_id)
-
-
-def forget(
-    round_: Round, service_id: str, text: str = "no longer declared, and runs nowhere"
-) -> None:
-    round_.forget_service(service_id)
-    round_.say("forgotten", text, service=service_id)
