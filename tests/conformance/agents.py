@@ -23,8 +23,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Outcome,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
-    ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.conformance.world import Machine, World
 

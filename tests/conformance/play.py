@@ -29,7 +29,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
     STARTED,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
     ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError

@@ -29,12 +29,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     STARTED,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
-    MOVING,
     Event,
     NodeState,
     NodeStatus,
-    ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    MOVING,
+    ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.conformance.world import World
 

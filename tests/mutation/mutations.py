@@ -71,11 +71,13 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Report,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
-    MOVING,
     NodeState,
     ProofKind,
-    ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    MOVING,
+    ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
     random_scenario,

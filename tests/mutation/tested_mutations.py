@@ -42,7 +42,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     Outcome,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
     HELD,
     ServiceState,
 )

@@ -37,8 +37,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     PendingFence,
     Proof,
     ProofKind,
-    ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ServiceState,
 )
 
 TIMING = Timing()

@@ -42,8 +42,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Failover,
     NodeState,
     NodeStatus,
-    ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (
     HostLeaseView,

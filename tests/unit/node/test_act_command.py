@@ -17,8 +17,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
     NodeStatus,
-    ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import FenceError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.fence import apply

@@ -16,8 +16,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Event,
     NodeState,
     NodeStatus,
-    ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     HoldfastError,

@@ -11,8 +11,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Failover,
     NodeState,
     NodeStatus,
-    ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     HoldfastError,

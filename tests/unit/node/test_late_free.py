@@ -30,8 +30,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ClusterState,
     NodeState,
     NodeStatus,
-    ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.lease.interface import (

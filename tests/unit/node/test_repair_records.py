@@ -26,8 +26,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
-    ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.cluster_storage import (

@@ -14,6 +14,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     Failover,
     NodeState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
     ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import wording

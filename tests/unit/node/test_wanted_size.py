@@ -38,12 +38,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeState,
     NodeStatus,
     Power,
-    ServiceState,
     ServiceStatus,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (  # noqa: E501
     state_document,
     state_from_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
     FormatError,

@@ -23,6 +23,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeState,
     NodeStatus,
     Power,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
     ServiceState,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.cli.main import main

@@ -19,10 +19,12 @@ from ..cluster.model.state import (
     NodeState,
     NodeStatus,
     Power,
-    ServiceState,
     ServiceStatus,
 )
 from ..cluster.model.state_codec import state_document, state_from_document
+from ..cluster.model.states import (
+    ServiceState,
+)
 from .faults import thaw
 from .fleet import Fleet
 from .machine import Device, Machine

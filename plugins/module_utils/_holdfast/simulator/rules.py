@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 from ..cluster.crm.freeze import DISARMED
 from ..cluster.model.jobs import Job, JobKind
 from ..cluster.model.report import Mode, Report
-from ..cluster.model.state import ClusterState, Event, NodeState, ServiceState
+from ..cluster.model.state import (
+    ClusterState,
+    Event,
+    NodeState,
+)
+from ..cluster.model.states import (
+    ServiceState,
+)
 from .known_versions import KnownVersions
 from .machine import Machine
 from .order_rules import OrderRules

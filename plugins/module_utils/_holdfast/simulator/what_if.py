@@ -16,7 +16,12 @@ from dataclasses import dataclass, field, replace
 from ..cluster.model.desired import Wanted
 from ..cluster.model.report import LocalState, Report
 from ..cluster.model.service import STARTED
-from ..cluster.model.state import MOVING, ClusterState, Event, NodeState, ServiceState
+from ..cluster.model.state import (
+    ClusterState,
+    Event,
+    NodeState,
+)
+from ..cluster.model.states import CHANGING
 from ..errors import InputError
 from .actions import ACTIONS
 from .fleet import Fleet
@@ -33,17 +38,6 @@ CALM = 20.0
 
 LOOKED_AT = 0.25
 DRAIN_WAITS = 60.0
-
-UNDER_WAY = frozenset(
-    {
-        *MOVING,
-        ServiceState.PROBE,
-        ServiceState.REQUEST_START,
-        ServiceState.REQUEST_STOP,
-        ServiceState.FENCE,
-        ServiceState.RECOVERY,
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -196,7 +190,7 @@ def _under_way(fleet: Fleet) -> bool:
     record = fleet.world.storage.manager_record()
     if record is None or fleet.manager() is None:
         return True
-    waits = any(one.state in UNDER_WAY and record.hold is None for one in record.services.values())
+    waits = any(one.state in CHANGING and record.hold is None for one in record.services.values())
     nodes = any(
         one.state in (NodeState.FENCE, NodeState.SUSPECT) and record.hold is None
         for one in record.nodes.values()

@@ -30,12 +30,14 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Report,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
-    ACTIVE,
     FENCE_ARRIVES,
     Intent,
     NodeState,
     NodeStatus,
     Power,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ACTIVE,
     ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (

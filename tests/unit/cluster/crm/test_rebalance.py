@@ -25,9 +25,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     ServiceRule,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
     MOVING,
     ServiceState,
-    ServiceStatus,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     NODES,

@@ -40,8 +40,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
     NodeStatus,
-    ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     kinds,

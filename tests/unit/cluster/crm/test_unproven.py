@@ -37,8 +37,10 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     NodeState,
     NodeStatus,
     Power,
-    ServiceState,
     ServiceStatus,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
+    ServiceState,
 )
 from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     NODES,

@@ -22,30 +22,22 @@ from ..model.maintenance import told
 from ..model.report import LocalState, Mode, Report
 from ..model.service import STARTED, Service
 from ..model.state import (
-    HELD,
-    MOVING,
     ClusterState,
     NodeState,
     NodeStatus,
-    ServiceState,
     ServiceStatus,
+)
+from ..model.states import (
+    ANYWHERE,
+    FREEZABLE,
+    MOVING,
+    ServiceState,
 )
 from .round import Round
 from .unproven import doubt_leases
 
 DISARMING = "disarming"
 DISARMED = "disarmed"
-
-FROZEN_FROM = frozenset(
-    {
-        ServiceState.STARTED,
-        ServiceState.STOPPED,
-        ServiceState.REQUEST_START,
-        ServiceState.REQUEST_STOP,
-    }
-)
-LOOKED_FOR = HELD | {ServiceState.PROBE, ServiceState.RECOVERY, ServiceState.ERROR}
-"""States in which a service may run anywhere once it was left to its operator."""
 
 AWAY = (Mode.RESTART, Mode.DISARM)
 
@@ -120,7 +112,7 @@ def _becomes_frozen(round_: Round, status: ServiceStatus) -> bool:
 
     What came there while it ran is taken up first: its LRM knows nothing of it yet.
     """
-    if status.state not in FROZEN_FROM or not round_.online(status.node) or status.from_node:
+    if status.state not in FREEZABLE or not round_.online(status.node) or status.from_node:
         return False
     report = round_.seen.nodes[status.node].report
     if report is None or report.mode is not Mode.RESTART:
@@ -202,7 +194,7 @@ def _under_way(round_: Round) -> bool:
 
 def _freeze_all(round_: Round) -> None:
     for service_id, status in sorted(round_.state.services.items()):
-        if status.state in FROZEN_FROM:
+        if status.state in FREEZABLE:
             _cover(round_, service_id, status, ServiceState.FREEZE)
 
 
@@ -257,7 +249,7 @@ def _look_for_all(round_: Round) -> None:
         if status.state is ServiceState.ERROR and service_id not in round_.seen.wanted.services:
             # It is still to be stopped where it is.
             continue
-        if status.state in LOOKED_FOR:
+        if status.state in ANYWHERE:
             in_error = status.state is ServiceState.ERROR and not status.node
             probing = replace(
                 status,

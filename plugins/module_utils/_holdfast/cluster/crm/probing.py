@@ -9,7 +9,13 @@ from dataclasses import replace
 from ..model.observed import LeaseSight, NodeSeen
 from ..model.report import WORKED_ON
 from ..model.service import STARTED, Service
-from ..model.state import NodeState, ServiceState, ServiceStatus
+from ..model.state import (
+    NodeState,
+    ServiceStatus,
+)
+from ..model.states import (
+    ServiceState,
+)
 from .round import Round
 from .transitions import forget
 from .unproven import lease_tells_of, may_be_up_again, proved_by_power, was_proved_dead

@@ -21,13 +21,15 @@ from ..model.observed import Seen, Timing
 from ..model.report import NOT_RUNNING, Report
 from ..model.service import STARTED, Service
 from ..model.state import (
-    ACTIVE,
     ClusterState,
     FenceSender,
     NodeState,
     NodeStatus,
-    ServiceState,
     ServiceStatus,
+)
+from ..model.states import (
+    ACTIVE,
+    ServiceState,
 )
 from ..model.versions import Floor, LeaseVersion, regressions
 from .round import Round

@@ -21,8 +21,10 @@ from ..model.state import (
     Event,
     NodeState,
     NodeStatus,
-    ServiceState,
     ServiceStatus,
+)
+from ..model.states import (
+    ServiceState,
 )
 from .load import Load
 

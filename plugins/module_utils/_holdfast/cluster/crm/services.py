@@ -20,7 +20,15 @@ from ..model.desired import CLEAR, MOVE
 from ..model.policy import COUNT
 from ..model.report import Report
 from ..model.service import Service
-from ..model.state import HELD, REMOVED_KEPT, ClusterState, ServiceState, ServiceStatus
+from ..model.state import (
+    REMOVED_KEPT,
+    ClusterState,
+    ServiceStatus,
+)
+from ..model.states import (
+    HELD,
+    ServiceState,
+)
 from . import freeze, probing, results, selection, started, stopped, transitions
 from .round import Round
 from .unproven import doubt_leases

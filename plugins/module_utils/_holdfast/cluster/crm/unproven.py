@@ -12,7 +12,14 @@ from dataclasses import replace
 
 from ..model.maintenance import fenced_by_hand
 from ..model.observed import Answer, LeaseSight, NodeSeen
-from ..model.state import NodeState, NodeStatus, Power, ServiceState
+from ..model.state import (
+    NodeState,
+    NodeStatus,
+    Power,
+)
+from ..model.states import (
+    ServiceState,
+)
 from .fencing import POWER_ATTEMPTS
 from .round import Round
 

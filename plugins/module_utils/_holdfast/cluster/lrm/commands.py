@@ -14,7 +14,16 @@ from ..model.desired import IGNORE, Wanted
 from ..model.jobs import Job, JobKind, Purpose
 from ..model.report import CommandResult, LocalService, LocalState, Outcome
 from ..model.service import Service
-from ..model.state import HELD, ClusterState, ServiceState, ServiceStatus
+from ..model.state import (
+    ClusterState,
+    ServiceStatus,
+)
+from ..model.states import (
+    HELD,
+    LOCAL,
+    STOPS,
+    ServiceState,
+)
 from . import mode
 from .round import LocalRound
 
@@ -85,22 +94,6 @@ STOP_AGAIN = 30.0
 """Seconds, by the wall clock, after which a stop that failed is tried again of what is not to be
 here; the manager gives its own in the same time."""
 
-STOP_STATES = (
-    ServiceState.REQUEST_STOP,
-    ServiceState.RELOCATE,
-    ServiceState.REQUEST_START_BALANCE,
-    ServiceState.ERROR,
-)
-"""States in which a uid asks for a stop; of a service in error, for another try of it."""
-
-HERE = (
-    ServiceState.REQUEST_START,
-    ServiceState.STARTED,
-    ServiceState.MIGRATE,
-    *STOP_STATES,
-    *HELD,
-)
-
 
 def follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> None:
     """Take up the manager's commands, and let go of what it no longer speaks of."""
@@ -115,7 +108,7 @@ def follow(round_: LocalRound, state: ClusterState, wanted: Wanted | None) -> No
             continue
         if status is None:
             _untracked(round_, service_id, services.get(service_id), state, up_to_date)
-        elif status.node == node and status.state in HERE:
+        elif status.node == node and status.state in LOCAL:
             if _is_left(state, status, services.get(service_id)):
                 round_.drop(service_id)
             elif acts and status.state not in HELD:
@@ -178,7 +171,7 @@ def _obey(
         started = LocalService(wanted, LocalState.STARTING, status.uid, round_.wall)
         round_.put(started)
         round_.begin(Job(JobKind.START, wanted, status.uid, other=status.from_node))
-    elif status.state in (*STOP_STATES, ServiceState.MIGRATE):
+    elif status.state in STOPS or status.state is ServiceState.MIGRATE:
         _obey_leave(round_, service_id, status, local, wanted, up_to_date)
     elif status.state is ServiceState.STARTED:
         _adopt(round_, status, local, wanted)

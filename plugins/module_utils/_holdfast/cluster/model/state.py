@@ -18,6 +18,7 @@ from functools import cached_property
 
 from .maintenance import Maintenance
 from .membership import Membership
+from .states import ACTIVE, HELD, ServiceState
 
 EVENTS_KEPT = 200
 FAILOVERS_KEPT = 20
@@ -100,56 +101,6 @@ class Power(str, enum.Enum):
     ON = "on"
     GIVEN_UP = "given up"
     LEFT_OFF = "left off"
-
-
-class ServiceState(str, enum.Enum):
-    """The states of a service, as Proxmox VE's HA manager names them where it has them.
-
-    probe (ours): where a newly declared service runs already is being asked.
-    request_start: its node was told to start it; request_start_balance: it starts on its
-    target once its last node has made sure that nothing of it is there; migrate: it goes
-    over to another node while it runs; relocate: it is stopped here to be started there;
-    fence: its node is to be fenced; recovery: its node is proved dead; freeze: left as it
-    is, while its node's LRM is away or the cluster is disarmed.
-    """
-
-    PROBE = "probe"
-    STOPPED = "stopped"
-    REQUEST_START = "request_start"
-    REQUEST_START_BALANCE = "request_start_balance"
-    STARTED = "started"
-    REQUEST_STOP = "request_stop"
-    RELOCATE = "relocate"
-    MIGRATE = "migrate"
-    FENCE = "fence"
-    RECOVERY = "recovery"
-    FREEZE = "freeze"
-    ERROR = "error"
-
-
-ACTIVE = frozenset(
-    {
-        ServiceState.REQUEST_START,
-        ServiceState.REQUEST_START_BALANCE,
-        ServiceState.STARTED,
-        ServiceState.REQUEST_STOP,
-        ServiceState.RELOCATE,
-        ServiceState.MIGRATE,
-        ServiceState.FENCE,
-        ServiceState.RECOVERY,
-        ServiceState.FREEZE,
-        ServiceState.ERROR,
-    }
-)
-"""States in which the service is, or may be, active on the node it names."""
-
-MOVING = frozenset(
-    {ServiceState.RELOCATE, ServiceState.MIGRATE, ServiceState.REQUEST_START_BALANCE}
-)
-"""States in which the service leaves its node for its target."""
-
-HELD = frozenset({ServiceState.FENCE, ServiceState.FREEZE})
-"""States that only lie over another one, to which the service returns when they end."""
 
 
 @dataclass(frozen=True)

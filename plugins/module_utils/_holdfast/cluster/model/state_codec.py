@@ -16,7 +16,6 @@ from typing import Any, TypeVar, cast
 from .maintenance import maintenance_document, maintenance_from_document
 from .membership import membership_document, membership_from_document
 from .state import (
-    HELD,
     ClusterState,
     Event,
     Failover,
@@ -27,8 +26,11 @@ from .state import (
     Power,
     Proof,
     ProofKind,
-    ServiceState,
     ServiceStatus,
+)
+from .states import (
+    HELD,
+    ServiceState,
 )
 
 T = TypeVar("T")

@@ -20,7 +20,16 @@ from ...cluster.crm.global_maintenance import why_held
 from ...cluster.model.desired import MOVE, Request, Wanted
 from ...cluster.model.observed import Seen
 from ...cluster.model.service import needs_from_options
-from ...cluster.model.state import ClusterState, Event, ServiceState, ServiceStatus
+from ...cluster.model.state import (
+    ClusterState,
+    Event,
+    ServiceStatus,
+)
+from ...cluster.model.states import (
+    MOVABLE,
+    PASSING,
+    ServiceState,
+)
 from ...errors import HoldfastError, InputError
 from ...node.configuration import NodeConfiguration, load
 from ...result import Result
@@ -33,16 +42,6 @@ from ..forecast.moves import (
     short_of_room,
 )
 from .change import POLL, await_manager, change_wanted
-
-MOVABLE = (ServiceState.STARTED, ServiceState.STOPPED, ServiceState.REQUEST_START)
-"""States in which a request to move is heard, at once or once the service runs."""
-
-PASSING = (
-    *(ServiceState.RELOCATE, ServiceState.MIGRATE, ServiceState.REQUEST_STOP),
-    *(ServiceState.REQUEST_START_BALANCE, ServiceState.PROBE),
-)
-"""States that end in one of these soon and by themselves, such as a return from a maintenance."""
-
 
 ENDS = ("refused", "migration_failed", "error")
 """Lines of the history that end a request to move without it."""

@@ -20,6 +20,9 @@ from ...cluster.model.service import STARTED, STOPPED
 from ...cluster.model.state import (
     ClusterState,
     NodeState,
+)
+from ...cluster.model.states import (
+    TRAITS,
     ServiceState,
 )
 from ...cluster.model.versions import paused
@@ -116,15 +119,7 @@ UNHELD = "unheld"
 """How a host lease is shown that nobody holds any more and that was not given back."""
 
 
-_UNDER_WAY = {
-    ServiceState.PROBE.value: "being looked for on all nodes",
-    ServiceState.REQUEST_START.value: "being started",
-    ServiceState.REQUEST_START_BALANCE.value: "being started elsewhere",
-    ServiceState.REQUEST_STOP.value: "being stopped",
-    ServiceState.RELOCATE.value: "being moved",
-    ServiceState.MIGRATE.value: "being moved while it runs",
-    ServiceState.FREEZE.value: "left alone for the moment",
-}
+_UNDER_WAY = {state.value: one.progress for state, one in TRAITS.items() if one.progress}
 """States that pass by themselves: what is in one of them is no problem yet."""
 
 

@@ -27,8 +27,10 @@ from ...cluster.model.state import (
     Event,
     NodeState,
     NodeStatus,
-    ServiceState,
     ServiceStatus,
+)
+from ...cluster.model.states import (
+    ServiceState,
 )
 from ...errors import StorageError
 from ...lease.interface import HostLeaseView
