@@ -32,6 +32,8 @@ SERVICE_OPTIONS: Mapping[str, str] = {
     "ignored": "ignored",
     "fence": "fence_on_stop_failure",
     "after": "after",
+    "cpus": "cpus",
+    "memory": "memory",
 }
 RESOURCE_OPTIONS: Mapping[str, str] = {
     "monitor": "monitor_interval",

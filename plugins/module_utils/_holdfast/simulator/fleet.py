@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from ..cluster.crm.repair_plan import Keep
 from ..cluster.model.desired import Wanted
-from ..cluster.model.observed import Figures
 from ..cluster.model.state import Event
 from .agents import Agents
 from .crm import CrmDaemon
@@ -44,7 +43,6 @@ class Fleet:
         self.rounds = 0
         self.manager_writes = 0
         self.history: list[tuple[float, Event]] = []
-        self.figures: Figures | None = None
         self.agents = Agents(self.world)
         self.devices = Fencing(self.world)
         self.lrms: dict[str, LrmDaemon] = {}

@@ -186,6 +186,7 @@ class LrmDaemon(Daemon):
                 settings.lease_fails,
                 joins=settings.watchdogs,
                 virtual=machine.virtual,
+                room=machine.room,
             )
         )
         yield from cycle.turn(self.lrm)

@@ -86,7 +86,6 @@ class Observer:
             watch.changed,
             watch.answered,
             storage.board_readable,
-            figures=self._fleet.figures,
         )
 
     def see(self, name: str, now: float, horizon: Horizon | None = None) -> NodeSeen:

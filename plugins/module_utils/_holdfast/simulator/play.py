@@ -49,11 +49,12 @@ class Play:
             every_round=every_round,
             running=scenario.running,
         )
-        self.fleet.figures = scenario.figures
         self.failed: list[str] = []
         self._told: set[Expectation] = set()
         world = self.fleet.world
         world.storage.wanted = scenario.wanted
+        for name, room in scenario.room.items():
+            world.machines[name].room = room
         for name in set(scenario.virtual) & set(world.machines):
             world.machines[name].virtual = "kvm"
         self.fleet.begin()

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..cluster.model.desired import Wanted
-from ..cluster.model.observed import Figures
 from .settings import Settings
 
 FROM, AT, ONCE, NEVER = "from", "at", "once", "never"
@@ -42,7 +41,8 @@ class Expectation:
 class Scenario:
     """A cluster and its fate; *length* seconds long, all chances decided by *seed*.
 
-    *virtual* are the nodes that are virtual machines.
+    *room* is what nodes have of CPUs and MiB of memory, *virtual* are the nodes that are virtual
+    machines.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Scenario:
     nodes: tuple[str, ...] = ("n1", "n2", "n3")
     settings: Settings = field(default_factory=Settings)
     wanted: Wanted = field(default_factory=Wanted)
-    figures: Figures | None = None
+    room: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     actions: tuple[Action, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     seed: int = 1

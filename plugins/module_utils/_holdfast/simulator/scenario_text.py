@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ..cluster.model.desired import Wanted
-from ..cluster.model.observed import Figures, Timing
+from ..cluster.model.observed import Timing
 from ..cluster.model.service import Service
 from ..errors import HoldfastError, InputError
 from ..names import node_name
@@ -71,9 +71,7 @@ def write_scenario(scenario: Scenario) -> str:
     lines += [rule_statement(one) for one in wanted.rules()]
     if policy_statement(wanted.policy):
         lines.append(policy_statement(wanted.policy))
-    if scenario.figures is not None:
-        for word, rows in (("room", scenario.figures.nodes), ("use", scenario.figures.services)):
-            lines += [f"{word} {name} {cpu:g} {memory:g}" for name, (cpu, memory) in rows.items()]
+    lines += [f"room {name} {cpu:g} {memory:g}" for name, (cpu, memory) in scenario.room.items()]
     lines += [_action_statement(one) for one in scenario.actions]
     for one in scenario.expectations:
         lines.append(f"expect {one.when} {one.at:g} {' '.join(one.words)}")
@@ -99,7 +97,6 @@ class _Draft:
     actions: list[Action] = field(default_factory=list)
     expectations: list[Expectation] = field(default_factory=list)
     room: dict[str, tuple[float, float]] = field(default_factory=dict)
-    use: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def _read(lines: Sequence[tuple[int, str]], where: str) -> Scenario:
@@ -119,7 +116,7 @@ def _read(lines: Sequence[tuple[int, str]], where: str) -> Scenario:
         draft.scenario,
         actions=tuple(sorted(draft.actions, key=lambda one: one.at)),
         expectations=tuple(draft.expectations),
-        figures=Figures(draft.room, draft.use) if draft.room else None,
+        room=draft.room,
     )
     _check_times(scenario, where)
     return scenario
@@ -204,11 +201,6 @@ def _declared(verb: str) -> Callable[[_Draft, str], None]:
 def _room(draft: _Draft, rest: str) -> None:
     name, cpu, memory = rest.split()
     draft.room[name] = (float(cpu), float(memory))
-
-
-def _use(draft: _Draft, rest: str) -> None:
-    name, cpu, memory = rest.split()
-    draft.use[name] = (float(cpu), float(memory))
 
 
 def _at(draft: _Draft, rest: str) -> None:
@@ -298,7 +290,6 @@ STATEMENTS: Mapping[str, Callable[[_Draft, str], None]] = {
     "rule": _declared("rule"),
     "policy": _declared("policy"),
     "room": _room,
-    "use": _use,
     "at": _at,
     "expect": _expect,
 }

@@ -14,9 +14,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
     Maintenance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
-    Figures,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
     Policy,
 )
@@ -155,16 +152,6 @@ def test_imbalance_is_zero_only_for_even_loads(loads) -> None:
 
 
 def test_by_load_a_service_goes_where_it_keeps_the_loads_even_and_has_room() -> None:
-    figures = Figures(
-        nodes={"n1": (8.0, 64.0), "n2": (8.0, 64.0), "n3": (2.0, 16.0)},
-        services={"big": (4.0, 32.0), "web": (3.0, 8.0)},
-    )
-    look = replace(seen(wanted(policy=Policy(placement="load"))), figures=figures)
-    load = Load.of({"big": started("n1", service("big"))}, look)
-    assert load.ranked(NODES, "web", ServiceStatus(ServiceState.STOPPED)) == ["n2", "n1", "n3"]
-
-
-def test_without_measurements_nodes_are_compared_by_what_services_declare_to_need() -> None:
     big, web = service("big", cpus=4.0, memory=32.0), service("web", cpus=3.0, memory=8.0)
     asked = wanted(big, web, policy=Policy(placement="load"))
     rooms = {"n1": (8.0, 64.0), "n2": (8.0, 64.0), "n3": (2.0, 16.0)}

@@ -16,7 +16,7 @@ from ..model.desired import Wanted
 from ..model.effects import Effect
 from ..model.lease_freeing import Freeing
 from ..model.membership import Membership
-from ..model.observed import FenceReport, Figures, NodeSeen, PowerReport
+from ..model.observed import FenceReport, NodeSeen, PowerReport
 from ..model.report import Report
 from ..model.state import ClusterState, Intent
 from ..model.versions import LeaseVersion
@@ -41,8 +41,7 @@ class Observation:
     on the network.  *held* says why the whiteboard pauses the cluster, empty if it does not;
     *board_readable* is False while the whiteboard's global block is damaged.  *trouble* says why
     this node must not judge any node.  *foreign* are the host ids with a block and no member.
-    *elsewhere* says which nodes write to another storage; it is part of *trouble*, too.  *figures*
-    are None where nobody measures.
+    *elsewhere* says which nodes write to another storage; it is part of *trouble*, too.
     """
 
     nodes: Mapping[str, NodeSeen]
@@ -54,7 +53,6 @@ class Observation:
     board_readable: bool = True
     foreign: Mapping[int, HostView] = field(default_factory=dict)
     elsewhere: str = ""
-    figures: Figures | None = None
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@
 A service that moves counts on both of its nodes, as both carry it for a while.  Nodes are
 compared by the number of their services, or by the share of CPU and memory in use where
 the policy says so, or by the score of Ganeti's allocator, which also knows what does not
-fit (``placement/services.py``).  What is in use is measured (``Seen.figures``), or
-else what the services declare, of what the nodes report to have.
+fit (``placement/services.py``).  What is in use is what the services declare, of what the nodes
+report to have.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Load:
         figures = None
         policy = seen.wanted.policy
         if policy.placement != COUNT:
-            figures = seen.figures or declared_figures(seen)
+            figures = declared_figures(seen)
         load = cls(figures, policy.placement == SCORE and figures is not None)
         for service_id, status in services.items():
             load.change(service_id, None, status)

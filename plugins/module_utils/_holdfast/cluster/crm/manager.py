@@ -115,7 +115,6 @@ def _observe(crm: Crm, state: ClusterState, observation: Observation) -> Cycle[_
         powers=tuple(crm.powers),
         board_readable=observation.board_readable,
         wall_even=crm.wall_is_even(clocks),
-        figures=observation.figures,
     )
     return _Observed(state, seen)
 

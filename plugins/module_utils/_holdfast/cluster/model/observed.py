@@ -107,7 +107,7 @@ class PowerReport:
 
 @dataclass(frozen=True)
 class Figures:
-    """What nodes have and what services use of it, each CPU and memory in the same units."""
+    """What nodes report to have and services declare to take of it: CPUs, and MiB of memory."""
 
     nodes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     services: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -121,8 +121,7 @@ class Seen:
     empty, or says why the manager's own way to the storage is not to be
     trusted; *held* says what the whiteboard's global block holds the cluster for, and
     is empty if that says no maintenance; *board_readable* is False where it is damaged.
-    *wall_even* says that the wall clock did not jump for a while.  *figures* are None
-    where nobody measures.
+    *wall_even* says that the wall clock did not jump for a while.
     """
 
     now: float
@@ -137,7 +136,6 @@ class Seen:
     powers: tuple[PowerReport, ...] = ()
     board_readable: bool = True
     wall_even: bool = True
-    figures: Figures | None = None
 
 
 @dataclass(frozen=True)
