@@ -126,8 +126,8 @@ class Machine:
     of its host lease; *frees* says that a write of its which frees another's hangs.  *virtual* is
     the kind of virtual machine that it is, empty for a physical one: only the former are paused.
     *kept* is what its local disk has, also after its next start.  *membership* is the one that it
-    is configured with, *room* what it has of CPUs and MiB of memory, and *joins_at* when a join that
-    is under way can be done.
+    is configured with, *room* what it has of CPUs and MiB of memory, and *joins_at* when a join
+    that is under way can be done.
     """
 
     name: str

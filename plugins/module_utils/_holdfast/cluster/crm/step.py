@@ -83,7 +83,7 @@ def take_over(
 def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
     """Return what the manager does next.
 
-    While global maintenance holds (see ``hold.py``), results are still read into the
+    While global maintenance holds (see ``global_maintenance.py``), results are still read into the
     nodes' states, but nothing is fenced, recovered, started or moved.
     """
     round_ = Round(state, seen, timing)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One round of an LRM while it is being thought through; the steps of ``local.py`` work on it."""
+"""One round of an LRM while it is being thought through; the steps of ``step.py`` work on it."""
 
 from __future__ import annotations
 

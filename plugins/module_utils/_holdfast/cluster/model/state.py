@@ -4,7 +4,7 @@
 
 Times in here are seconds since 1970 by the manager's clock.  They are for
 people and for the record only: every decision about waiting is made on the
-reader's own monotonic clock, in ``seen.py``.
+reader's own monotonic clock, in ``observed.py``.
 
 What a candidate for the manager lease writes down before it fences who holds it.
 """
@@ -345,7 +345,7 @@ class ClusterState:
 
     *disarm* is empty, ``disarming`` or ``disarmed``; *disarm_mode* what happens to the
     services meanwhile, *disarm_number* the command as which it counts and *disarm_waits* a
-    node that keeps it from being disarmed, with the reason, see ``held.py``.  *uneven* is
+    node that keeps it from being disarmed, with the reason, see ``crm/freeze.py``.  *uneven* is
     since when the load is uneven, 0 if it is not, see ``rebalance.py``.
 
     *membership* is the membership that the manager manages with, None in a record of a version
