@@ -7,7 +7,8 @@ first saw it, and a monotonic clock dies with its machine.  A wall clock may be 
 so nothing unsafe hangs on it.  Maintenance only ever holds the manager back, and is
 no part of any proof: what is done after an end that came too early is what is done
 without maintenance, each act with its own proof.  An end that comes too late leaves
-the cluster held.  And a clock that jumped is not believed at once, see ``crm/global_maintenance.py``.
+the cluster held.  And a clock that jumped is not believed at once, see
+``crm/global_maintenance.py``.
 """
 
 from __future__ import annotations
