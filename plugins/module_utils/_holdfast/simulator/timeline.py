@@ -67,11 +67,15 @@ class Cadence:
         return max(0.0, now - self._since)
 
     def last(self, now: float) -> float:
-        """Return when it was done last, at or before *now*; minus infinity for never."""
-        if now < self._since:
-            return self._done
-        at = self._before(now)
-        return at if at >= self._since else self._done
+        """Return when it was done last, at or before *now*; minus infinity for never.
+
+        Of the time before it was stopped last it is not known when it was stopped before.
+        """
+        if now >= self._since:
+            at = self._before(now)
+            if at >= self._since:
+                return at
+        return self._done if self._done <= now else self._before(now)
 
     def first_from(self, when: float) -> float:
         """Return the first of its times at or after *when*, if it goes on."""
