@@ -382,7 +382,7 @@ class CrmDaemon(Daemon):
         node, sent, rules = effect.node, self.world.now, self.world.rules
         self._orders(f"fences {node}")
         if self.crm.state is None:
-            rules.orders.again(self, self.machine, node)
+            rules.orders.again(self, self.machine, node, self._looked_at)
         self.fencing[node] = self.fencing.get(node, 0) + 1
         rules.orders.at_once(self.machine.name, self.fencing)
         wall, mono = self.clock.wall(sent), self.clock.mono(sent)

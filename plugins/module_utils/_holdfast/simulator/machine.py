@@ -56,7 +56,11 @@ class Clock:
         """Return the monotonic seconds between two true times, the later one not in the past."""
         if not self._pauses and not self.stopped:
             return (now - since) * self.rate
-        lost = sum(seconds for begun, seconds in self._pauses if begun >= since)
+        lost = sum(
+            min(seconds, begun + seconds - since)
+            for begun, seconds in self._pauses
+            if begun + seconds > since
+        )
         if now > self._stopped:
             lost += now - max(self._stopped, since)
         return (now - since - lost) * self.rate

@@ -70,7 +70,7 @@ class OrderRules:
         own = world.machines[by]
         if not decided or (status is not None and not status.demanded):
             self._is_silent(own, world.machines[node], begun)
-        if own.own_lease_age(world.now) > world.settings.lease_fails + LEASE_SLACK:
+        if own.own_lease_age(begun) > world.settings.lease_fails + LEASE_SLACK:
             self._rules.broken("S12", f"{by} fences {node} while its own storage fails")
 
     def in_time(self, machine: Machine, begun: float, read: float, what: str) -> None:
@@ -91,12 +91,18 @@ class OrderRules:
         if machine.freed or age > self._world.settings.lease_fails + LEASE_SLACK:
             self._rules.broken("S3", f"{machine.name} decides without a fresh host lease")
 
-    def again(self, crm: object, machine: Machine, node: str) -> None:
-        """S12: a candidate leaves time between two fences of one node, by its own clock."""
-        sent, now = self._fenced.get((crm, node)), machine.clock.mono(self._world.now)
-        self._fenced[crm, node] = now
-        if sent is not None and now - sent < self._world.settings.timing.fence_retry - ROUNDING:
-            text = f"{machine.name} fences {node} again after {now - sent:.1f} s"
+    def again(self, crm: object, machine: Machine, node: str, begun: float) -> None:
+        """S12: a candidate leaves time between two fences of one node, by its own clock.
+
+        It counts from its last look at the clock in a round that was *begun* then.
+        """
+        last = self._fenced.get((crm, node))
+        self._fenced[crm, node] = begun
+        if last is None:
+            return
+        waited = machine.clock.elapsed(last, begun)
+        if waited < self._world.settings.timing.fence_retry - OLDEST_LOOK - ROUNDING:
+            text = f"{machine.name} fences {node} again after {waited:.1f} s"
             self._rules.broken("S12", text)
 
     def at_once(self, by: str, fencing: Mapping[str, int]) -> None:

@@ -49,13 +49,14 @@ class Cadence:
     only beats costs nothing.  Its times are ``origin + n * period``, always computed so.
     """
 
-    __slots__ = ("_done", "_since", "origin", "period")
+    __slots__ = ("_done", "_ended", "_since", "origin", "period")
 
     def __init__(self, origin: float, period: float) -> None:
         """Begin stopped, never done."""
         self.origin, self.period = origin, period
         self._since = math.inf
         self._done = -math.inf
+        self._ended: list[tuple[float, float, float, float]] = []
 
     @property
     def goes(self) -> bool:
@@ -67,15 +68,12 @@ class Cadence:
         return max(0.0, now - self._since)
 
     def last(self, now: float) -> float:
-        """Return when it was done last, at or before *now*; minus infinity for never.
-
-        Of the time before it was stopped last it is not known when it was stopped before.
-        """
+        """Return when it was done last, at or before *now*; minus infinity for never."""
         if now >= self._since:
             at = self._before(now)
             if at >= self._since:
                 return at
-        return self._done if self._done <= now else self._before(now)
+        return self._done if self._done <= now else self._last_of_ended(now)
 
     def first_from(self, when: float) -> float:
         """Return the first of its times at or after *when*, if it goes on."""
@@ -100,6 +98,7 @@ class Cadence:
             self._since = now
         else:
             self._done = self.last(now)
+            self._ended.append((self._since, self._done, self.origin, self.period))
             self._since = math.inf
 
     def restart(self, now: float, origin: float, period: float) -> None:
@@ -108,11 +107,27 @@ class Cadence:
         self.origin, self.period = origin, period
         self.go(now)
 
+    def _last_of_ended(self, now: float) -> float:
+        """Return when it was done last before it was stopped, at or before *now*."""
+        for since, done, origin, period in reversed(self._ended):
+            if done <= now:
+                return done
+            if since <= now:
+                at = _last_at(origin, period, now)
+                if at >= since:
+                    return at
+        return -math.inf
+
     def _before(self, when: float) -> float:
         """Return the last of its times at or before *when*, whether it goes on or not."""
-        number = int((when - self.origin) // self.period) + 1
-        at = self.origin + number * self.period
-        while at > when:
-            number -= 1
-            at = self.origin + number * self.period
-        return at
+        return _last_at(self.origin, self.period, when)
+
+
+def _last_at(origin: float, period: float, when: float) -> float:
+    """Return the last of the times ``origin + n * period`` at or before *when*."""
+    number = int((when - origin) // period) + 1
+    at = origin + number * period
+    while at > when:
+        number -= 1
+        at = origin + number * period
+    return at
