@@ -190,6 +190,6 @@ def _is_eligible(crm: Crm, last: ClusterState, observation: Observation) -> Cycl
     why = yield from crm.obstacle(last, observation)
     if why:
         yield from perform(Log(why, repeated=True))
-        crm.fences.clear()
+        crm.drop_ends()
         yield from crm.give_up_lease()
     return not why

@@ -40,12 +40,12 @@ def sort_ends(
     for end in ends:
         node = end.report.node
         changed = observation.changed[node]
-        answers_end = now - end.ended > ANSWER_WAIT or not just_answered(observation, node, now)
+        answers = just_answered(observation, node, now)
         if not end.report.confirmed:
             reports.append(end.report)
-        elif changed > end.ended + ROUND:
+        elif changed > end.ended + ROUND or (answers and now - end.ended > ANSWER_WAIT):
             reports.append(replace(end.report, quiet=False))
-        elif now - observation.took - changed >= suspect_after and answers_end:
+        elif now - observation.took - changed >= suspect_after and not answers:
             reports.append(end.report)
         else:
             held_back.append(end)

@@ -78,7 +78,8 @@ def switch_on_again(round_: Round) -> None:
 
 def _fence_ended(round_: Round, fence: FenceReport) -> None:
     status = round_.node(fence.node)
-    if status.state is NodeState.OFF and fence.confirmed:
+    sign = _sign_of_life(round_, fence)
+    if status.state is NodeState.OFF and fence.confirmed and not sign:
         # Its host lease was the faster proof; but it is this fence that it has to come back from.
         proof = Proof(_kind(fence), round_.seen.wall, status.proved_by)
         verified = replace(_fenced(round_, status, fence), proof=proof)
@@ -90,7 +91,6 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
     if failover is not None:
         sent = failover.fence_sent or fence.sent
         round_.state = round_.state.with_failover(replace(failover, fence_sent=sent))
-    sign = _sign_of_life(round_, fence)
     if fence.confirmed and not sign:
         round_.set_node(fence.node, _fenced(round_, status, fence))
         power = Power.LEFT_OFF if is_switched_off(round_, fence.node) else Power.NONE
@@ -134,11 +134,11 @@ def _sign_of_life(round_: Round, fence: FenceReport) -> str:
 
     One whose daemons died by chance just then is as silent on the storage as a dead one.
     """
-    if not fence.quiet:
-        return "it went on writing"
     seen = round_.seen.nodes.get(fence.node)
     if seen is not None and seen.answer is Answer.YES:
         return "it still answers on the network"
+    if not fence.quiet:
+        return "it went on writing, or answered on the network"
     if seen is not None and seen.beats and seen.heartbeat_age < round_.timing.suspect_after:
         boot = seen.report.boot if seen.report is not None else ""
         if boot == round_.node(fence.node).boot:

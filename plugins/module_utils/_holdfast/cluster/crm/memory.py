@@ -143,7 +143,12 @@ class Crm:
         self.state = self.written = None
 
     def drop_ends(self) -> None:
-        """Forget the ends of fences that belong to a state which is not continued."""
+        """Forget the ends of fences that belong to a state which is not continued.
+
+        They free no host lease any more: for as long as that is recorded its node waits to join.
+        """
+        for fence in self.fences:
+            self.freed_leases.forget(fence.node)
         self.fences.clear()
         self.powers.clear()
 

@@ -83,7 +83,7 @@ class FenceReport:
     """How a fence ended: *confirmed* only if it is proof that the node is dead.
 
     *sent* and *ended* are seconds since 1970; *quiet* says that the node wrote
-    nothing from the moment the fence was sent until it was confirmed.  *verified* is
+    nothing after it was confirmed, and does not answer on the network.  *verified* is
     False where no device said so, and the operator's word for the node's watchdog counts.
     """
 
