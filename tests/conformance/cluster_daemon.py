@@ -18,12 +18,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     memory,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.effects import (
+    Clocks,
     ForgetRepeated,
     Log,
     ReadClocks,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.lease_freeing import (  # noqa: E501
     Freeing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    FenceReport,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import LeaseError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.performing import (
@@ -64,6 +68,13 @@ def common_effects(world: World, *not_needed: type) -> dict[type, Callable[[Any]
     }
 
 
+def fence_end(node: str, sent: Clocks, ended: Clocks) -> effects.FenceEnd:
+    """Return the end of a fence by a node's lock: it is free only behind the node's watchdog."""
+    text = "its lock was taken behind its watchdog"
+    report = FenceReport(node, True, text, sent.wall, ended.wall, verified=False)
+    return effects.FenceEnd(report, sent.mono, ended.mono)
+
+
 class ClusterDaemon:
     """The CRM of one machine; *shutdown* says that it was told to end."""
 
@@ -73,7 +84,8 @@ class ClusterDaemon:
         self._storage, self._words, self._machine = storage, words, machine
         self._world, self._name = storage.world, machine.name
         self._last_beat = dict.fromkeys(self._world.machines, self._world.now)
-        self._fencing: set[str] = set()
+        self._fencing: dict[str, Clocks] = {}
+        self._ended: list[effects.FenceEnd] = []
         self._has_lock = self._wrote = False
         self._role = "startup"
         ids = host_ids(self._world)
@@ -126,7 +138,7 @@ class ClusterDaemon:
             effects.ConfirmHostLease: lambda _: self._confirm_host_lease(),
             effects.LeaveHostLease: lambda _: self._lose_lock(),
             effects.Look: lambda _: storage.read(machine, self._look()),
-            effects.TakeEnded: lambda _: effects.Ended(fencing=frozenset(self._fencing)),
+            effects.TakeEnded: lambda _: self._take_ended(),
             effects.HoldsManagerLease: lambda _: self._has_lock,
             effects.AcquireManagerLease: lambda _: self._acquire(),
             effects.ReleaseManagerLease: lambda _: self._release(),
@@ -202,11 +214,18 @@ class ClusterDaemon:
         return effects.HostLease(effect.host_id, boot, renewed, self._world.is_free(name))
 
     def _fence(self, effect: effects.Fence) -> None:
-        self._fencing.add(effect.node)
+        self._fencing[effect.node] = self._world.clocks()
         self._take_locks()
 
     def _take_locks(self) -> None:
         """Carry on with the fences: each ends when it has its node's lock, or the node is back."""
-        for node in sorted(self._fencing):
-            if self._world.member(node) or self._world.fence(node, self._name):
-                self._fencing.discard(node)
+        for node, sent in list(self._fencing.items()):
+            if self._world.member(node):
+                del self._fencing[node]
+            elif self._world.fence(node, self._name):
+                del self._fencing[node]
+                self._ended.append(fence_end(node, sent, self._world.clocks()))
+
+    def _take_ended(self) -> effects.Ended:
+        ended, self._ended = tuple(self._ended), []
+        return effects.Ended(fences=ended, fencing=frozenset(self._fencing))

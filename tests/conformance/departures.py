@@ -45,6 +45,11 @@ DEPARTURES = {
         "When a live migration failed once the service is stopped and started elsewhere, so that"
         " a shutdown does not wait for it. The peer tries the same migration again and again."
     ),
+    "service-ignore2": (
+        "A service that was unmanaged is looked for on all nodes before anything is started. Its"
+        " silent node is fenced for that, and then it starts where it is best. The peer takes it"
+        " to run on that node at once, and recovers it from there after the fence."
+    ),
     "shutdown-policy4": (
         "A service that is to be started while its node is off starts on another node at once."
         " The peer gives it to the node that is off, fences that, and recovers it from there."

@@ -29,7 +29,7 @@ OTHER = ("crs-", "group-migrate", "locked-service")
 
 COMPARED = [name for name in NAMES if not name.startswith(OTHER)]
 BALANCED = [name for name in NAMES if name.startswith("crs-")]
-MOST_DEPARTURES = 11
+MOST_DEPARTURES = 12
 FAULT = re.compile(r"(power|network) \S+ off|(shutdown|reboot) ")
 
 pytestmark = pytest.mark.skipif(not NAMES, reason="the corpus is not beside the checkout")

@@ -32,7 +32,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     started,
     step,
     transitions,
-    unproven,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.health import (
     Judgement,
@@ -177,6 +176,11 @@ def _no_brake(original: Any, round_: Any) -> None:
 
 def _no_reason(original: Any, *arguments: Any) -> Intent:
     return original(arguments[0], "", *arguments[2:])
+
+
+def _was_verified_off(original: Any, node: Any, seen: Any) -> bool:
+    """Take a proof for good, whatever was switched on since."""
+    return bool(node.state is NodeState.OFF and node.proof and node.proof.is_of_power)
 
 
 def _probes_are_not_awaited(
@@ -337,7 +341,7 @@ MUTATIONS = (
     Mutation("do-not-wait-for-probes", changed(probing, "look_for", _probes_are_not_awaited)),
     Mutation(
         "believe-a-proof-of-an-earlier-start",
-        changed(unproven, "may_be_up_again", returns(False)),
+        changed(probing, "is_verified_off", _was_verified_off),
         random_scenario.LEFT,
     ),
     Mutation(

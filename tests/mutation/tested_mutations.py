@@ -362,7 +362,7 @@ TESTED = (
             "take-over-without-the-power-on-that-was-sent",
             changed(step, "take_over", _fence_without_up_again),
         ),
-        "cluster/crm/test_unproven.py",
+        "cluster/crm/test_probing.py",
         "test_a_node_that_the_last_manager_was_about_to_switch_on_is_not_off_as_it_is_silent",
     ),
     FoundByTest(

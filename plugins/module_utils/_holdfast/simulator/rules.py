@@ -205,15 +205,11 @@ class Rules:
     def _is_dead(self, by: str, node: str, boot: str, state: ClusterState) -> None:
         """S4, S5: who is taken for dead is off, or was started anew since.
 
-        It may run what the manager does not know of: that is left to its operator.  What is still
-        looked for, or was taken up there unasked, is started nowhere by that, or S2 is broken.
+        It may run what the manager does not know of: that is unmanaged.  What is still looked for
+        is started nowhere by that, or S2 is broken.
         """
         machine = self._world.machines[node]
-        known = {
-            key
-            for key, one in state.services.items()
-            if one.state is not ServiceState.PROBE and not (one.left_since and one.node == node)
-        }
+        known = {key for key, one in state.services.items() if one.state is not ServiceState.PROBE}
         active = machine.active.keys() & known
         if machine.on and (not boot or boot == machine.boot_id) and active:
             what = ", ".join(sorted(active))
@@ -231,13 +227,13 @@ class Rules:
         if by in self._world.stale:
             return
         for node, status in state.nodes.items():
-            report, last = self._world.storage.report_at(node, begun), before.nodes.get(node)
+            last = before.nodes.get(node)
             was = last.state if last is not None else NodeState.UNKNOWN
-            if report is None or {was, status.state} != {NodeState.ONLINE}:
+            if {was, status.state} != {NodeState.ONLINE} or not self._world.machines[node].on:
                 continue
-            if not self._world.machines[node].on:
-                continue
-            if report.mode not in (Mode.DISARM, Mode.MAINTENANCE) or report.at_work():
+            # The round read the report at some time after it began.
+            reports = [self._world.storage.report_at(node, at) for at in (begun, self._world.now)]
+            if not any(one is None or _is_disarmed(one) for one in reports):
                 self.broken("S10", f"{by} takes the cluster for disarmed, but {node} is not")
 
     def in_maintenance(self, state: ClusterState, begun: float) -> bool:
@@ -312,3 +308,8 @@ def new_events(before: ClusterState | None, state: ClusterState) -> list[Event]:
         return []
     known = set(before.events)
     return [event for event in state.events if event not in known]
+
+
+def _is_disarmed(report: Report) -> bool:
+    """Return whether an LRM said that it keeps no service, and is at work on none."""
+    return report.mode in (Mode.DISARM, Mode.MAINTENANCE) and not report.at_work()

@@ -16,6 +16,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
     Answer,
+    FenceReport,
     LeaseSight,
     NodeSeen,
 )
@@ -310,9 +311,8 @@ def test_what_was_ignored_is_looked_for_on_a_node_that_lost_its_host_lease_with_
     fenced = step(asked.state, seen(wanted(WEB), looks), rounds=2)
     assert fenced.state.nodes["n1"].state is NodeState.FENCE
     assert web(fenced).state is ServiceState.PROBE
-    left = replace(DEAD, report=replace(report("n1"), left=("web",)))
-    proved = step(asked.state, seen(wanted(WEB), {**looks, "n1": left}), rounds=2)
-    assert proved.state.nodes["n1"].state is NodeState.OFF
+    told = FenceReport("n1", True, "its device says off", 1000.0, 1001.0)
+    proved = step(fenced.state, replace(seen(wanted(WEB), looks), fences=(told,)), rounds=3)
     assert web(proved).state is ServiceState.REQUEST_START
 
 

@@ -34,7 +34,6 @@ from ..model.states import (
     ServiceState,
 )
 from .round import Round
-from .unproven import doubt_leases
 
 DISARMING = "disarming"
 DISARMED = "disarmed"
@@ -244,7 +243,6 @@ def _look_for_all(round_: Round) -> None:
 
     One that could not be started before, and was not by hand either, is in error again then.
     """
-    doubt_leases(round_)
     for service_id, status in sorted(round_.state.services.items()):
         if status.state is ServiceState.ERROR and service_id not in round_.seen.wanted.services:
             # It is still to be stopped where it is.
@@ -258,6 +256,5 @@ def _look_for_all(round_: Round) -> None:
                 node="",
                 target="",
                 last_node=status.node or status.last_node,
-                left_since=status.left_as_of(round_.state.disarm_number),
             )
             round_.command(service_id, probing, ServiceState.PROBE)

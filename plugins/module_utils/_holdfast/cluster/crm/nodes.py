@@ -29,9 +29,9 @@ from .pending_fences import (
     restarts,
     with_own_fence,
 )
+from .probing import awaited_from
 from .recovery import begin_failover, declare_dead
 from .round import Round
-from .unproven import doubted_since, looked_for_again, unanswered, was_proved_dead
 
 GONE_KEPT = 3600.0
 """Seconds for which a node that was taken out of the configuration is remembered (as in Proxmox
@@ -111,7 +111,7 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
         _look_at_dead(round_, name, seen, status, judgement)
     elif judgement.verdict is Verdict.HEALTHY:
         _is_healthy(round_, name, seen, status)
-    elif was_proved_dead(status) and not round_.state.services_on(name):
+    elif status.proved_dead and not round_.state.services_on(name):
         _go_on_proving(round_, name, seen, status)
     elif _lease_is_proof(round_, name, seen, judgement) and not _hands_off(round_, status):
         declare_dead(round_, name, ProofKind.LEASE_EXPIRED, judgement.reason)
@@ -133,12 +133,14 @@ def _was_shut_down(round_: Round, name: str, judgement: Judgement) -> None:
 
 
 def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:
-    """Return the verdict on a node; one that left in order may have what is looked for again."""
+    """Return the verdict on a node; only a fence tells of a service that waits for its word."""
     judgement = judge(seen, round_.seen.storage_trouble, round_.timing)
-    doubted = unanswered(round_, name, seen) if judgement.verdict is Verdict.LEFT else []
-    if not doubted:
+    if judgement.verdict not in (Verdict.DEAD, Verdict.LEFT):
         return judgement
-    why = f"{judgement.reason}, but that says nothing of {', '.join(doubted)}, which may run there"
+    awaited = awaited_from(round_, name)
+    if not awaited:
+        return judgement
+    why = f"{judgement.reason}, but that says nothing of {', '.join(awaited)}, which may run there"
     return Judgement(Verdict.FENCE, why)
 
 
@@ -146,12 +148,11 @@ def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgeme
     """Return whether a host lease that ran out proves the node dead.
 
     That of one which was disarmed when it was last heard does not, whether a manager noted
-    it or it stands in its own record alone: it has let go of its watchdog.  Nor does it while
-    a service that was left to its operator may run there.
+    it or it stands in its own record alone: it has let go of its watchdog.
     """
     said = seen.report.mode if seen.report is not None else Mode.ACTIVE
     disarmed = said is Mode.DISARM or round_.node(name).mode == Mode.DISARM.value
-    return judgement.verdict is Verdict.DEAD and not disarmed and not unanswered(round_, name, seen)
+    return judgement.verdict is Verdict.DEAD and not disarmed
 
 
 def _look_at_dead(
@@ -196,22 +197,20 @@ def _prove_anew(
 ) -> None:
     """Prove a dead node dead once more for what may have come there since.
 
-    It may have been switched on, and a service have gone over before its source died.  One
-    that is dead by its host lease alone, or was shut down, may run what was left to its
-    operator then.
+    It may have been switched on, and a service have gone over before its source died.
     """
     services = round_.state.services_on(name)
-    doubted = doubted_since(round_, name, seen, status)
-    if not (services or doubted) or _hands_off(round_, status):
+    awaited = _awaited_from_dead(round_, name, seen, status)
+    if not (services or awaited) or _hands_off(round_, status):
         return
-    if judgement.verdict is Verdict.LEFT and not doubted:
+    if judgement.verdict is Verdict.LEFT and not awaited:
         _was_shut_down(round_, name, judgement)
-    elif judgement.verdict is Verdict.DEAD and not doubted:
+    elif judgement.verdict is Verdict.DEAD and not awaited:
         declare_dead(round_, name, ProofKind.LEASE_EXPIRED, judgement.reason)
     elif judgement.verdict in (Verdict.FENCE, Verdict.DEAD, Verdict.LEFT):
         reason = f"{', '.join(services)} may have come there since it was proved dead"
-        if doubted:
-            reason = f"{', '.join(doubted)} may run there, and its proof says nothing of that"
+        if awaited:
+            reason = f"{', '.join(awaited)} may run there, and its proof says nothing of that"
         again = replace(status, state=NodeState.FENCE, reason=reason, attempt=0, retry_after=0.0)
         round_.set_node(name, again)
         round_.say("fence", f"{reason}; to be fenced to be sure", node=name)
@@ -222,7 +221,7 @@ def _go_on_proving(round_: Round, name: str, seen: NodeSeen, status: NodeStatus)
 
     What it was for may be declared elsewhere meanwhile, or be found.
     """
-    if name in round_.seen.fencing or doubted_since(round_, name, seen, status):
+    if name in round_.seen.fencing or _awaited_from_dead(round_, name, seen, status):
         return
     if fence_may_arrive(round_, status):
         power = Power.LEFT_OFF if status.power is Power.LEFT_OFF else Power.NONE
@@ -231,6 +230,20 @@ def _go_on_proving(round_: Round, name: str, seen: NodeSeen, status: NodeStatus)
     text = "nothing may run there any more of which its proof says nothing"
     _close_failover(round_, name, text)
     round_.say("fence_cancelled", text, node=name)
+
+
+def _awaited_from_dead(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> list[str]:
+    """Return the services for which a dead node is fenced to be sure: they wait for its word.
+
+    One that answers, or was fenced, comes up again and says it then, unless its operator has it
+    fenced by hand.
+    """
+    asked = round_.seen.wanted.maintenance.get(name)
+    by_hand = asked is not None and fenced_by_hand(asked)
+    comes_up = seen.answer is not Answer.NO or (
+        status.proof is not None and status.proof.is_of_power
+    )
+    return awaited_from(round_, name) if by_hand or not comes_up else []
 
 
 def _contradicts(round_: Round, name: str, status: NodeStatus) -> None:
@@ -302,7 +315,7 @@ def _came_back_anew(round_: Round, name: str, status: NodeStatus, boot: str) -> 
     The services for which it was to be fenced are recovered before it is online again.
     Any other that it had is started there again, once its LRM says that it does not run.
     So is one whose start was asked of it: this start may have read that before it was to be
-    fenced, and have begun it, or be about to.  What was taken up there unasked may run in it.
+    fenced, and have begun it, or be about to.
     """
     proof = "it was started anew, so what ran on it before is gone"
     services = round_.state.services
@@ -311,7 +324,6 @@ def _came_back_anew(round_: Round, name: str, status: NodeStatus, boot: str) -> 
         for one in round_.state.services_on(name)
         if services[one].state is ServiceState.FENCE
         and services[one].underlying is not ServiceState.REQUEST_START
-        and not services[one].left_since
     ]
     declare_dead(round_, name, ProofKind.RESTARTED, proof, held)
     dead = round_.node(name)
@@ -368,7 +380,7 @@ def _went_down(round_: Round, name: str, status: NodeStatus) -> None:
 def _at_stake(round_: Round, name: str) -> list[str]:
     """Return the services for which a silent node is fenced; frozen ones can wait for it.
 
-    One that is looked for again, as it may have been moved by hand, can be on any node.  Frozen
+    One that is looked for may be there while the node does not say otherwise.  Frozen
     ones wait for their node, but not for one that was to be switched off by hand meanwhile.
     """
     services, asked = round_.state.services, round_.seen.wanted.maintenance.get(name)
@@ -378,7 +390,7 @@ def _at_stake(round_: Round, name: str) -> list[str]:
         for one in round_.state.services_on(name)
         if services[one].state is not ServiceState.FREEZE or by_hand
     ]
-    return [*here, *looked_for_again(round_)]
+    return [*here, *awaited_from(round_, name)]
 
 
 def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:

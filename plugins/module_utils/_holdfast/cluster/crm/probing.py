@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import replace
 
-from ..model.observed import LeaseSight, NodeSeen
+from ..model.observed import Answer, LeaseSight, NodeSeen
 from ..model.report import WORKED_ON
 from ..model.service import STARTED, Service
 from ..model.state import (
     NodeState,
+    NodeStatus,
+    Power,
     ServiceStatus,
 )
 from ..model.states import (
@@ -18,13 +21,12 @@ from ..model.states import (
 )
 from .round import Round
 from .transitions import forget
-from .unproven import lease_tells_of, may_be_up_again, proved_by_power, was_proved_dead
 
 
 def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
     """A newly declared service is taken up where it runs already, if it runs anywhere."""
     if wanted is None and status.uid:
-        _leave(round_, service_id, status)
+        _leave(round_, service_id)
         return
     if wanted is None:
         forget(round_, service_id)
@@ -46,8 +48,6 @@ def look_for(round_: Round, service_id: str, status: ServiceStatus, wanted: Serv
         # Who took it out of the configuration said by that that nothing runs there.
         home = ""
         status = replace(status, last_node="")
-    if not found and home and not _answers(round_, home):
-        found = [home]
     if found:
         _adopt(round_, service_id, status, wanted, found[0])
     else:
@@ -58,7 +58,7 @@ def _go_on_asking(
     round_: Round, service_id: str, status: ServiceStatus, found: list[str], missing: list[str]
 ) -> None:
     """Say which nodes are still asked, or that the service runs on more than one."""
-    reason = _asking(round_, missing, again=bool(status.uid))
+    reason = _asking(round_, missing, status)
     if found:
         reason = f"found on {found[0]}; {reason}"
     if len(found) > 1:
@@ -71,20 +71,9 @@ def _go_on_asking(
 def _adopt(
     round_: Round, service_id: str, status: ServiceStatus, wanted: Service, node: str
 ) -> None:
-    """Take a service up where it was found, or where it is declared if that cannot be asked."""
+    """Take a service up where it was found."""
     reason = f"found running when it was {'looked for again' if status.uid else 'declared'}"
-    since = 0
-    if not _answers(round_, node):
-        reason = f"declared on {node}, which does not say whether it runs there"
-        since = round_.state.commands + 1
-    adopted = replace(
-        status,
-        node=node,
-        reason=reason,
-        digest=wanted.digest(),
-        before="",
-        left_since=since,
-    )
+    adopted = replace(status, node=node, reason=reason, digest=wanted.digest(), before="")
     round_.command(service_id, adopted, ServiceState.STARTED)
     round_.say("adopted", reason, service=service_id, node=node)
 
@@ -147,12 +136,11 @@ def _in_error(
     round_.say("error", reason, service=service_id)
 
 
-def _leave(round_: Round, service_id: str, status: ServiceStatus) -> None:
+def _leave(round_: Round, service_id: str) -> None:
     """Forget what is not declared any more, but not that its operator may have it running."""
     state = round_.state
-    ignored = tuple(sorted({*state.ignored, service_id}))
-    since = {**state.ignored_since, service_id: status.left_since}
-    round_.state = replace(state, ignored=ignored, ignored_since=since)
+    ignored = (*(one for one in state.ignored if one != service_id), service_id)
+    round_.state = replace(state, ignored=ignored)
     text = "no longer declared; it was left to its operator before, and may still run"
     forget(round_, service_id, text)
 
@@ -188,7 +176,7 @@ def _at_work_on(round_: Round, service_id: str, *, again: bool) -> tuple[str, st
         heard = report is not None and report.generation >= round_.state.generation
         if again and not heard and round_.node(name).state is NodeState.ONLINE:
             return name, "has not reported since the records were repaired"
-        if report is None or _is_out_of_reach(round_, name, seen, again=again, known=True):
+        if report is None or _does_nothing_more(round_, name, seen, again=again):
             continue
         local = report.services.get(service_id)
         if local is not None and local.state in WORKED_ON:
@@ -196,54 +184,97 @@ def _at_work_on(round_: Round, service_id: str, *, again: bool) -> tuple[str, st
     return "", ""
 
 
+class Word(enum.Enum):
+    """What is known of one node about a service that is looked for."""
+
+    RUNS = "it runs there"
+    LACKS = "it does not run there"
+    AWAITED = "the node has not said yet, and nothing else says it"
+
+
+def awaited_from(round_: Round, name: str) -> list[str]:
+    """Return the services that wait for the word of a node which is silent, and for nothing else.
+
+    Such was unmanaged and may be anywhere, or is declared on this node.  As long as a node that
+    is online may have it, no other is fenced for it.
+    """
+    return [
+        service_id
+        for service_id, status in sorted(round_.state.services.items())
+        if status.state is ServiceState.PROBE
+        and (status.uid or name == status.last_node)
+        and _waits_for(round_, service_id, status, name)
+    ]
+
+
+def _waits_for(round_: Round, service_id: str, status: ServiceStatus, name: str) -> bool:
+    """Return whether the word of a node is awaited, and all that are online lack the service."""
+    return all(
+        word_of(round_, other, seen, service_id, status)
+        is (Word.AWAITED if other == name else Word.LACKS)
+        for other, seen in round_.seen.nodes.items()
+        if other == name or round_.node(other).state is NodeState.ONLINE
+    )
+
+
+def word_of(
+    round_: Round, name: str, seen: NodeSeen, service_id: str, status: ServiceStatus
+) -> Word:
+    """Return what is known of a node: by its own answer, or as it is verified to be off.
+
+    A host lease that ran out, or was given back, tells only of what the node's LRM had.  So a
+    service that was unmanaged, or is declared on this node, waits for its answer all the same:
+    until the node is back, is fenced with proof, or is taken out of the configuration.  A newly
+    declared service on another node does without those that are dead, or silent for long.
+    """
+    node, again = round_.node(name), bool(status.uid)
+    answer = seen.report.found.get(status.probe(service_id)) if seen.report is not None else None
+    if answer is not None and not node.proved_dead:
+        return Word.RUNS if answer else Word.LACKS
+    if is_verified_off(node, seen) or (again and answer is False):
+        return Word.LACKS
+    if again or name == status.last_node:
+        return Word.AWAITED
+    return Word.LACKS if _does_nothing_more(round_, name, seen, again=False) else Word.AWAITED
+
+
+def is_verified_off(node: NodeStatus, seen: NodeSeen) -> bool:
+    """Return whether nothing runs on a node: it was proved to be off, and nothing says it is on.
+
+    Its LRM says nothing of a new start at first: what is unmanaged may run without it.
+    """
+    if node.state is not NodeState.OFF or node.proof is None or not node.proof.is_of_power:
+        return False
+    switched_on = node.up_again or node.power in (Power.SENT, Power.ON)
+    return not switched_on and seen.answer is Answer.NO
+
+
 def _found_and_missing(
     round_: Round, service_id: str, status: ServiceStatus
 ) -> tuple[list[str], list[str]]:
-    """Return the nodes that have the service, and those whose answer is needed and not there.
-
-    A silent node on which it ran when it was left to its operator counts as having it, if
-    all others answered that they do not.
-    """
-    probe, again = status.probe(service_id), bool(status.uid)
-    found: list[str] = []
-    missing: list[str] = []
-    left: list[str] = []
-    for name, seen in sorted(round_.seen.nodes.items()):
-        answer = seen.report.found.get(probe) if seen.report is not None else None
-        known = lease_tells_of(round_, name, seen, service_id)
-        needed = _is_needed(round_, name, seen, status)
-        if was_proved_dead(round_.node(name)) and (answer or not again):
-            # That was of an earlier start; only that it was not there goes on to count.
-            answer = None
-        if not needed and _is_out_of_reach(round_, name, seen, again=again, known=known):
-            continue
-        if answer is None:
-            ran = known and seen.report is not None and service_id in seen.report.left
-            node = round_.node(name)
-            silent = node.state is not NodeState.ONLINE and not was_proved_dead(node)
-            (left if ran and silent else missing).append(name)
-        elif answer:
-            found.append(name)
-    if len(left) == 1 and not (found or missing):
-        return left, []
-    if len(found) == 1 and not left:
-        # To take it up where it runs starts nothing: that need not wait for the dead.
-        missing = [name for name in missing if not was_proved_dead(round_.node(name))]
-    return found, sorted([*missing, *left])
+    """Return the nodes that have the service, and those whose word is awaited."""
+    words = {
+        name: word_of(round_, name, seen, service_id, status)
+        for name, seen in sorted(round_.seen.nodes.items())
+    }
+    found = [name for name, word in words.items() if word is Word.RUNS]
+    missing = [name for name, word in words.items() if word is Word.AWAITED]
+    if len(found) == 1:
+        # To take it up where it runs starts nothing: that waits only for those that can answer.
+        missing = [name for name in missing if round_.online(name)]
+    return found, missing
 
 
-def _asking(round_: Round, missing: list[str], *, again: bool) -> str:
-    """Return what is waited for: the word of these nodes, and how to do without it.
-
-    Of what is looked for *again* a node that cannot say it would be waited for without an end,
-    and so would always one that was proved dead.
-    """
+def _asking(round_: Round, missing: list[str], status: ServiceStatus) -> str:
+    """Return what is waited for: the word of these nodes, and how to do without it."""
     reason = f"asking whether it runs on {', '.join(missing)}"
+    again = bool(status.uid)
     nodes = {name: round_.node(name) for name in missing}
     mute = [
         name
         for name, node in nodes.items()
-        if was_proved_dead(node) or (again and node.state is not NodeState.ONLINE)
+        if node.proved_dead
+        or ((again or name == status.last_node) and node.state is not NodeState.ONLINE)
     ]
     if not mute:
         return reason
@@ -254,35 +285,14 @@ def _asking(round_: Round, missing: list[str], *, again: bool) -> str:
     )
 
 
-def _answers(round_: Round, name: str) -> bool:
-    """Return whether a node's word on what runs there can be had, or is not needed any more."""
-    return round_.node(name).state in (NodeState.ONLINE, NodeState.OFF)
+def _does_nothing_more(round_: Round, name: str, seen: NodeSeen, *, again: bool) -> bool:
+    """Return whether a node is dead; or silent for long, or gone, where that is enough.
 
-
-def _is_needed(round_: Round, name: str, seen: NodeSeen, status: ServiceStatus) -> bool:
-    """Return whether the word of a node is waited for, though that was proved dead.
-
-    It may have been switched on since; and a host lease says nothing of what was never the
-    cluster's, so that a service is not started elsewhere than where it is declared.
+    It is not for what is looked for *again*: that may have been moved there by hand.
     """
-    node, at_home = round_.node(name), name == status.last_node and not status.uid
-    if not was_proved_dead(node):
-        return False
-    if at_home and not proved_by_power(node):
-        return True
-    return (bool(status.uid) or at_home) and may_be_up_again(round_, name, seen)
-
-
-def _is_out_of_reach(round_: Round, name: str, seen: NodeSeen, *, again: bool, known: bool) -> bool:
-    """Return whether a probe does without this node: it is dead, left, or silent for long.
-
-    What is looked for *again* may have been moved there by hand: then only its death counts,
-    and a host lease that ran out, or was given back, tells it only of what is *known* of it.
-    """
-    status = round_.node(name)
-    state = status.state
+    state = round_.node(name).state
     if state is NodeState.OFF:
-        return known or not again or proved_by_power(status)
+        return True
     if again or state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
         return False
     timing = round_.timing

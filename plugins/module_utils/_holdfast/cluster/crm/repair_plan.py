@@ -219,7 +219,6 @@ def repaired(
         commands=commands,
         nodes={name: _observed_again(status, wall) for name, status in last.nodes.items()},
         ignored=last.ignored,
-        ignored_since=last.ignored_since,
         failovers=tuple(one for one in last.failovers if one.finished),
         events=last.events,
         hold=last.hold,
@@ -242,7 +241,6 @@ def repaired(
             reason=REASON,
             last_node=place,
             request=before.request if before is not None else 0.0,
-            left_since=commands,
         )
         round_.command(service_id, asking, ServiceState.PROBE)
     by = f", {told(wanted.repaired_by)}" if wanted.repaired_by is not None else ""

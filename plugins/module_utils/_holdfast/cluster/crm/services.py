@@ -13,7 +13,6 @@ one whose command ended or that is in error, ``freeze.py`` for one that is left 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from ..model.desired import CLEAR, MOVE
@@ -31,7 +30,6 @@ from ..model.states import (
 )
 from . import freeze, probing, results, selection, started, stopped, transitions
 from .round import Round
-from .unproven import doubt_leases
 
 TURNS = 12
 """The services are gone through at most so often in one round, until none moves any more."""
@@ -43,10 +41,7 @@ def look_at_services(round_: Round) -> None:
     They come in the order of their ids, or with the largest first where nodes are compared
     by their load: what is small still fits into what the large leave.
     """
-    services = round_.state.services
-    # What is forgotten in this round is not in there any more at its end.
-    left = {one: services[one] for one in round_.seen.wanted.ignored if one in services}
-    waiting = sorted({*services, *round_.seen.wanted.services})
+    waiting = sorted({*round_.state.services, *round_.seen.wanted.services})
     if round_.seen.wanted.policy.placement != COUNT:
         waiting.sort(key=round_.load.weight, reverse=True)
     for _turn in range(TURNS):
@@ -57,7 +52,7 @@ def look_at_services(round_: Round) -> None:
         if len(round_.changes) == before:
             break
     _close_failovers(round_)
-    _note_ignored(round_, left)
+    _note_ignored(round_)
     probes = _probes(round_.state)
     if probes != round_.state.probes:
         round_.state = replace(round_.state, probes=probes)
@@ -115,34 +110,25 @@ def _ask_for(round_: Round, service_id: str, wanted: Service) -> None:
         ServiceState.PROBE, reason="asking whether it runs anywhere", last_node=wanted.node
     )
     if service_id in round_.state.ignored:
-        doubt_leases(round_)
-        since = round_.state.ignored_since.get(service_id, 0)
-        round_.command(service_id, replace(asking, left_since=since), ServiceState.PROBE)
+        round_.command(service_id, asking, ServiceState.PROBE)
     else:
         round_.set_service(service_id, asking)
 
 
-def _note_ignored(round_: Round, last: Mapping[str, ServiceStatus]) -> None:
-    """Keep in mind which services are left to their operator, until they are asked for again.
+def _note_ignored(round_: Round) -> None:
+    """Keep in mind which services are unmanaged, until they are asked for again.
 
     That is also of those that are not declared any more: whoever declares one of them again does
     not say by that that it runs nowhere.
-    It counts as a command: a node that saw none so high had left the cluster before.  *last* is
-    what the manager had of those that it is to leave: one still looked for was left before.
     """
     wanted, state = round_.seen.wanted, round_.state
-    left = {one for one in state.ignored if one not in state.services}
-    removed = sorted(left - wanted.services.keys(), key=lambda one: state.ignored_since.get(one, 0))
-    ignored = tuple(sorted(left.difference(removed[:-REMOVED_KEPT]) | wanted.ignored))
-    if ignored == state.ignored:
-        return
-    number, since = state.commands + 1, {}
-    for one in ignored:
-        if one in state.ignored:
-            since[one] = state.ignored_since.get(one, 0)
-        else:
-            since[one] = last[one].left_as_of(number) if one in last else number
-    round_.state = replace(state, ignored=ignored, ignored_since=since, commands=number)
+    kept = [one for one in state.ignored if one not in state.services]
+    kept += sorted(wanted.ignored.difference(kept))
+    removed = [one for one in kept if one not in wanted.services]
+    dropped = frozenset(removed[:-REMOVED_KEPT])
+    ignored = tuple(one for one in kept if one not in dropped)
+    if ignored != state.ignored:
+        round_.state = replace(state, ignored=ignored)
 
 
 def _just_placed(

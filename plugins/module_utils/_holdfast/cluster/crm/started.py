@@ -18,7 +18,6 @@ from ..model.states import (
 )
 from . import selection, transitions
 from .round import Round
-from .unproven import doubt_leases
 
 DOUBLED_AT_MOST = 32
 """A wait that was doubled more often is the longest anyway."""
@@ -30,10 +29,6 @@ def look_at(
     """Read what the node says of a service that was started there, and keep it well."""
     local = report.services.get(service_id)
     if local is not None and local.uid == status.uid:
-        if status.left_since:
-            # From here on the node's host lease tells of it.
-            status = replace(status, left_since=0)
-            round_.set_service(service_id, status)
         if local.state is LocalState.BLOCKED:
             transitions.fail(round_, service_id, status, local.reason, node=status.node)
             return
@@ -74,13 +69,11 @@ def _probe_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
     The manager's record went back to a time before the service ended there, and no number shows
     it: an error, for one, is recorded without a command.
     """
-    doubt_leases(round_)
     asking = ServiceStatus(
         ServiceState.PROBE,
         reason=f"{status.node} does not know it, although it was started there",
         last_node=status.node,
         request=status.request,
-        left_since=round_.state.commands,
     )
     round_.command(service_id, asking, ServiceState.PROBE)
 

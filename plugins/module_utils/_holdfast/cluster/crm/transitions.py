@@ -36,7 +36,6 @@ def begin(
         reason=reason,
         digest=status.digest if status.from_node else wanted.digest(),
         last_node=node,
-        left_since=0,
         maintenance_node="" if node == status.maintenance_node else status.maintenance_node,
     )
     round_.command(service_id, placed, ServiceState.REQUEST_START)

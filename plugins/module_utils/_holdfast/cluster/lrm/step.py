@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..crm.unproven import was_proved_dead
 from ..model import versions
 from ..model.desired import IGNORE, Wanted
 from ..model.jobs import Job, JobEnd, JobKind, Purpose
@@ -171,7 +170,7 @@ def proved_dead(report: Report, state: ClusterState | None) -> str:
     known = state.nodes.get(report.node) if state is not None else None
     if known is None or known.boot != report.boot or known.shut_down:
         return ""
-    if not was_proved_dead(known):
+    if not known.proved_dead:
         return ""
     return f"the manager's record says that this start of the node is dead: {known.proved_by}"
 

@@ -190,21 +190,6 @@ class Report:
         told = written is not None and written.mode is self.mode is Mode.DISARM
         return bool(self.left) and not told
 
-    def answers_for(self, service_id: str, probe: str) -> bool:
-        """Return whether the node's host lease says something of a service that is looked for.
-
-        Then it does not let go of its watchdog while the service may run there.
-        """
-        return probe in self.found or service_id in self.left
-
-    def left_without(self, probe: str, since: int) -> bool:
-        """Return whether a node that gave its host lease back did not have a service then.
-
-        It looked for it under *probe*, or was gone before the command *since*, as of which the
-        service was left to its operator, who may have moved it anywhere.
-        """
-        return self.found.get(probe) is False or self.commands < since
-
     def at_work(self) -> list[str]:
         """Return the ids of the services that are being started, stopped or moved here."""
         return sorted(key for key, one in self.services.items() if one.state in WORKED_ON)

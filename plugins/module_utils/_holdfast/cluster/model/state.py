@@ -120,9 +120,7 @@ class ServiceStatus:
     (seconds since 1970).  *no_live*: its last live migration failed, so that the
     next move stops it.  *expected*: the target of its live migration has said that it may
     come, and only then its source lets it go.  *leave* is why it may not be where it is, or
-    was, though no other node can take it.  *left_since* is the number of the command as of
-    which one that is looked for again was left to its operator, 0 if that is not known; of one
-    that was taken up on a node which did not answer, as of which it was.
+    was, though no other node can take it.
     """
 
     state: ServiceState
@@ -145,7 +143,6 @@ class ServiceStatus:
     no_live: bool = False
     leave: str = ""
     expected: bool = False
-    left_since: int = 0
 
     @property
     def why(self) -> str:
@@ -157,14 +154,6 @@ class ServiceStatus:
             return self.reason
         waits = f"waits until {self.node} is proved dead"
         return f"{waits}: {self.reason}" if self.underlying is ServiceState.ERROR else waits
-
-    def left_as_of(self, number: int) -> int:
-        """Return as of which command it counts as left to its operator, who gets it at *number*.
-
-        One that is still looked for was left before that.
-        """
-        again = self.underlying is ServiceState.PROBE and bool(self.uid)
-        return self.left_since if again else number
 
     def probe(self, service_id: str) -> str:
         """Return under what a node answers whether the service runs there.
@@ -284,6 +273,12 @@ class NodeStatus:
         return self.proof is not None and self.proof.kind is ProofKind.CLEAN_SHUTDOWN
 
     @property
+    def proved_dead(self) -> bool:
+        """Whether it was proved dead and is not back: off, or to be fenced to be sure."""
+        fenced_anew = self.state is NodeState.FENCE and self.proof is not None
+        return self.state is NodeState.OFF or fenced_anew
+
+    @property
     def proved_by(self) -> str:
         """The proof in words, empty without one."""
         return self.proof.by if self.proof is not None else ""
@@ -334,8 +329,8 @@ class ClusterState:
     a record of a version that did not say so; *manager* is the node that wrote this;
     *config_version* and *config_slot* say which wanted configuration it worked
     from, so that a node reads exactly that one; *probes* are the services that
-    every node is asked to look for, and *ignored* those that are left to their operator, also
-    after they were taken out of the configuration, *ignored_since* as of which command.
+    every node is asked to look for, and *ignored* the unmanaged ones in the order in which they
+    became so, also after they were taken out of the configuration.
 
     *hold* is the global maintenance in force and *hold_from_board* whether it is by word
     of the whiteboard alone; *board* is what its global block said when it last agreed
@@ -362,7 +357,6 @@ class ClusterState:
     nodes: Mapping[str, NodeStatus] = field(default_factory=dict)
     probes: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    ignored_since: Mapping[str, int] = field(default_factory=dict)
     failovers: tuple[Failover, ...] = ()
     events: tuple[Event, ...] = ()
     hold: Maintenance | None = None

@@ -46,7 +46,6 @@ def state_document(state: ClusterState) -> dict[str, Any]:
     }
     document["probes"] = list(state.probes)
     document["ignored"] = list(state.ignored)
-    document["ignored_since"] = dict(state.ignored_since)
     document["services"] = {key: _plain(value) for key, value in sorted(state.services.items())}
     document["nodes"] = {key: _plain(value) for key, value in sorted(state.nodes.items())}
     document["failovers"] = [asdict(one) for one in state.failovers]
@@ -69,7 +68,6 @@ def state_from_document(document: Mapping[str, Any]) -> ClusterState:
     simple = known(ClusterState, document)
     simple["probes"] = tuple(document.get("probes", ()))
     simple["ignored"] = tuple(document.get("ignored", ()))
-    simple["ignored_since"] = dict(document.get("ignored_since", {}))
     simple["services"] = {
         key: _service_status(row) for key, row in document.get("services", {}).items()
     }

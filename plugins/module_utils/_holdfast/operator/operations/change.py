@@ -292,7 +292,7 @@ def manager_bytes(wanted: Wanted, nodes: Collection[str]) -> int:
         + _grows(foreign_hosts=foreign)
         + EVENTS_KEPT * _grows(events=(event,))
         + FAILOVERS_KEPT * _grows(failovers=(failover,))
-        + REMOVED_KEPT * _grows(ignored=(LONGEST_ID,), ignored_since={LONGEST_ID: 10**9})
+        + REMOVED_KEPT * _grows(ignored=(LONGEST_ID,))
         + named * (in_failover + 2 * longest_id)
         + sum(len(payload(one)) for one in wanted_document(wanted)["maintenance"].values())
         + 2 * len(longest) * len(wanted.maintenance)
@@ -319,7 +319,6 @@ def _longest_service(longest: str) -> ServiceStatus:
         expected=True,
         crashes=10,
         not_before=WALL,
-        left_since=10**9,
     )
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node that went down in order is no proof for what was left to its operator before it did."""
+"""A service of which is to be found out where it runs: every node says so, or is verified off."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     PowerReport,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
-    LocalService,
-    LocalState,
     Mode,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
@@ -50,7 +48,6 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
     node_seen,
     pending,
     report,
-    says,
     seen,
     service,
     started,
@@ -62,8 +59,8 @@ from ansible_collections.holdfast.ha.tests.unit.cluster.samples import (
 
 WEB = service()
 IGNORED = replace(WEB, ignored=True)
-ASKED = ServiceStatus(ServiceState.PROBE, uid="7.8", left_since=5)
-"""A service that is looked for again, and was left to its operator as of the fifth command."""
+ASKED = ServiceStatus(ServiceState.PROBE, uid="7.8")
+"""A service that is looked for again: it was unmanaged."""
 
 
 def went_down(commands, **changes):
@@ -72,32 +69,13 @@ def went_down(commands, **changes):
     return node_seen("n2", heartbeat_age=20.0, answer=Answer.NO, lease=LeaseSight.FREE, report=said)
 
 
-def test_what_is_left_once_more_while_it_is_looked_for_was_left_before():
-    taken = step(state({"web": ASKED}), seen(wanted(IGNORED)))
-    assert taken.state.ignored_since == {"web": 5}
-
-
-def test_that_holds_also_where_another_service_loses_its_node_in_the_same_round():
-    dead = node_seen("n1", heartbeat_age=99.0, answer=Answer.NO, lease=LeaseSight.DEAD)
-    dead = replace(dead, report=report("n1", found={"7.8": False}))
-    services = {"web": ASKED, "db": started("n1", service("db"))}
-    before = state(services, {"n1": NodeStatus(NodeState.SUSPECT, boot="n1-boot1")})
-    taken = step(before, seen(wanted(IGNORED, service("db")), {"n1": dead}))
-    assert taken.state.nodes["n1"].state is NodeState.OFF
-    assert taken.state.ignored_since == {"web": 5}
-
-
-def test_that_holds_also_in_the_round_in_which_the_cluster_is_armed():
-    frozen = started("n1", state=ServiceState.FREEZE, before="started")
-    disarmed = {"disarm": "disarmed", "disarm_mode": "ignore", "disarm_number": 4}
-    taken = step(state({"web": frozen}, **disarmed), seen(wanted(IGNORED)))
-    assert taken.state.ignored_since == {"web": 4}
-
-
-@pytest.mark.parametrize(("commands", "fenced"), [(4, False), (5, True), (8, True)])
-def test_only_a_node_that_left_before_it_was_left_is_not_fenced_for_it(commands, fenced):
-    taken = step(state({"web": ASKED}), seen(wanted(WEB), {"n2": went_down(commands)}), rounds=3)
-    assert (taken.state.nodes["n2"].state is NodeState.FENCE) is fenced
+def test_a_node_that_left_is_fenced_for_it_once_all_others_lack_it():
+    look = seen(wanted(WEB), {"n2": went_down(8)})
+    asked = step(state({"web": ASKED}), look, rounds=3)
+    assert asked.state.nodes["n2"].state is not NodeState.FENCE, "another may say that it has it"
+    answered = replace(look, nodes={**others_say_no("7.8"), "n2": went_down(8)})
+    taken = step(asked.state, answered, rounds=2)
+    assert taken.state.nodes["n2"].state is NodeState.FENCE
 
 
 def test_a_node_that_looked_for_it_before_it_left_is_not_fenced_for_it():
@@ -120,19 +98,18 @@ def test_a_node_that_left_before_it_was_left_is_not_taken_to_have_it():
 
 
 @pytest.mark.parametrize("answer", [Answer.NO, Answer.YES])
-def test_a_lease_given_back_before_is_no_proof_for_what_is_taken_up_there_unasked(answer):
+def test_a_lease_given_back_before_is_no_proof_for_what_is_declared_there(answer):
     home = replace(WEB, node="n2")
     last = report("n2", commands=8, mode=Mode.SHUTDOWN, goes_down="poweroff")
     gone = node_seen("n2", heartbeat_age=60.0, answer=answer, lease=LeaseSight.FREE, report=last)
-    offline = {
-        "n2": NodeStatus(NodeState.OFFLINE, boot="n2-boot1", power=Power.NONE, proof=verified_off())
-    }
+    offline = {"n2": NodeStatus(NodeState.OFFLINE, boot="n2-boot1")}
     others = {
         name: node_seen(name, report=report(name, found={"web": False})) for name in ("n1", "n3")
     }
     taken = step(state({}, offline), seen(wanted(home), {"n2": gone, **others}), rounds=4)
     status = taken.state.services["web"]
-    assert (status.node, taken.state.nodes["n2"].state) == ("n2", NodeState.FENCE)
+    assert (status.state, status.node) == (ServiceState.PROBE, "")
+    assert taken.state.nodes["n2"].state is NodeState.FENCE
 
 
 def test_who_waits_for_a_node_that_cannot_say_reads_how_to_do_without_it():
@@ -143,26 +120,25 @@ def test_who_waits_for_a_node_that_cannot_say_reads_how_to_do_without_it():
 
 
 def test_what_is_removed_while_it_is_left_is_looked_for_with_a_number_once_it_is_declared_again():
-    left = state({}, ignored=("web",), ignored_since={"web": 4})
+    left = state({}, ignored=("web",))
     removed = step(left, seen(wanted()), rounds=3).state
     again = step(removed, seen(wanted(WEB))).state.services["web"]
     assert again.state is ServiceState.PROBE
-    assert (bool(again.uid), again.left_since) == (True, 4)
+    assert again.uid
 
 
 def test_that_what_was_removed_while_it_was_looked_for_may_still_run_is_said_and_remembered():
     taken = step(state({"web": ASKED}), seen(wanted()))
     assert "web" not in taken.state.services
-    assert taken.state.ignored_since == {"web": 5}
+    assert taken.state.ignored == ("web",)
     (event,) = [one for one in taken.state.events if one.kind == "forgotten"]
     assert event.text.endswith("and may still run")
 
 
-def test_of_those_that_were_removed_while_they_were_left_the_last_ones_are_remembered():
-    since = {f"s{number:03}": number for number in range(150)}
-    left = state({}, ignored=tuple(since), ignored_since=since)
+def test_of_those_that_were_removed_while_unmanaged_the_last_ones_are_remembered():
+    left = state({}, ignored=tuple(f"s{149 - number:03}" for number in range(150)))
     kept = step(left, seen(wanted(replace(WEB, ignored=True)))).state
-    assert [one for one in kept.ignored if one != "web"] == [f"s{n:03}" for n in range(50, 150)]
+    assert kept.ignored == (*(f"s{99 - number:03}" for number in range(100)), "web")
 
 
 def proved_dead(answer, **changes):
@@ -296,24 +272,6 @@ def test_a_host_lease_is_no_proof_for_what_is_declared_where_it_ran_out_before(l
     assert "web may run there" in taken.nodes["n2"].reason
 
 
-@pytest.mark.parametrize(
-    ("last", "local", "proof"),
-    [
-        (NodeState.OFFLINE, LocalState.RUNNING, True),
-        (NodeState.OFFLINE, LocalState.STOPPED, False),
-        (NodeState.OFF, LocalState.RUNNING, False),
-    ],
-)
-def test_a_host_lease_tells_of_what_was_taken_up_unasked_only_if_its_lrm_had_it(last, local, proof):
-    had = report("n2", commands=3, services={"web": LocalService(WEB, local)})
-    dead = {"n2": node_seen("n2", heartbeat_age=99.0, lease=LeaseSight.DEAD, report=had)}
-    expired = lease_expired() if last is NodeState.OFF else None
-    status = NodeStatus(last, boot="n2-boot1", proof=expired)
-    unasked = {"web": started("n2", left_since=5)}
-    taken = step(state(unasked, {"n2": status}), seen(wanted(WEB), dead)).state
-    assert (taken.nodes["n2"].state is NodeState.OFF) is proof
-
-
 def test_what_is_kept_apart_from_a_service_that_is_looked_for_stays_where_it_is():
     apart = ServiceRule("pair", ("web", "db"), "apart")
     prefers = NodeRule("where", ("db",), {"n2": 1})
@@ -338,7 +296,7 @@ def test_an_answer_of_an_earlier_start_does_not_count_for_what_is_declared_there
 
 def test_what_was_ignored_before_waits_for_a_node_that_the_manager_does_not_know_too():
     look = seen(wanted(replace(WEB, node="n9")), others_say_no("7.10"))
-    before = state(ignored=("web",), ignored_since={"web": 3})
+    before = state(ignored=("web",))
     status = step(before, look, rounds=4).state.services["web"]
     assert status.state is ServiceState.PROBE
     assert "declared on n9" in status.reason
@@ -356,15 +314,14 @@ def test_a_node_taken_out_of_the_configuration_is_waited_for_no_more():
     ("changes", "kept", "fenced"),
     [
         ({"power": Power.ON, "attempt": 2}, {}, False),
-        ({"power": Power.ON, "attempt": 5}, {}, False),
-        ({"power": Power.ON, "attempt": 5, "retry_after": 99.0}, {}, True),
-        ({"power": Power.GIVEN_UP, "up_again": True}, {}, True),
+        ({"power": Power.GIVEN_UP, "up_again": True}, {}, False),
+        ({"power": Power.GIVEN_UP, "up_again": True}, {"n2": Maintenance("fenced: broken")}, True),
         ({"power": Power.ON, "attempt": 2}, {"n2": Maintenance("fenced: broken")}, True),
         ({"power": Power.ON, "attempt": 2}, {"n2": Maintenance("disks")}, False),
         ({}, {"n2": Maintenance("fenced: broken")}, False),
     ],
 )
-def test_a_dead_node_that_was_switched_on_in_vain_or_is_fenced_by_hand_is_fenced_to_be_sure(
+def test_a_dead_node_that_was_switched_on_in_vain_waits_for_its_operator_to_fence_it_by_hand(
     changes, kept, fenced
 ):
     dead, off = proved_dead(Answer.NO)
@@ -410,29 +367,6 @@ def test_a_switching_on_that_failed_or_an_end_of_a_fence_by_hand_may_have_switch
     assert step(state({"web": ASKED}, sent), look).state.nodes["n2"].up_again
     unfenced = {"n2": replace(off["n2"], kept="by op: fenced: broken")}
     assert step(state({"web": ASKED}, unfenced), seen(wanted(WEB), dead)).state.nodes["n2"].up_again
-
-
-def test_what_was_taken_up_unasked_is_not_recovered_as_its_node_comes_back_anew():
-    unasked = started("n2", state=ServiceState.FENCE, before="started", left_since=5)
-    fencing = {"n2": NodeStatus(NodeState.FENCE, boot="n2-boot1")}
-    back = node_seen("n2", report=replace(report("n2", commands=20), boot="n2-boot2"))
-    taken = step(state({"web": unasked}, fencing), seen(wanted(WEB), {"n2": back}), rounds=3).state
-    assert (taken.services["web"].state, taken.services["web"].node) == (ServiceState.STARTED, "n2")
-
-
-def test_once_its_lrm_has_it_nothing_is_left_of_that_a_service_was_taken_up_unasked():
-    unasked = {"web": started("n2", left_since=5)}
-    has = node_seen("n2", report=says("n2", local=LocalState.RUNNING).report)
-    taken = step(state(unasked), seen(wanted(WEB), {"n2": has})).state
-    assert taken.services["web"].left_since == 0
-
-
-def test_a_host_lease_that_ran_out_before_the_cluster_was_armed_is_doubted_from_then_on():
-    expired = {"n2": NodeStatus(NodeState.OFF, boot="n2-boot1", proof=lease_expired())}
-    disarmed = {"disarm": "disarmed", "disarm_mode": "ignore", "disarm_number": 4}
-    dead = {"n2": node_seen("n2", heartbeat_age=300.0, answer=Answer.NO, lease=LeaseSight.DEAD)}
-    armed = step(state({"web": started("n1")}, expired, **disarmed), seen(wanted(WEB), dead)).state
-    assert armed.nodes["n2"].up_again
 
 
 def test_what_is_kept_apart_does_not_start_where_its_opposite_was_found():
