@@ -506,3 +506,17 @@ def test_a_node_that_says_that_it_can_do_nothing_is_seen_with_that(watching):
     told = heartbeat(2, "n2", 9.0, running=0, drained=False, report=0, trouble="its disk is full")
     watching.board(hosts={**hosts, 2: told})
     assert watching.after(1.0).nodes["n2"].problem == "its disk is full"
+
+
+def test_the_own_host_lease_is_read_first_so_that_what_is_read_after_it_is_no_older(
+    watching, monkeypatch
+):
+    """Else storage that shows an old state, and a new one in the middle of a look, fools it."""
+    reads = []
+    host, read = watching.storage.leases.host, watching.storage.board.read
+    monkeypatch.setattr(
+        watching.storage.leases, "host", lambda host_id: reads.append(host_id) or host(host_id)
+    )
+    monkeypatch.setattr(watching.storage.board, "read", lambda: reads.append("board") or read())
+    watching.after(0.0)
+    assert reads[:2] == [1, "board"]

@@ -46,7 +46,7 @@ class Observer:
         self._half = settings.timing.suspect_after / 2
         self._lease: dict[str, float] = {}
         self._lease_changed: dict[str, float] = {}
-        self._looked = self._world.now
+        self._looked = self._own_read = self._world.now
         self._ever_looked = False
 
     def catch_up(self, now: float) -> None:
@@ -56,7 +56,9 @@ class Observer:
             self._note(self._looks.first_from(self._looked + 1e-9), looked)
 
     def look(self, now: float) -> None:
-        """Look at all nodes now, and ask those that are silent."""
+        """Look at all nodes now, at the own host lease first, and ask those that are silent."""
+        stale = self._world.stale.get(self._machine.name)
+        self._own_read = now if stale is None else min(now, stale.since)
         self.catch_up(now)
         if now - self._looked > ROUNDING:
             # This process was held up, and looks at another time than it does otherwise.
@@ -81,7 +83,7 @@ class Observer:
         return Observation(
             _Nodes(self, begun, horizon),
             held,
-            self._own_trouble(took, now, horizon),
+            self._own_trouble(took, begun, horizon),
             took,
             watch.changed,
             watch.answered,
@@ -205,16 +207,15 @@ class Observer:
         failed = unchanged >= settings.lease_fails
         return LeaseLook(HostState.FAIL if failed else HostState.LIVE, unchanged)
 
-    def _own_trouble(self, took: float, now: float, horizon: Horizon | None) -> str:
+    def _own_trouble(self, took: float, begun: float, horizon: Horizon | None) -> str:
         settings, renewals = self._world.settings, self._machine.renewals
-        stale = self._world.stale.get(self._machine.name)
-        read = renewals.last(now if stale is None else min(now, stale.since))
-        age, late = self._clock.elapsed(read, now), settings.lease_fails / 4 + LATE_RENEWAL
-        goes = renewals.goes and stale is None
+        read = renewals.last(self._own_read)
+        age, late = self._clock.elapsed(read, begun), settings.lease_fails / 4 + LATE_RENEWAL
+        goes = renewals.goes and self._machine.name not in self._world.stale
         if horizon is not None and (not goes or age >= late):
             age = Moving(age, self._clock.rate, horizon)
             if goes:
-                horizon.until(renewals.next_after(now) - now)
+                horizon.until(renewals.next_after(begun) - begun)
         state = HostState.LIVE if age < settings.lease_fails else HostState.FAIL
         return self.watch.own_trouble(took, LeaseLook(state, age), late)
 

@@ -24,6 +24,7 @@ from ...cluster.crm.observing import (
 from ...cluster.model.observed import NodeSeen
 from ...cluster.model.report import Report
 from ...errors import StorageError
+from ...lease.interface import HostLeaseView
 from ...storage.lockspace.host_timing import FIXED_WATCHDOG_TIMEOUT
 from ...storage.whiteboard.block import HostBlock
 from ...storage.whiteboard.board import Board
@@ -69,6 +70,8 @@ class Observer:
         Raises ``StorageError`` when the whiteboard itself cannot be read.
         """
         begun = self._clock()
+        # Before anything else is read: all that is read after it is at least as new.
+        own = self._storage.leases.host(self._configuration.me.host_id)
         # Before the board is read: a heartbeat that was written by then is read, if it is there.
         beats = self._network.take_beats()
         board = self._storage.board.read()
@@ -92,7 +95,7 @@ class Observer:
         return Observation(
             nodes,
             held_by_board(None if board.global_block is None else board.global_block.maintenance),
-            self._own_trouble(took) or elsewhere,
+            self._own_trouble(own, took) or elsewhere,
             took,
             dict(self._watch.changed),
             dict(self._watch.answered),
@@ -154,7 +157,6 @@ class Observer:
             return None
         return LeaseLook(view.state, view.unchanged_for)
 
-    def _own_trouble(self, took: float) -> str:
-        own = self._storage.leases.host(self._configuration.me.host_id)
+    def _own_trouble(self, own: HostLeaseView, took: float) -> str:
         look = LeaseLook(own.state, own.unchanged_for)
         return self._watch.own_trouble(took, look, self._storage.leases.late_seconds)
