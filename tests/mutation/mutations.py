@@ -67,7 +67,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
     CommandResult,
     Outcome,
-    Report,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     NodeState,
@@ -181,6 +180,11 @@ def _no_reason(original: Any, *arguments: Any) -> Intent:
 def _was_verified_off(original: Any, node: Any, seen: Any) -> bool:
     """Take a proof for good, whatever was switched on since."""
     return bool(node.state is NodeState.OFF and node.proof and node.proof.is_of_power)
+
+
+def _was_proved_dead(original: Any, node: Any, seen: Any) -> bool:
+    """Take a host lease for a proof of what its LRM may not have known of."""
+    return bool(node.state is NodeState.OFF)
 
 
 def _probes_are_not_awaited(
@@ -382,9 +386,9 @@ MUTATIONS = (
     Mutation("run-on-without-a-host-lease", changed(lrm_step, "_stop_everything", nothing)),
     Mutation("leave-what-is-elsewhere", changed(commands, "_not_here", nothing)),
     Mutation(
-        "take-a-leave-for-an-answer",
-        changed(Report, "left_without", returns(True)),
-        random_scenario.OPERATORS,
+        "take-any-proof-for-an-answer",
+        changed(probing, "is_verified_off", _was_proved_dead),
+        random_scenario.LEFT,
     ),
     Mutation("arm-without-looking", changed(freeze, "_look_for_all", nothing)),
     Mutation(

@@ -175,7 +175,7 @@ _EDITS = (
         "count-a-proof-while-the-node-answers",
         fence_ends,
         "sort_ends",
-        " and answers_end",
+        " and not answers",
         "",
         "node/test_crm.py",
         "test_an_answer_from_before_the_fence_does_not_speak_against_its_proof",
