@@ -51,14 +51,6 @@ _EDITS = (
         MIXED,
     ),
     (
-        "take-every-proof-for-a-host-lease",
-        manager,
-        "manage",
-        "one if _is_off(decided.state, one.node) else replace(one, confirmed=False)",
-        "one",
-        OPERATORS,
-    ),
-    (
         "keep-old-ends-of-fences",
         manager,
         "manage",
