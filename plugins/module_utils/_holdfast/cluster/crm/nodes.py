@@ -137,7 +137,7 @@ def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:
     judgement = judge(seen, round_.seen.storage_trouble, round_.timing)
     if judgement.verdict not in (Verdict.DEAD, Verdict.LEFT):
         return judgement
-    awaited = awaited_from(round_, name)
+    awaited = awaited_from(round_, name, left=judgement.verdict is Verdict.LEFT)
     if not awaited:
         return judgement
     why = f"{judgement.reason}, but that says nothing of {', '.join(awaited)}, which may run there"
@@ -243,7 +243,8 @@ def _awaited_from_dead(round_: Round, name: str, seen: NodeSeen, status: NodeSta
     comes_up = seen.answer is not Answer.NO or (
         status.proof is not None and status.proof.is_of_power
     )
-    return awaited_from(round_, name) if by_hand or not comes_up else []
+    left = status.shut_down and not by_hand
+    return awaited_from(round_, name, left=left) if by_hand or not comes_up else []
 
 
 def _contradicts(round_: Round, name: str, status: NodeStatus) -> None:

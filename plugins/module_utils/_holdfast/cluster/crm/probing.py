@@ -192,17 +192,18 @@ class Word(enum.Enum):
     AWAITED = "the node has not said yet, and nothing else says it"
 
 
-def awaited_from(round_: Round, name: str) -> list[str]:
-    """Return the services that wait for the word of a node which is silent, and for nothing else.
+def awaited_from(round_: Round, name: str, *, left: bool = False) -> list[str]:
+    """Return the services for which a silent node has to be fenced: only its answer is missing.
 
-    Such was unmanaged and may be anywhere, or is declared on this node.  As long as a node that
-    is online may have it, no other is fenced for it.
+    Such a service was unmanaged and may be on any node, or it is newly declared on this node.  No
+    node is fenced while a node that is online may have the service.  A node that *left* the
+    cluster in order is not fenced for a newly declared service: its operator may be working on it.
     """
     return [
         service_id
         for service_id, status in sorted(round_.state.services.items())
         if status.state is ServiceState.PROBE
-        and (status.uid or name == status.last_node)
+        and (status.uid or (name == status.last_node and not left))
         and _waits_for(round_, service_id, status, name)
     ]
 
