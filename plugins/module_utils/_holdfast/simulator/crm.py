@@ -123,6 +123,9 @@ class CrmDaemon(Daemon):
         crm = self.crm
         if self._ended or self._powers or not self.observer.is_settled():
             return None
+        if crm.held_back:
+            # The next heartbeat of the node may end the wait: that is not told beforehand.
+            return None
         if crm.written is not None and not self.slot.stands(*self._stored):
             return None
         if self.machine.reads:
