@@ -159,7 +159,7 @@ _EDITS = (
         " or just_answered(observation, fence.node, now)",
         "",
         "node/test_crm.py",
-        "test_a_candidates_proof_against_a_node_that_answers_sets_nothing_free",
+        "test_a_candidates_proof_is_dropped_when_the_node_answers_after_it",
     ),
     # When the end of a fence counts.
     (

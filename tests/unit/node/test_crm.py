@@ -765,6 +765,20 @@ def test_a_candidates_proof_against_a_node_that_answers_sets_nothing_free(candid
     assert "fence of n2 failed" in capsys.readouterr().err
 
 
+def test_a_candidates_proof_is_dropped_when_the_node_answers_after_it(candidate, capsys):
+    candidate.observer.nodes["n2"] = silent("n2")
+    candidate.round()
+    candidate.end_fence("n2")
+    candidate.round()
+    candidate.observer.answering = {"n2"}
+    candidate.round()
+    assert "fence of n2 failed" in capsys.readouterr().err
+    candidate.observer.answering = set()
+    candidate.storage.leases.epoch = 13
+    candidate.round()
+    assert candidate.written().nodes["n2"].state is not NodeState.OFF
+
+
 def test_a_fence_that_proved_nothing_about_the_holder_is_said_and_dropped(candidate, capsys):
     candidate.observer.nodes["n2"] = silent("n2")
     candidate.round()
