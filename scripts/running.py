@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How stages of ``./run_tests`` are run: one after the other, or aside, and the summary."""
+"""How stages of ``./run_tests`` are run: one after the other in lanes, and the summary."""
 
 from __future__ import annotations
 
@@ -142,15 +142,24 @@ class Outcome:
     skipped: Sequence[str] = ()
 
 
-class Aside:
-    """Stages that only compute, one after the other beside those that wait for clusters.
+@dataclass(frozen=True)
+class Lane:
+    """Stages that run one after the other beside those of no lane.
 
-    They take the CPU time that those leave; what they say is shown once all have ended.
+    With *idle* they get only the CPU time that nobody else wants: they compute, while the others
+    mostly wait.
     """
 
-    def __init__(self, stages: Sequence[Stage], run: Run, no_skips: bool) -> None:
-        """Let the first begin."""
-        self._run = replace(run, skipped=[], out=io.StringIO(), idle=True, process=None)
+    stages: Collection[Stage]
+    idle: bool = False
+
+
+class Beside:
+    """The stages of a lane while they run; what they print is shown once all have ended."""
+
+    def __init__(self, stages: Sequence[Stage], run: Run, idle: bool, no_skips: bool) -> None:
+        """Begin the first stage."""
+        self._run = replace(run, skipped=[], out=io.StringIO(), idle=idle, process=None)
         self._outcomes: list[Outcome] = []
         self._thread = threading.Thread(target=self._go, args=(stages, no_skips), daemon=True)
         self._thread.start()
@@ -160,43 +169,49 @@ class Aside:
             try:
                 outcome = outcome_of(stage, self._run, no_skips)
             except Exception as error:
-                # Told with the others, which all ran meanwhile.
+                # Shown with the others, which all ran meanwhile.
                 outcome = Outcome(stage.__name__, "failed", 0.0, repr(error))
             self._outcomes.append(outcome)
 
     def outcomes(self) -> list[Outcome]:
-        """Wait for their end, show what they said, and return how each ended."""
+        """Wait for the end of all stages, show their output, and return how each ended."""
         self._thread.join()
         assert isinstance(self._run.out, io.StringIO)
         sys.stdout.write(self._run.out.getvalue())
         return self._outcomes
 
     def end(self) -> None:
-        """End them, if they run still: the whole run is given up."""
+        """End the stage that still runs: the whole run is given up."""
         self._run.end()
 
 
 def outcomes_of(
-    stages: Sequence[Stage], aside: Collection[Stage], run: Run, no_skips: bool
+    stages: Sequence[Stage], lanes: Sequence[Lane], run: Run, no_skips: bool
 ) -> list[Outcome]:
-    """Run the stages in their order; those of *aside* beside what comes after the first of them."""
-    computing = [stage for stage in stages if stage in aside]
-    if len(computing) == len(stages):
-        return [outcome_of(stage, run, no_skips) for stage in stages]
-    begun: Aside | None = None
+    """Run the stages in their order; a lane begins where its first stage would.
+
+    Stages that are all of one lane have nothing beside which to run.
+    """
+    if any(all(stage in lane.stages for stage in stages) for lane in lanes):
+        lanes = ()
+    beside: list[Beside] = []
+    begun: set[Lane] = set()
     outcomes = []
     try:
         for stage in stages:
-            if stage not in aside:
+            lane = next((one for one in lanes if stage in one.stages), None)
+            if lane is None:
                 outcomes.append(outcome_of(stage, run, no_skips))
-            elif begun is None:
-                names = ", ".join(one.__name__ for one in computing)
-                print(f"\n=== begins aside, and is shown at the end: {names}", flush=True)
-                begun = Aside(computing, run, no_skips)
-        return [*outcomes, *(begun.outcomes() if begun else ())]
+            elif lane not in begun:
+                begun.add(lane)
+                its_own = [one for one in stages if one in lane.stages]
+                names = ", ".join(one.__name__ for one in its_own)
+                print(f"\n=== begins beside the others, shown at the end: {names}", flush=True)
+                beside.append(Beside(its_own, run, lane.idle, no_skips))
+        return [*outcomes, *(outcome for one in beside for outcome in one.outcomes())]
     finally:
-        if begun:
-            begun.end()
+        for one in beside:
+            one.end()
 
 
 def outcome_of(stage: Stage, run: Run, no_skips: bool) -> Outcome:

@@ -20,7 +20,7 @@ import tarfile
 from pathlib import Path
 
 import workplace
-from running import Run, Stage, StageFailed, StageSkipped, outcomes_of, summarise
+from running import Lane, Run, Stage, StageFailed, StageSkipped, outcomes_of, summarise
 from workplace import ROOT
 
 SIMULATOR_TESTS = "tests/unit/simulator"
@@ -291,10 +291,10 @@ def testbed(run: Run) -> None:
 
 STAGES: tuple[Stage, ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
-    *(unit, conformance, lint, docs, site, build, importer, sanity, units, integration),
-    *(simulation, leases, system, testbed, agents, playbooks),
+    *(unit, importer, sanity, units, simulation, conformance, lint, docs, site, build),
+    *(testbed, leases, integration, system, agents, playbooks),
 )
-"""What ``--all`` runs, in this order: the quick ones first."""
+"""What ``--all`` runs, in this order; those of a lane begin beside the others."""
 
 QUICK: tuple[Stage, ...] = (
     *(ruff, mypy, yamllint, shellcheck, reuse, changelog),
@@ -302,8 +302,11 @@ QUICK: tuple[Stage, ...] = (
 )
 """What runs without ``--all``, in about five minutes."""
 
-ASIDE = frozenset({importer, sanity, units, simulation})
-"""Those that only compute, while the others after them mostly wait."""
+LANES = (
+    Lane(frozenset({importer, sanity, units, simulation}), idle=True),
+    Lane(frozenset({testbed, leases})),
+)
+"""The stages that only compute, and those that wait for clusters of their own, beside the rest."""
 
 BY_NAME: tuple[Stage, ...] = (failover, awx, cores)
 """Those that are not part of ``--all``: another one has them, or they take long, or need much of a
@@ -325,7 +328,7 @@ def main() -> int:
         for stage in (*STAGES, *BY_NAME)
         if stage.__name__ in names and stage.__name__ not in options.without
     ]
-    return summarise(outcomes_of(wanted, ASIDE, run, options.no_skips))
+    return summarise(outcomes_of(wanted, LANES, run, options.no_skips))
 
 
 def _options() -> argparse.Namespace:
