@@ -15,16 +15,16 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import EPOCH
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.play import Play
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario import (
     Action,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario_text import (
-    read_scenarios,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.what_if import (
     Now,
     what_if,
+)
+from ansible_collections.holdfast.ha.tests.simulation.play import Play
+from ansible_collections.holdfast.ha.tests.simulation.scenario_text import (
+    read_scenarios,
 )
 
 CLUSTER = """scenario real

@@ -11,9 +11,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.model.report import POWEROFF
-from ..cluster.model.service import STARTED, Service
-from ..cluster.model.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    POWEROFF,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
+    STARTED,
+    Service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     EVENTS_KEPT,
     ClusterState,
     NodeState,
@@ -21,17 +26,27 @@ from ..cluster.model.state import (
     Power,
     ServiceStatus,
 )
-from ..cluster.model.state_codec import state_document, state_from_document
-from ..cluster.model.states import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (  # noqa: E501
+    state_document,
+    state_from_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
     ServiceState,
 )
-from .faults import thaw
-from .fleet import Fleet
-from .machine import Device, Machine
-from .play import Outcome, Play
-from .record_look import repair
-from .rules import Violation
-from .scenario import Scenario
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.faults import thaw
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.fleet import Fleet
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import (
+    Device,
+    Machine,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.record_look import (
+    repair,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.rules import Violation
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario import (
+    Scenario,
+)
+from ansible_collections.holdfast.ha.tests.simulation.play import Outcome, Play
 
 CANNOT = " cannot say: a node like that has to boot"
 """What a service that is looked for says of nodes that do not answer."""

@@ -6,13 +6,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import HoldfastError
-from .actions import ACTIONS
-from .conditions import why_not
-from .declarations import declare
-from .fleet import Fleet
-from .rules import Violation
-from .scenario import AT, FROM, NEVER, ONCE, Action, Expectation, Scenario
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.actions import ACTIONS
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.declarations import (
+    declare,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.fleet import Fleet
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.rules import Violation
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario import (
+    AT,
+    FROM,
+    NEVER,
+    ONCE,
+    Action,
+    Expectation,
+    Scenario,
+)
+from ansible_collections.holdfast.ha.tests.simulation.conditions import why_not
 
 WATCHED_EACH = 0.5
 """What must hold for a time, or never, is looked at so often, in seconds."""
