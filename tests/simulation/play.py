@@ -7,13 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.actions import ACTIONS
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.declarations import (
+from ansible_collections.holdfast.ha.tests.simulation.actions import ACTIONS
+from ansible_collections.holdfast.ha.tests.simulation.conditions import why_not
+from ansible_collections.holdfast.ha.tests.simulation.declarations import (
     declare,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.fleet import Fleet
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.rules import Violation
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario import (
+from ansible_collections.holdfast.ha.tests.simulation.faulty_fleet import FaultyFleet
+from ansible_collections.holdfast.ha.tests.simulation.rules import Violation
+from ansible_collections.holdfast.ha.tests.simulation.scenario import (
     AT,
     FROM,
     NEVER,
@@ -22,7 +23,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.sc
     Expectation,
     Scenario,
 )
-from ansible_collections.holdfast.ha.tests.simulation.conditions import why_not
 
 WATCHED_EACH = 0.5
 """What must hold for a time, or never, is looked at so often, in seconds."""
@@ -52,7 +52,7 @@ class Play:
     def __init__(self, scenario: Scenario, *, every_round: bool = False) -> None:
         """Build the cluster and plan what is done to it."""
         self.scenario = scenario
-        self.fleet = Fleet(
+        self.fleet = FaultyFleet(
             scenario.nodes,
             scenario.settings,
             scenario.seed,

@@ -31,15 +31,11 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Resource,
     Service,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.declarations import (
-    AGENT,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario import (
-    Action,
-    Scenario,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.settings import (
     Settings,
+)
+from ansible_collections.holdfast.ha.tests.simulation.declarations import (
+    AGENT,
 )
 from ansible_collections.holdfast.ha.tests.simulation.random_actions import (
     GONE_BACK,
@@ -50,6 +46,10 @@ from ansible_collections.holdfast.ha.tests.simulation.random_actions import (
     OPERATIONS,
     PAUSED,
     Maker,
+)
+from ansible_collections.holdfast.ha.tests.simulation.scenario import (
+    Action,
+    Scenario,
 )
 
 BEGIN = 2.0

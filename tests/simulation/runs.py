@@ -12,9 +12,6 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario import (
-    Scenario,
-)
 from ansible_collections.holdfast.ha.tests.simulation.liveness import play_and_get_well
 from ansible_collections.holdfast.ha.tests.simulation.play import Outcome, play
 from ansible_collections.holdfast.ha.tests.simulation.random_scenario import (
@@ -26,6 +23,9 @@ from ansible_collections.holdfast.ha.tests.simulation.random_scenario import (
     PAUSES,
     STALE,
     random_scenario,
+)
+from ansible_collections.holdfast.ha.tests.simulation.scenario import (
+    Scenario,
 )
 from ansible_collections.holdfast.ha.tests.simulation.scenario_text import write_scenario
 from ansible_collections.holdfast.ha.tests.simulation.shrink import shrink

@@ -26,24 +26,24 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors impor
     InputError,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.names import node_name
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.actions import ACTIONS
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.declarations import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.settings import (
+    Settings,
+)
+from ansible_collections.holdfast.ha.tests.simulation.actions import ACTIONS
+from ansible_collections.holdfast.ha.tests.simulation.conditions import check_words
+from ansible_collections.holdfast.ha.tests.simulation.declarations import (
     DECLARATIONS,
     declare,
     policy_statement,
     rule_statement,
     service_statement,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario import (
+from ansible_collections.holdfast.ha.tests.simulation.scenario import (
     WHENS,
     Action,
     Expectation,
     Scenario,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.settings import (
-    Settings,
-)
-from ansible_collections.holdfast.ha.tests.simulation.conditions import check_words
 
 RANGES = ("fence", "agent")
 """Settings that are a shortest and a longest time, written ``1..3``."""

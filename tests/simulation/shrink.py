@@ -11,7 +11,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     Wanted,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario import (
+from ansible_collections.holdfast.ha.tests.simulation.scenario import (
     Action,
     Scenario,
 )
