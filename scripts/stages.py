@@ -24,6 +24,7 @@ from running import Lane, Run, Stage, StageFailed, StageSkipped, outcomes_of, su
 from workplace import ROOT
 
 SIMULATOR_TESTS = "tests/unit/simulator"
+SIMULATION = "ansible_collections.holdfast.ha.tests.simulation"
 
 
 def ruff(run: Run) -> None:
@@ -36,6 +37,8 @@ def mypy(run: Run) -> None:
     """Types of the library, strict."""
     run.python("-m", "mypy", "plugins/module_utils/_holdfast", folder=ROOT)
     run.python("-m", "mypy", "scripts", folder=ROOT, MYPYPATH="scripts")
+    # These are the checks of safety themselves: typed as strictly as what they check.
+    run.python("-m", "mypy", "-p", SIMULATION, folder=ROOT, MYPYPATH=".collections")
 
 
 def yamllint(run: Run) -> None:

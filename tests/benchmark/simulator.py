@@ -20,13 +20,13 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.batch import (  # noqa: E402
-    run_batch,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.play import (  # noqa: E402
+from ansible_collections.holdfast.ha.tests.simulation.play import (  # noqa: E402
     play,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario_text import (  # noqa: E402
+from ansible_collections.holdfast.ha.tests.simulation.runs import (  # noqa: E402
+    run_batch,
+)
+from ansible_collections.holdfast.ha.tests.simulation.scenario_text import (  # noqa: E402
     read_scenarios,
 )
 

@@ -19,10 +19,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     lease_freeing,
     versions,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
-    random_scenario,
-)
 from ansible_collections.holdfast.ha.tests.mutation.making import Mutation, edited
+from ansible_collections.holdfast.ha.tests.simulation import random_scenario
 
 MIXED = random_scenario.MIXED
 CLOSE = random_scenario.CLOSE

@@ -21,15 +21,15 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.batch import (  # noqa: E402
-    run_seed,
-)
 from ansible_collections.holdfast.ha.tests.mutation.mutations import (  # noqa: E402
     MUTATIONS,
     Mutation,
 )
 from ansible_collections.holdfast.ha.tests.mutation.tested_mutations import (  # noqa: E402
     TESTED,
+)
+from ansible_collections.holdfast.ha.tests.simulation.runs import (  # noqa: E402
+    run_seed,
 )
 
 KNOWN = (*MUTATIONS, *(one.mutation for one in TESTED))

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
-    random_scenario,
-)
+from ansible_collections.holdfast.ha.tests.simulation import random_scenario
 
 LIBRARY = "ansible_collections.holdfast.ha.plugins.module_utils._holdfast."
+SIMULATION = "ansible_collections.holdfast.ha.tests.simulation."
 
 Patch = Callable[[], AbstractContextManager[Any]]
 
@@ -80,9 +79,10 @@ def returns(value: Any) -> Callable[..., Any]:
 
 
 def _replaced(home: Any, name: str, original: Any, mutant: Any) -> ExitStack:
-    """Replace a function in its home, and in all modules of the library that imported it."""
+    """Replace a function in its home, and in all modules that imported it."""
     stack = ExitStack()
-    modules = [one for key, one in list(sys.modules.items()) if key.startswith(LIBRARY)]
+    places = (LIBRARY, SIMULATION)
+    modules = [one for key, one in list(sys.modules.items()) if key.startswith(places)]
     for where in (home, *(one for one in modules if one is not home)):
         if where.__dict__.get(name) is original or where is home:
             stack.enter_context(patch.object(where, name, mutant))

@@ -77,9 +77,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
     MOVING,
     ServiceState,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
-    random_scenario,
-)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
 from ansible_collections.holdfast.ha.tests.mutation.cycle_mutations import CYCLE_MUTATIONS
 from ansible_collections.holdfast.ha.tests.mutation.making import (
@@ -89,6 +86,7 @@ from ansible_collections.holdfast.ha.tests.mutation.making import (
     returns,
 )
 from ansible_collections.holdfast.ha.tests.mutation.record_mutations import RECORD_MUTATIONS
+from ansible_collections.holdfast.ha.tests.simulation import random_scenario
 
 
 def _dead_without_proof(original: Any, round_: Any) -> None:

@@ -8,14 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model import versions
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
-    random_scenario,
-)
 from ansible_collections.holdfast.ha.tests.mutation.making import (
     Mutation,
     changed,
     returns,
 )
+from ansible_collections.holdfast.ha.tests.simulation import random_scenario
 
 STALE = random_scenario.STALE
 

@@ -49,10 +49,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon import (
     observer as node_observer,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
-    observer,
-    random_scenario,
-)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import observer
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage import records
 from ansible_collections.holdfast.ha.tests.mutation.making import (
     FoundByTest,
@@ -65,6 +62,7 @@ from ansible_collections.holdfast.ha.tests.mutation.making import (
 from ansible_collections.holdfast.ha.tests.mutation.tested_cycle_mutations import (
     TESTED_CYCLE_MUTATIONS,
 )
+from ansible_collections.holdfast.ha.tests.simulation import random_scenario
 
 STALE = random_scenario.STALE
 RUNS_NOWHERE = (

@@ -20,18 +20,19 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator
+from multiprocessing.pool import AsyncResult
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(CHECKOUT / ".collections"))
 
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.batch import (  # noqa: E402
-    Batch,
-    run_batch,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.random_scenario import (  # noqa: E402, E501
+from ansible_collections.holdfast.ha.tests.simulation.random_scenario import (  # noqa: E402
     DRAWINGS,
     MIXED,
+)
+from ansible_collections.holdfast.ha.tests.simulation.runs import (  # noqa: E402
+    Batch,
+    run_batch,
 )
 
 REPEAT = "tests/simulation/batch --first-seed {} --count {}"
@@ -78,7 +79,7 @@ def main() -> int:
     runs = failed = 0
     simulated = took = 0.0
     with multiprocessing.Pool(options.workers) as pool:
-        waiting = []
+        waiting: list[AsyncResult[Batch]] = []
         coming = parts(first, count, ends)
         while True:
             while len(waiting) < 2 * options.workers and (part := next(coming, None)):

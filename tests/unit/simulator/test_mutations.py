@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.batch import run_seed
 from ansible_collections.holdfast.ha.tests.mutation.mutations import MUTATIONS
 from ansible_collections.holdfast.ha.tests.mutation.tested_mutations import TESTED, FoundByTest
+from ansible_collections.holdfast.ha.tests.simulation.runs import run_seed
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 PLUGIN = "ansible_collections.holdfast.ha.tests.mutation.in_pytest"

@@ -7,18 +7,18 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import random_scenario
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.batch import (
+from ansible_collections.holdfast.ha.tests.simulation import random_scenario
+from ansible_collections.holdfast.ha.tests.simulation.liveness import (
+    play_and_get_well,
+)
+from ansible_collections.holdfast.ha.tests.simulation.operators import (
+    OPERATIONS,
+)
+from ansible_collections.holdfast.ha.tests.simulation.runs import (
     run_batch,
     run_seed,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.liveness import (
-    play_and_get_well,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.operators import (
-    OPERATIONS,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario_text import (
+from ansible_collections.holdfast.ha.tests.simulation.scenario_text import (
     read_scenarios,
 )
 

@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import random_scenario
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.liveness import (
+from ansible_collections.holdfast.ha.tests.simulation import random_scenario
+from ansible_collections.holdfast.ha.tests.simulation.liveness import (
     play_and_get_well,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.play import play
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario_text import (
+from ansible_collections.holdfast.ha.tests.simulation.play import play
+from ansible_collections.holdfast.ha.tests.simulation.scenario_text import (
     read_scenarios,
     write_scenario,
 )
@@ -23,10 +23,8 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.sc
 CHECKOUT = Path(__file__).resolve().parents[3]
 PRINTS = """
 import sys
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import play
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator import (
-    random_scenario as random_scenarios,
-)
+from ansible_collections.holdfast.ha.tests.simulation import play
+from ansible_collections.holdfast.ha.tests.simulation import random_scenario as random_scenarios
 for seed in range(20):
     outcome = play.play(random_scenarios.random_scenario(seed))
     sys.stdout.write("\\n".join(repr(line) for line in outcome.trace) + "\\n")

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.play import play
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario_text import (
+from ansible_collections.holdfast.ha.tests.simulation.play import play
+from ansible_collections.holdfast.ha.tests.simulation.scenario_text import (
     read_scenarios,
     write_scenario,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.shrink import shrink
+from ansible_collections.holdfast.ha.tests.simulation.shrink import shrink
 
 WHOLE = """
 # what both have

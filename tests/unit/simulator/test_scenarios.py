@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.play import play
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario import (
+from ansible_collections.holdfast.ha.tests.simulation.play import play
+from ansible_collections.holdfast.ha.tests.simulation.scenario import (
     Scenario,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.scenario_text import (
+from ansible_collections.holdfast.ha.tests.simulation.scenario_text import (
     read_scenarios,
 )
 

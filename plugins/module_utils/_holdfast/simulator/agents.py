@@ -81,13 +81,13 @@ class Agents:
         world, service_id = self._world, job.service.id
         if job.kind in (JobKind.START, JobKind.RESTART):
             world.say(f"{machine.name} {job.kind.value}s {service_id} {job.uid}")
-            world.rules.starts(machine, job)
+            world.checks.starts(machine, job)
             machine.starting.add(service_id)
         elif job.kind in (JobKind.STOP, JobKind.MIGRATE):
             where = f" to {job.other}" if job.other else ""
             world.say(f"{machine.name} {job.kind.value}s {service_id}{where} {job.uid}".rstrip())
             if job.kind is JobKind.MIGRATE:
-                world.rules.migrates(machine, job)
+                world.checks.migrates(machine, job)
                 self._migrating.add(job.uid)
         fault = self._fault_of(machine, job)
         took = self._takes(machine, job, fault)
@@ -223,7 +223,7 @@ class Agents:
 
     def _activate(self, machine: Machine, job: Job, how: str) -> None:
         machine.active[job.service.id] = how
-        self._world.rules.activated(job.service.id)
+        self._world.checks.activated(job.service.id)
 
 
 def _how(fault: AgentFault | None) -> str:

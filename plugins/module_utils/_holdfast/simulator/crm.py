@@ -13,26 +13,21 @@ from ..cluster.crm import cycle, effects, manager
 from ..cluster.crm.adoption import HostView
 from ..cluster.crm.memory import Crm, CrmSettings, start_crm
 from ..cluster.model.desired import Wanted
-from ..cluster.model.effects import Cycle, Log
+from ..cluster.model.effects import Cycle
 from ..cluster.model.lease_freeing import Freeing
 from ..cluster.model.observed import FenceReport, PowerReport
-from ..cluster.model.state import ClusterState
+from ..cluster.model.state import ClusterState, Event
 from ..errors import FormatError, LeaseError, StorageError
-from .daemon import WAKES_AGAIN, Acts, Daemon
+from .daemon import Acts, Daemon
 from .machine import Machine
 from .observer import Observer
-from .rules import new_events
 from .settings import LEASE_SILENCE, ROUNDING
 from .timeline import Cadence
-from .torn import torn_state
 
 if TYPE_CHECKING:
     from .fleet import Fleet
 
 POWERED = 0.5
-
-WATCHED = 10.0
-"""Seconds without progress after which a machine kills a CRM."""
 
 STEADY = frozenset({"settings", "begun", "next_confirmation", "next_own_look", "wall_clock"})
 """What each turn of a CRM changes although nothing has happened."""
@@ -56,10 +51,6 @@ class CrmDaemon(Daemon):
             effects.SetBoardMaintenance,
         }
     )
-    orders = frozenset({effects.Fence, effects.PowerOn, effects.SetBoardMaintenance})
-    writes = frozenset({effects.WriteState, effects.WriteIntent})
-    reads = frozenset({effects.Look})
-    ordering = orders | {effects.IsEnding, Log}
 
     def __init__(self, fleet: Fleet, machine: Machine) -> None:
         """Watch all nodes for a while before judging."""
@@ -69,9 +60,9 @@ class CrmDaemon(Daemon):
         self._powers: list[PowerReport] = []
         self._stored: tuple[ClusterState | None, int] = (None, 0)
         self._last_put: ClusterState | None = None
-        self._look_begun: float | None = None
-        self._looked_at = fleet.world.now
-        self._confirmed = False
+        self.look_begun: float | None = None
+        self.looked_at = fleet.world.now
+        self.confirmed = False
         settings = fleet.world.settings
         host_ids = {name: one.host_id for name, one in fleet.world.machines.items()}
         self.crm: Crm = start_crm(
@@ -80,7 +71,7 @@ class CrmDaemon(Daemon):
             )
         )
         super().__init__(fleet, machine)
-        self._names = {host_id: name for name, host_id in host_ids.items()}
+        self.node_names = {host_id: name for name, host_id in host_ids.items()}
         self.looks = Cadence(self.rounds.origin, self.rounds.period)
         self.observer = Observer(fleet, machine, self.looks)
         self.performs = {**self.clocks_and_log(), **self._make_performs()}
@@ -116,7 +107,7 @@ class CrmDaemon(Daemon):
         self.looks.go(now, self.goes() and self.machine.reads)
 
     def turn(self) -> Cycle[None]:
-        self._confirmed = False
+        self.confirmed = False
         return cycle.turn(self.crm)
 
     def foresee(self, now: float) -> float | None:
@@ -137,45 +128,6 @@ class CrmDaemon(Daemon):
             after.next_confirmation = float("inf")
         seconds = self.foresee_turn(cycle.turn(after))
         return seconds if seconds is not None and _same(crm, after) else None
-
-    def begin(self, effect: Any) -> None:
-        """Read the whiteboard before this process is held up inside a look."""
-        if isinstance(effect, effects.Look) and self.machine.reads:
-            self._look_begun = self.world.now
-            self.observer.look(self.world.now)
-
-    def strike(self, effect: Any, kind: type) -> float:
-        """Let a write that frees a host lease hang, and land whatever becomes of this process."""
-        own = self.machine
-        if kind is not effects.FreeHostLease or own.name not in self.fleet.late_frees:
-            return super().strike(effect, kind)
-        node, seconds = self._names[effect.lease.host_id], self.fleet.late_frees.pop(own.name)
-        self.say(f"hangs in the write that frees the host lease of {node}")
-        own.frees = True
-        self.world.later(seconds, self._free_lands, node, effect.lease.generation, own.boot)
-        if seconds > WATCHED:
-            self.world.later(WATCHED, self.kill)
-        return seconds
-
-    def _free_lands(self, node: str, generation: int, boot: int) -> None:
-        """Let a write that hung arrive; it would be gone with its machine."""
-        own = self.machine
-        if not own.on or own.boot != boot:
-            return
-        if own.frozen:
-            self.world.later(WAKES_AGAIN, self._free_lands, node, generation, boot)
-            return
-        own.frees = False
-        self.world.late_free_lands(own, node, generation)
-
-    def tear(self, effect: Any) -> None:
-        if not isinstance(effect, effects.WriteState):
-            return
-        torn_state(self.world, self.machine.name, effect.state)
-        read = self.slot.value
-        if read is not None:
-            self.world.rules.stands(read)
-        self.fleet.wake_lrms()
 
     def _make_performs(self) -> dict[type, Callable[[Any], Any]]:
         """Return what performs each kind of effect."""
@@ -231,14 +183,14 @@ class CrmDaemon(Daemon):
         return machine.generation
 
     def _look(self, _effect: effects.Look) -> effects.Observation:
-        begun, self._look_begun = self._look_begun, None
+        begun, self.look_begun = self.look_begun, None
         self.need_reads()
         now = self.world.now
         if begun is None:
             begun = now
             self.observer.look(now)
         if self.horizon is None:
-            self._looked_at = begun
+            self.looked_at = begun
         return self.observer.observe(begun, now, self.horizon)
 
     def _take_ended(self, _effect: effects.TakeEnded) -> effects.Ended:
@@ -252,15 +204,15 @@ class CrmDaemon(Daemon):
             self._host_lease()
         except LeaseError:
             return False
-        self._confirmed = self.storage.holder == self.machine.name
-        return self._confirmed
+        self.confirmed = self.storage.holder == self.machine.name
+        return self.confirmed
 
     def _acquire(self, _effect: effects.AcquireManagerLease) -> int | None:
         """Take the manager lease if its owner released it, or is dead to sanlock."""
         storage, name = self.storage, self.machine.name
         self._host_lease()
         if storage.holder == name:
-            self._confirmed = True
+            self.confirmed = True
             return storage.epoch
         if storage.holder and not self.world.lease_ended(
             storage.holder, lambda name: self.observer.lease_is_dead(name, self.horizon)
@@ -273,7 +225,7 @@ class CrmDaemon(Daemon):
         self.world.before_change(None)
         storage.take_manager_lease(name, self.machine.generation, self.world.now)
         self.world.after_change(None)
-        self._confirmed = True
+        self.confirmed = True
         return storage.epoch
 
     def _release(self) -> None:
@@ -332,10 +284,8 @@ class CrmDaemon(Daemon):
         if self.crm.written is None or known is None:
             known = self.storage.newest_manager()[0]
             self._last_put = self.crm.state
-        self.world.rules.orders.ordered(name, "records a decision", confirmed=self._confirmed)
-        self.world.rules.orders.works(self.machine, self._looked_at)
-        self._confirmed = False
-        self.world.rules.written(name, self._last_put, state, self._looked_at)
+        self.world.checks.records(self, self._last_put, state)
+        self.confirmed = False
         for event in new_events(known, state):
             self.fleet.history.append((self.world.now, event))
         self._last_put = state
@@ -358,36 +308,27 @@ class CrmDaemon(Daemon):
     def _read_host_lease(self, effect: effects.ReadHostLease) -> effects.HostLease:
         self.need_reads()
         view = self.world.stale.get(self.machine.name)
-        return self.world.host_lease(self._names[effect.host_id], view)
+        return self.world.host_lease(self.node_names[effect.host_id], view)
 
     def _free_host_lease(self, effect: effects.FreeHostLease) -> None:
         """Set a host lease free that has not changed; never that of a machine that is on."""
         own, lease = self.machine, effect.lease
         self._host_lease()
-        machine = self.world.machines[self._names[lease.host_id]]
+        machine = self.world.machines[self.node_names[lease.host_id]]
         if not own.writes:
             raise StorageError("the host lease cannot be written")
         now = self.world.host_lease(machine.name, None)
         if (now.generation, now.timestamp) != (lease.generation, lease.timestamp):
             raise LeaseError(f"the host lease of {machine.name} has changed")
-        self.world.rules.orders.frees(own.name, machine)
+        self.world.checks.frees(own.name, machine)
         with self.world.changing(machine):
             machine.freed = True
 
-    def _orders(self, what: str) -> None:
-        """Check that this CRM may order something now."""
-        rules, machine = self.world.rules.orders, self.machine
-        if self.crm.state is not None:
-            rules.ordered(machine.name, what, confirmed=self._confirmed)
-        rules.in_time(machine, self._looked_at, self.read_at, what)
-
     def _fence(self, effect: effects.Fence) -> None:
-        node, sent, rules = effect.node, self.world.now, self.world.rules
-        self._orders(f"fences {node}")
-        if self.crm.state is None:
-            rules.orders.again(self, self.machine, node, self._looked_at)
+        node, sent = effect.node, self.world.now
+        self.world.checks.orders(self, f"fences {node}")
         self.fencing[node] = self.fencing.get(node, 0) + 1
-        rules.orders.at_once(self.machine.name, self.fencing)
+        self.world.checks.fences(self, node)
         wall, mono = self.clock.wall(sent), self.clock.mono(sent)
 
         def done(confirmed: bool, text: str) -> None:
@@ -399,10 +340,10 @@ class CrmDaemon(Daemon):
             self._ended.append(effects.FenceEnd(report, mono, self.clock.mono(now)))
             self.wake()
 
-        self.fleet.devices.off(self.world.machines[node], self.machine.name, self._looked_at, done)
+        self.fleet.devices.off(self.world.machines[node], self.machine.name, done)
 
     def _power_on(self, effect: effects.PowerOn) -> None:
-        self._orders(f"switches {effect.node} on")
+        self.world.checks.orders(self, f"switches {effect.node} on")
         ok = self.fleet.devices.on(self.world.machines[effect.node])
         report = PowerReport(effect.node, ok, "" if ok else "the device is busy")
         self.world.later(POWERED, self._powered, report)
@@ -414,7 +355,7 @@ class CrmDaemon(Daemon):
     def _set_board(self, effect: effects.SetBoardMaintenance) -> None:
         if not self.machine.writes:
             raise StorageError("the whiteboard cannot be written")
-        self._orders("writes the whiteboard")
+        self.world.checks.orders(self, "writes the whiteboard")
         self.fleet.set_board("set on the whiteboard" if effect.maintenance else "")
 
 
@@ -426,3 +367,13 @@ def _same(before: Crm, after: Crm) -> bool:
     if abs(clock_after.offset - clock.offset) > ROUNDING:
         return False
     return bool(_COMPARED(before) == _COMPARED(after))
+
+
+def new_events(before: ClusterState | None, state: ClusterState) -> list[Event]:
+    """Return the events that *state* has beyond *before*, in their order."""
+    if before is None:
+        return list(state.events)
+    if before.events is state.events:
+        return []
+    known = set(before.events)
+    return [event for event in state.events if event not in known]

@@ -2,21 +2,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A simulated process that plays turns of a shipped cycle: the driver of the simulator.
 
-It performs the effects that the cycle yields in virtual time.  At each of them it may be held up,
-frozen with its machine, or killed; a write may fail, land although it failed, or be torn.
+It performs in virtual time the effects that the cycle yields.  ``tests/simulation`` has a subclass
+that delays or kills the process at any of them.
 
-A turn that would change nothing is not played before one of its inputs changes or a time comes on
-which it depends.  That is foreseen by playing the turn on a copy of what the daemon knows, with
-numbers that move with time (``moving.py``), until it would act.  With ``every_round`` each turn is
-played all the same, and comes to the same end.
+A turn that would change nothing is skipped until one of its inputs changes, or until a time comes
+on which it depends.  To find that time the daemon plays the turn on a copy of its state, with
+numbers that move with time (``moving.py``), until the turn would act.  With ``every_round`` each
+turn is played, with the same result.
 """
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..cluster.model.effects import Clocks, Cycle, Effect, ForgetRepeated, Log, ReadClocks
@@ -35,48 +33,6 @@ SLACK = 1e-3
 STARTED_AGAIN = 3.0
 """A machine starts a daemon that died again within so many seconds."""
 
-WAKES_AGAIN = 0.5
-"""Seconds between two looks whether a process that was held up makes progress again."""
-
-
-class Stage(str, enum.Enum):
-    """Where a daemon is struck: at a write, between two of its acts, in a look, or anywhere.
-
-    BEFORE, TORN and AFTER kill it before, in or after a write, ACTING after the first of several
-    acts, KILLED before any effect.  PAUSED holds it up at a write, LOOKING between two reads of a
-    look, HELD before any effect.
-    """
-
-    BEFORE = "before"
-    TORN = "torn"
-    AFTER = "after"
-    ACTING = "acting"
-    PAUSED = "paused"
-    LOOKING = "looking"
-    HELD = "held"
-    KILLED = "killed"
-
-
-class Place(enum.Enum):
-    """What kind of effect it is at which a daemon can be struck."""
-
-    WRITE = frozenset({Stage.BEFORE, Stage.TORN, Stage.AFTER, Stage.PAUSED})
-    ACT = frozenset({Stage.ACTING})
-    LOOK = frozenset({Stage.LOOKING})
-    ANY = frozenset({Stage.HELD, Stage.KILLED})
-
-
-@dataclass
-class Blow:
-    """A daemon is to be struck at one of its next effects: *stage* is where.
-
-    *count* counts them down.  *seconds* is for how long it is held up or away, 0 for some time.
-    """
-
-    stage: Stage
-    count: int = 1
-    seconds: float = 0.0
-
 
 class Acts(Exception):
     """A turn that is foreseen would act."""
@@ -88,14 +44,6 @@ class Daemon:
     kind = ""
     acts: frozenset[type]
     """Effects by which a turn changes something that others see."""
-    orders: frozenset[type]
-    """Those of them between which a daemon may be killed by chance."""
-    writes: frozenset[type]
-    """Writes of a record."""
-    reads: frozenset[type]
-    """Effects that read the storage and take as long as that does."""
-    ordering: frozenset[type]
-    """Effects that come after the last look at the clock, so that a delay there is not known."""
 
     def __init__(self, fleet: Fleet, machine: Machine) -> None:
         """Play turns from now on."""
@@ -103,8 +51,6 @@ class Daemon:
         self.storage = self.world.storage
         self.clock = machine.clock
         self.alive = True
-        self.hung = False
-        self.paused = False
         self.horizon: Horizon | None = None
         """Set while a turn is foreseen."""
         self.begun = self.world.now
@@ -126,7 +72,6 @@ class Daemon:
         self._clocks: Clocks | None = None
         self._clocks_read = 0.0
         self._clocks_for: Horizon | None = None
-        self._struck: Blow | None = None
         self.wake()
 
     def wake(self, *, news: bool = True) -> None:
@@ -162,18 +107,9 @@ class Daemon:
                 restart_after = world.random.uniform(0.3, STARTED_AGAIN)
             world.later(restart_after, self.fleet.start_again, self.kind, machine, machine.boot)
 
-    def hang(self, seconds: float) -> None:
-        """Make no progress for a while."""
-        if not self.alive or self.hung:
-            return
-        self.world.say(f"{self.kind} of {self.machine.name} hangs")
-        with self.world.changing(self.machine):
-            self.set_hung(True)
-        self.world.later(seconds, self._unhang)
-
     def goes(self) -> bool:
         """Return whether this process makes progress."""
-        return self.alive and self.machine.awake and not self.hung and not self.paused
+        return self.alive and self.machine.awake
 
     def gone(self) -> None:
         """Do what the kernel does when this process is gone."""
@@ -194,16 +130,8 @@ class Daemon:
         """Return for how many seconds turns would change nothing, None if the next one may."""
         raise NotImplementedError
 
-    def tear(self, effect: Any) -> None:
-        """Write a part of what *effect* is to write."""
-        raise NotImplementedError
-
     def turned(self) -> None:
         """Take note that a turn has ended."""
-
-    def set_hung(self, hung: bool) -> None:
-        """Stop, or go on."""
-        self.hung = hung
 
     def say(self, text: str) -> None:
         """Add a line about this daemon to the trace."""
@@ -271,31 +199,15 @@ class Daemon:
         return None
 
     def record(self, put: Callable[[], None]) -> None:
-        """Write a record; raises ``StorageError`` if that fails, although it may be written."""
-        world, machine = self.world, self.machine
-        chance = world.write_fails.get(machine.name, 0.0) if world.write_fails else 0.0
-        fails = not machine.writes or (chance > 0.0 and world.random.random() < chance)
-        if not fails or (machine.writes and world.random.random() < 0.5):
-            put()
-        if fails:
+        """Write a record; raises ``StorageError`` if that fails."""
+        if not self.machine.writes:
             raise StorageError("the write failed")
+        put()
 
     def need_reads(self) -> None:
         """Raise ``StorageError`` unless this machine can read the storage."""
         if not self.machine.reads:
             raise StorageError("the storage cannot be read")
-
-    def wait_for(self, cycle: Cycle[None] | None, effect: Effect[Any], seconds: float) -> None:
-        """Hold this process up before *effect* for so long."""
-        self.catch_up(self.world.now)
-        self.paused = True
-        self.refresh(self.world.now)
-        self.world.later(seconds, self._resume, cycle, effect)
-
-    def goes_on(self) -> None:
-        """Take note that this process is not held up any more."""
-        self.paused = False
-        self.refresh(self.world.now)
 
     def perform_from(self, cycle: Cycle[None], effect: Effect[Any] | None, *, late: bool) -> None:
         """Perform *effect*, None for the first one, and all that follow until the cycle waits.
@@ -303,22 +215,22 @@ class Daemon:
         *late* says that this process was held up at *effect* already.
         """
         performs = self.performs
-        hindered = self._is_hindered()
+        hindered = self.is_hindered()
         try:
             if effect is None:
                 effect = next(cycle)
             while True:
-                if hindered and not late and self._is_held_up(cycle, effect):
+                if hindered and not late and self.is_held_up(cycle, effect):
                     return
                 late = False
                 try:
                     result = performs[type(effect)](effect)
                 except HoldfastError as error:
-                    if self._is_dead_by_now():
+                    if self.is_dead_by_now():
                         return
                     effect = cycle.throw(error)
                 else:
-                    if self._is_dead_by_now():
+                    if self.is_dead_by_now():
                         return
                     effect = cycle.send(result)
         except StopIteration:
@@ -329,84 +241,22 @@ class Daemon:
             self.say(f"{self.kind} ends: {error}")
             self.kill()
 
-    def _is_hindered(self) -> bool:
-        """Return whether anything may hold this process up, or strike it, in this turn."""
-        return bool(self.machine.slow or self.world.killed_between or self.fleet.is_struck(self))
+    def is_hindered(self) -> bool:
+        """Return whether anything may stop this process at an effect of this turn."""
+        return False
 
-    def _is_dead_by_now(self) -> bool:
-        """Strike this process if it is to be, and return whether it is dead."""
-        if self._struck is not None:
-            blow, self._struck = self._struck, None
-            self.kill(blow.seconds or None)
+    def is_held_up(self, cycle: Cycle[None], effect: Effect[Any]) -> bool:
+        """Return whether this process does not get to *effect*, or only later."""
+        return False
+
+    def is_dead_by_now(self) -> bool:
+        """Return whether the effect that was just performed was the last one of this process."""
         return not self.alive
-
-    def _is_held_up(self, cycle: Cycle[None], effect: Effect[Any]) -> bool:
-        """Return whether this process is killed before *effect*, or held up there."""
-        kind, world = type(effect), self.world
-        chance = world.killed_between
-        if chance and kind in self.orders and self.is_order(effect) and world.chance(chance):
-            self.kill()
-            return True
-        seconds = self.machine.slow if kind in self.reads or kind in self.writes else 0.0
-        seconds += self.strike(effect, kind) if self.fleet.is_struck(self) else 0.0
-        if not self.alive:
-            return True
-        if seconds:
-            self.begin(effect)
-            self.wait_for(cycle, effect, seconds)
-        return bool(seconds)
-
-    def is_order(self, effect: Any) -> bool:
-        """Return whether *effect* changes anything outside of this process."""
-        return True
-
-    def begin(self, effect: Any) -> None:
-        """Do the part of *effect* that comes before this process is held up in it."""
-
-    def strike(self, effect: Effect[Any], kind: type) -> float:
-        """Return for how many seconds a blow holds this process up; it may kill it."""
-        blow = self.fleet.blow(self, Place.ANY)
-        if blow is None and kind in self.writes:
-            blow = self.fleet.blow(self, Place.WRITE)
-        elif blow is None and kind in self.reads:
-            blow = self.fleet.blow(self, Place.LOOK)
-        elif blow is None and kind in self.orders and self.is_order(effect):
-            blow = self.fleet.blow(self, Place.ACT)
-        if blow is None:
-            return 0.0
-        if blow.stage in (Stage.AFTER, Stage.ACTING):
-            self._struck = blow
-            return 0.0
-        if blow.stage in (Stage.PAUSED, Stage.LOOKING, Stage.HELD):
-            self.world.say(f"{self.kind} of {self.machine.name} is held up at {kind.__name__}")
-            return blow.seconds
-        if blow.stage is Stage.TORN:
-            self.tear(effect)
-        self.kill(blow.seconds or None)
-        return 0.0
-
-    def _resume(self, cycle: Cycle[None] | None, effect: Effect[Any]) -> None:
-        """Go on with a turn at the effect before which this process was held up."""
-        if not self.alive or cycle is None or cycle is not self._cycle:
-            return
-        if not self.machine.awake or self.hung:
-            self.world.later(WAKES_AGAIN, self._resume, cycle, effect)
-            return
-        self.goes_on()
-        if type(effect) not in self.ordering:
-            self.read_at = self.world.now
-        self.perform_from(cycle, effect, late=True)
-        self.wake()
 
     def _log(self, line: Log) -> None:
         """Add a line of the journal to the trace; what is repeated would fill it."""
         if self.horizon is None and not line.repeated:
             self.say(line.text)
-
-    def _unhang(self) -> None:
-        if self.alive and self.hung:
-            with self.world.changing(self.machine):
-                self.set_hung(False)
 
     def _plan(self, at: float) -> None:
         if at < self._planned:

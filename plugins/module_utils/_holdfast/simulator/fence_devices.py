@@ -27,14 +27,12 @@ class Fencing:
         self._world = world
         self.sent: dict[str, int] = {}
 
-    def off(self, machine: Machine, by: str, begun: float, done: Answer) -> None:
+    def off(self, machine: Machine, by: str, done: Answer) -> None:
         """Let a machine's device switch it off, as well as it does at the moment.
 
-        It was decided in a round that was *begun* then.  *done* hears whether it is proved to
-        be off, later; never if it takes too long.
+        *done* hears later whether it is proved to be off; never if that takes too long.
         """
         world, device = self._world, machine.device
-        world.rules.orders.fences(by, machine.name, begun)
         self.sent[machine.name] = self.sent.get(machine.name, 0) + 1
         mode = device.mode
         if device.with_node and not machine.on:

@@ -7,18 +7,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..cluster.crm.repair_plan import Keep
 from ..cluster.model.desired import Wanted
 from ..cluster.model.state import Event
 from .agents import Agents
 from .crm import CrmDaemon
-from .daemon import Blow, Daemon, Place
+from .daemon import Daemon
 from .fence_devices import Fencing
 from .lrm import LrmDaemon
 from .machine import Machine
-from .rules import stops_after
 from .settings import Settings
-from .shared_storage import StaleView
 from .world import World
 
 
@@ -47,25 +44,16 @@ class Fleet:
         self.devices = Fencing(self.world)
         self.lrms: dict[str, LrmDaemon] = {}
         self.crms: dict[str, CrmDaemon] = {}
-        self._blows: dict[tuple[str, str], list[Blow]] = {}
-        self.late_frees: dict[str, float] = {}
-        self.strikes = True
-        self.keep = Keep.RUNNING if seed % 4 < 2 else Keep.FILE
-        """What an operator keeps who repairs the records once all faults are over."""
-        self.taken_back = False
-        self.went_back = False
-        """Whether the storage, or what stood on it, is as it was before."""
         self.world.before_change = self._before_change
         self.world.after_change = self._after_change
         self.world.on_machine_gone = self._machine_gone
-        self.world.on_boot = self._boot
-        self.world.on_renewals_end = self._renewals_end
+        self.world.on_boot = self.boot
 
     def begin(self) -> None:
         """Let all machines that are on start their daemons; the others come up."""
         for machine in self.world.machines.values():
             if machine.on:
-                self._boot(machine)
+                self.boot(machine)
             else:
                 self.world.power_on(machine)
 
@@ -77,9 +65,17 @@ class Fleet:
         if present is not None and present.alive:
             return
         if kind == "lrm":
-            self.lrms[machine.name] = LrmDaemon(self, machine)
+            self.lrms[machine.name] = self.new_lrm(machine)
         else:
-            self.crms[machine.name] = CrmDaemon(self, machine)
+            self.crms[machine.name] = self.new_crm(machine)
+
+    def new_lrm(self, machine: Machine) -> LrmDaemon:
+        """Return the LRM that is started on a machine."""
+        return LrmDaemon(self, machine)
+
+    def new_crm(self, machine: Machine) -> CrmDaemon:
+        """Return the CRM that is started on a machine."""
+        return CrmDaemon(self, machine)
 
     def start_again(self, kind: str, machine: Machine, boot: int) -> None:
         """Start a daemon that died, unless its machine was started anew meanwhile."""
@@ -102,44 +98,10 @@ class Fleet:
         """Return a node's LRM or CRM, alive or not."""
         return self.lrms.get(name) if kind == "lrm" else self.crms.get(name)
 
-    def kill(self, kind: str, name: str, restart_after: float | None = None) -> None:
-        """Kill a node's LRM or CRM."""
-        daemon = self.daemon(kind, name)
-        if daemon is not None:
-            daemon.kill(restart_after)
-
     def manager(self) -> CrmDaemon | None:
         """Return the manager, if there is one."""
         daemon = self.crms.get(self.world.storage.holder)
         return daemon if daemon is not None and daemon.alive and daemon.state is not None else None
-
-    def strike(self, kind: str, name: str, blow: Blow) -> None:
-        """Let a daemon be struck at one of its next writes."""
-        self._blows.setdefault((kind, name), []).append(blow)
-
-    def strike_no_more(self) -> None:
-        """Take back what was to strike daemons and machines."""
-        self._blows.clear()
-        self.late_frees.clear()
-        self.strikes = False
-
-    def is_struck(self, daemon: Daemon) -> bool:
-        """Return whether a daemon is still to be struck."""
-        if daemon.kind == "crm" and daemon.machine.name in self.late_frees:
-            return True
-        return bool(self._blows) and bool(self._blows.get((daemon.kind, daemon.machine.name)))
-
-    def blow(self, daemon: Daemon, place: Place) -> Blow | None:
-        """Return what strikes a daemon at this effect."""
-        waiting = self._blows.get((daemon.kind, daemon.machine.name), [])
-        for blow in waiting:
-            if blow.stage not in place.value:
-                continue
-            blow.count -= 1
-            if blow.count <= 0:
-                waiting.remove(blow)
-                return blow
-        return None
 
     def want(self, wanted: Wanted) -> bool:
         """Write a configuration, as its next version; return whether that was possible.
@@ -177,28 +139,6 @@ class Fleet:
             self.world.storage.board_readable = True
             self.world.after_change(None)
 
-    def make_stale(self, name: str, stale: bool, *, back: bool = False) -> None:
-        """Let a node's view of the storage stand still, or go on; with *back* one record behind."""
-        world, storage = self.world, self.world.storage
-        if stale and any(one.lies_until > world.now for one in world.machines.values()):
-            return
-        world.before_change(None)
-        if not stale:
-            world.stale.pop(name, None)
-        elif name not in world.stale:
-            reports = {one: storage.report(one) for one in world.machines}
-            lost = frozenset(one for one, slot in storage.reports.items() if not slot.is_whole)
-            state = storage.manager_record()
-            if back:
-                reports = {
-                    one: slot.before or reports[one] for one, slot in storage.reports.items()
-                }
-                holder = storage.states.get(state.manager) if state is not None else None
-                state = holder.before if holder is not None and holder.before else state
-            free = frozenset(one.name for one in world.machines.values() if one.freed or one.left)
-            world.stale[name] = StaleView(world.now, free, reports, lost, state, storage.wanted)
-        world.after_change(None)
-
     def wake_managers(self) -> None:
         """A report was written: who manages looks at it."""
         for daemon in self.crms.values():
@@ -210,15 +150,10 @@ class Fleet:
         for daemon in self.lrms.values():
             daemon.wake()
 
-    def _boot(self, machine: Machine) -> None:
+    def boot(self, machine: Machine) -> None:
+        """Start the daemons of a machine that is up."""
         self.start("lrm", machine)
         self.start("crm", machine)
-
-    def _renewals_end(self, machine: Machine) -> None:
-        """Look at a node whose host lease is no longer renewed once it has to have stopped."""
-        daemon = self.lrms.get(machine.name)
-        if daemon is not None:
-            self.world.later(stops_after(self.world.settings), daemon.look_at_loss)
 
     def _machine_gone(self, machine: Machine) -> None:
         # What was old stood in its memory.

@@ -14,19 +14,17 @@ from ..cluster.lrm import cycle, effects
 from ..cluster.lrm.clock_jump import jump_between
 from ..cluster.lrm.cycle import Lrm, LrmSettings
 from ..cluster.lrm.host_lease import HostLease
-from ..cluster.model.desired import IGNORE, Wanted
+from ..cluster.model.desired import Wanted
 from ..cluster.model.effects import Cycle
 from ..cluster.model.jobs import JobEnd, JobKind
 from ..cluster.model.observed import HostState
-from ..cluster.model.report import POWEROFF, RESTART, LocalState, Report
+from ..cluster.model.report import POWEROFF, RESTART, Report
 from ..cluster.model.state import ClusterState
 from ..errors import FormatError, LeaseError, StorageError
 from .daemon import Acts, Daemon
 from .foretold import Foretold
 from .machine import Machine
-from .rules import stops_after
 from .settings import HEARTBEAT_ROUNDS
-from .torn import torn_report
 
 if TYPE_CHECKING:
     from .fleet import Fleet
@@ -69,10 +67,6 @@ class LrmDaemon(Daemon):
             effects.BeginJob,
         }
     )
-    orders = frozenset({effects.BeginJob})
-    writes = frozenset({effects.WriteReport})
-    reads = frozenset({effects.ReadManagerRecord})
-    ordering = frozenset()
 
     def __init__(self, fleet: Fleet, machine: Machine) -> None:
         """Begin in the first turn with what the last LRM left."""
@@ -83,7 +77,6 @@ class LrmDaemon(Daemon):
         self.shutdown = ""
         self._number_read = self._after_number = 0
         self._stored: tuple[Report | None, int] = (None, 0)
-        self._followed: Report | None = None
         super().__init__(fleet, machine)
         self._foretold = Foretold(
             machine, fleet.agents, self.rounds, self.world.timeline, self.busy.add, self._job_ended
@@ -99,17 +92,11 @@ class LrmDaemon(Daemon):
         self.machine.starting.clear()
         self.machine.writes_since = math.inf
 
-    def set_hung(self, hung: bool) -> None:
-        self.hung = hung
-        self.machine.beats_in = not hung
-        if not hung:
-            self.machine.writes_since = self.world.now
-
     def turn(self) -> Cycle[None]:
         self._foretold.forget()
         if self.lrm is not None:
             return cycle.turn(self.lrm)
-        return self._begin() if self.machine.reads else _wait_for_storage()
+        return self.resume() if self.machine.reads else _wait_for_storage()
 
     def catch_up(self, now: float) -> None:
         lrm = self.lrm
@@ -148,36 +135,12 @@ class LrmDaemon(Daemon):
         return None
 
     def turned(self) -> None:
-        lrm = self.lrm
-        if lrm is None:
-            return
-        self._follow(lrm)
-        if lrm.trouble:
-            self.world.rules.goes_on(self.machine, self._runs_on(lrm))
-        if lrm.ends:
-            self._end(lrm)
+        if self.lrm is not None and self.lrm.ends:
+            self._end(self.lrm)
 
-    def look_at_loss(self) -> None:
-        """Check that what runs here is being stopped, if the host lease was not renewed again.
-
-        Whoever was held up, or began, since it was renewed may be later.
-        """
-        lrm, world = self.lrm, self.world
-        if lrm is None or not self.goes() or self.machine.slow:
-            return
-        if self.turns.goes_for(world.now) >= stops_after(world.settings):
-            world.rules.goes_on(self.machine, self._runs_on(lrm))
-
-    def tear(self, effect: Any) -> None:
-        torn_report(self.world, self.machine.name, effect.report, self._last_number())
-
-    def is_order(self, effect: Any) -> bool:
-        """Return whether it is more than a monitor: whoever dies before one changed nothing."""
-        return bool(effect.job.kind is not JobKind.MONITOR)
-
-    def _begin(self) -> Cycle[None]:
+    def resume(self) -> Cycle[None]:
+        """Return the first turn, which reads what the last LRM left."""
         machine, settings = self.machine, self.world.settings
-        self.world.rules.resumes(machine)
         self.lrm = yield from cycle.start(
             LrmSettings(
                 machine.name,
@@ -214,7 +177,7 @@ class LrmDaemon(Daemon):
             effects.WriteHeartbeat: self._write_heartbeat,
             effects.WakeManager: lambda _: None,
             effects.TakeJobs: self._take_jobs,
-            effects.BeginJob: self._begin_job,
+            effects.BeginJob: self.begin_job,
             effects.ResizeWorkers: lambda _: None,
             effects.Supervise: lambda _: None,
             effects.CountTerms: lambda _: int(bool(self.shutdown)),
@@ -313,15 +276,16 @@ class LrmDaemon(Daemon):
     def _continue_after(self, effect: effects.ContinueAfter) -> None:
         self._after_number = max(self._after_number, effect.number)
 
-    def _last_number(self) -> int:
+    def last_number(self) -> int:
+        """Return the number after which this LRM writes its next report."""
         return max(self._after_number, self._number_read)
 
     def _keep_report(self, effect: effects.KeepReport) -> None:
-        self.machine.kept.write(self.world.now, self._last_number() + 1, effect.report)
+        self.machine.kept.write(self.world.now, self.last_number() + 1, effect.report)
 
     def _put(self, report: Report) -> None:
         news = report != self.slot.value or not self.slot.is_whole
-        self._number_read = self.slot.put(report, self.world.now, self._last_number())
+        self._number_read = self.slot.put(report, self.world.now, self.last_number())
         self._stored = (report, self._number_read)
         if news:
             self.fleet.wake_managers()
@@ -353,18 +317,15 @@ class LrmDaemon(Daemon):
         self.busy.difference_update(end.job.service.id for end in ended)
         return effects.JobStatus(ended, frozenset(self.busy))
 
-    def _begin_job(self, effect: effects.BeginJob) -> None:
+    def begin_job(self, effect: effects.BeginJob) -> None:
         """Let the agents do a job; a worker asks once more whether it may start anything."""
         lrm, job, agents = self.lrm, effect.job, self.fleet.agents
         if lrm is None:
             return
-        self._follow(lrm)
         self.busy.add(job.service.id)
         obstacle = ""
         if job.kind in (JobKind.START, JobKind.RESTART):
             obstacle = cycle.start_obstacle(lrm, self.clocks())
-        elif job.kind in (JobKind.START, JobKind.RESTART, JobKind.MIGRATE) and job.uid:
-            self.world.rules.is_reported(self.machine, job, self.slot.written)
         if obstacle:
             agents.refuse(self.machine, job, obstacle, self._is_alive, self._job_ended)
         else:
@@ -377,28 +338,6 @@ class LrmDaemon(Daemon):
         if self.alive:
             self.ended.append(end)
             self.wake()
-
-    def _follow(self, lrm: Lrm) -> None:
-        """Check what this node acts on from now on."""
-        if lrm.report is not self._followed:
-            self._followed = lrm.report
-            self.world.rules.follows(self.machine, lrm.report, lrm.state)
-
-    def _runs_on(self, lrm: Lrm) -> list[str]:
-        """Return the services that are taken to run here, and of which no stop was begun.
-
-        So are those that a probe found here, unless they are unmanaged by now.  What cannot be
-        stopped is left to the watchdog.
-        """
-        local = lrm.report.services
-        runs = (LocalState.RUNNING, LocalState.UNKNOWN)
-        known = {key for key, one in local.items() if one.state in runs}
-        services = lrm.state.services if lrm.state is not None else {}
-        if lrm.state is not None and lrm.state.disarm_mode == IGNORE:
-            services = {}
-        found = {key for key in services if lrm.report.found.get(services[key].probe(key))}
-        blocked = {key for key, one in local.items() if one.state is LocalState.BLOCKED}
-        return sorted((known | found) - blocked - self.busy)
 
     def _end(self, lrm: Lrm) -> None:
         """End as told: this daemon alone, or the whole node goes down."""

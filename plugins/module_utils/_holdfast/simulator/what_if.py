@@ -10,10 +10,11 @@ anywhere: this is a pure function of what it is given.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..cluster.model.desired import Wanted
+from ..cluster.model.maintenance import Maintenance
 from ..cluster.model.report import LocalState, Report
 from ..cluster.model.service import STARTED
 from ..cluster.model.state import (
@@ -23,11 +24,8 @@ from ..cluster.model.state import (
 )
 from ..cluster.model.states import CHANGING
 from ..errors import InputError
-from .actions import ACTIONS
 from .fleet import Fleet
-from .machine import EPOCH
-from .rules import Violation
-from .scenario import Action
+from .machine import EPOCH, Machine
 from .settings import Settings
 
 BEGINS = 5.0
@@ -56,6 +54,15 @@ class Now:
     settings: Settings = field(default_factory=Settings)
     starts: Mapping[str, float] = field(default_factory=dict)
     lease_proof: Mapping[str, bool | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What happens to a *node*, so many seconds from now: one of ``QUESTIONS``."""
+
+    kind: str
+    node: str
+    after: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -93,33 +100,31 @@ class Answer:
 
 
 def what_if(
-    now: Now, actions: Sequence[Action], *, within: float = 600.0, wanted: Wanted | None = None
+    now: Now, questions: Sequence[Question], *, within: float = 600.0, wanted: Wanted | None = None
 ) -> Answer:
-    """Return what would happen to a cluster if *actions* happened to it now.
+    """Return what would happen to a cluster if all that *questions* name happened to it.
 
-    With *wanted* its configuration is changed to that at the same time.
-    The times of the actions are seconds from now.  Raises ``InputError`` for a node that is
-    not in the cluster, or while the cluster has no manager's record yet.
+    With *wanted* its configuration is changed to that at the same time.  Raises ``InputError``
+    for a node that is not in the cluster, or while the cluster has no manager's record yet.
     """
     if not now.state.epoch:
         raise InputError("cluster", "", "one in which a manager has decided something already")
+    for question in questions:
+        if question.node not in now.nodes:
+            raise InputError("node", question.node, f"one of {', '.join(now.nodes)}")
     fleet = _copy(now)
     timeline = fleet.world.timeline
-    try:
-        timeline.run_until(BEGINS)
-        fleet.history.clear()
-        before = {key: _where(fleet, key) for key in now.wanted.services}
-        down = dict.fromkeys([*now.wanted.services], 0.0)
-        if wanted is not None and wanted != now.wanted:
-            fleet.want(wanted)
-        for action in actions:
-            timeline.at(BEGINS + action.at, _act, fleet, action)
-        last = max((action.at for action in actions), default=0.0)
-        ended = _run(fleet, BEGINS + last, BEGINS + within, down)
-    except Violation as violation:
-        raise InputError("cluster", str(violation), "a state that no rule of safety forbids") from (
-            violation
-        )
+    timeline.run_until(BEGINS)
+    fleet.history.clear()
+    before = {key: _where(fleet, key) for key in now.wanted.services}
+    down = dict.fromkeys([*now.wanted.services], 0.0)
+    if wanted is not None and wanted != now.wanted:
+        fleet.want(wanted)
+    for question in questions:
+        machine = fleet.world.machines[question.node]
+        timeline.at(BEGINS + question.after, QUESTIONS[question.kind], fleet, machine)
+    last = max((question.after for question in questions), default=0.0)
+    ended = _run(fleet, BEGINS + last, BEGINS + within, down)
     return _answer(fleet, before, down, ended)
 
 
@@ -163,8 +168,31 @@ def _copy(now: Now) -> Fleet:
     return fleet
 
 
-def _act(fleet: Fleet, action: Action) -> None:
-    ACTIONS[action.verb].act(fleet, action.words, action.options)
+def _dies(fleet: Fleet, machine: Machine) -> None:
+    machine.cut = True
+    fleet.world.power_off(machine, "its power is cut")
+
+
+def _loses_storage(fleet: Fleet, machine: Machine) -> None:
+    fleet.world.set_storage(machine, False)
+
+
+def _loses_network(fleet: Fleet, machine: Machine) -> None:
+    fleet.world.set_network(machine, False)
+
+
+def _is_drained(fleet: Fleet, machine: Machine) -> None:
+    request = Maintenance("asked for", "operator", EPOCH + fleet.world.now)
+    fleet.want(fleet.world.storage.wanted.with_maintenance(machine.name, request))
+
+
+QUESTIONS: Mapping[str, Callable[[Fleet, Machine], None]] = {
+    "dies": _dies,
+    "loses_storage": _loses_storage,
+    "loses_network": _loses_network,
+    "drained": _is_drained,
+}
+"""What can be asked of a node, with what does it to a simulated one."""
 
 
 def _run(fleet: Fleet, begun: float, until: float, down: dict[str, float]) -> bool:

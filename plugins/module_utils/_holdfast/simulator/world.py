@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from ..cluster.crm.effects import HostLease
 from ..cluster.model import lease_freeing
 from ..cluster.model.membership import Place, make_membership
+from .checks import Checks
 from .machine import Machine
-from .rules import Rules
 from .settings import ROUNDING, Settings
 from .shared_storage import SharedStorage, StaleView
 from .slot import Slot
@@ -48,9 +48,7 @@ class World:
             reports={name: Slot() for name in names}, states={name: Slot() for name in names}
         )
         self.trace: list[tuple[float, str]] = []
-        self.rules = Rules(self)
-        self.write_fails: dict[str, float] = {}
-        self.killed_between = 0.0
+        self.checks = Checks()
         self.stale: dict[str, StaleView] = {}
         self.lease_proof: dict[str, bool | None] = {}
         self.before_change: Callable[[Machine | None], None] = lambda machine: None
@@ -118,6 +116,23 @@ class World:
             machine.cut = False
             self.later(self.settings.boot, self._boot, machine, machine.powered)
 
+    def set_storage(self, machine: Machine, works: bool, part: str = "") -> None:
+        """Let a machine lose or regain its storage, or only *part*: ``reads`` or ``writes``."""
+        self.say(f"{machine.name} {'has' if works else 'loses'} its storage {part}".rstrip())
+        with self.changing(machine):
+            if part != "writes":
+                machine.reads = works
+            if part != "reads":
+                machine.writes = works
+        if works:
+            machine.writes_since = self.now
+
+    def set_network(self, machine: Machine, works: bool) -> None:
+        """Let a machine lose or regain its network."""
+        self.say(f"{machine.name} {'has' if works else 'loses'} its network")
+        with self.changing(machine):
+            machine.network = works
+
     def add_clone(self, name: str) -> None:
         """Switch a machine on that has the host id of another: it waits for the host lease."""
         first = self.machines[name]
@@ -172,19 +187,6 @@ class World:
         read = machine.renewals.last(self.now if view is None else min(self.now, view.since))
         return HostLease(machine.host_id, machine.generation, int(max(read, 0.0) * 1000), free)
 
-    def late_free_lands(self, by: Machine, name: str, generation: int) -> None:
-        """Let the write of *by* arrive that frees the host lease *generation* of a node."""
-        machine = self.machines[name]
-        self.say(f"{by.name} frees host lease {generation} of {name}")
-        works = machine.on and not (machine.freed or machine.left or machine.given_up)
-        if works and machine.generation != generation:
-            self.rules.broken(
-                "S2", f"the host lease of {name}, which is back, is overwritten by {by.name}"
-            )
-        if not machine.on:
-            with self.changing(machine):
-                machine.freed = True
-
     def where(self, service_id: str) -> list[Machine]:
         """Return the machines on which a service is active, wholly or partly."""
         found = [one for one in self.machines.values() if service_id in one.active]
@@ -208,7 +210,6 @@ class World:
                 self.clones[machine.name].remove(machine)
                 self.clones[machine.name].append(present)
                 self.machines[machine.name] = machine
-            self.rules.joined(machine)
             machine.on = True
             self.boots[machine.name] += 1
             machine.boot = self.boots[machine.name]

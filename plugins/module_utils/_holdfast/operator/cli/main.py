@@ -249,7 +249,8 @@ def _probe(options: argparse.Namespace) -> int:
 
 
 def _what_if(options: argparse.Namespace) -> int:
-    from ..forecast.what_if import QUESTIONS, answer_document, ask, read_now, render_answer
+    from ...simulator.what_if import QUESTIONS
+    from ..forecast.what_if import answer_document, ask, read_now, render_answer
     from ..report.status import in_time
 
     if not any(getattr(options, one) for one in QUESTIONS):

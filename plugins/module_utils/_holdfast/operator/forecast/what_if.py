@@ -28,14 +28,10 @@ from ...errors import HoldfastError, StorageError
 from ...node.cluster_storage import ClusterStorage
 from ...node.configuration import EMBEDDED, NodeConfiguration, load
 from ...result import Result
-from ...simulator.scenario import Action
 from ...simulator.settings import Settings
-from ...simulator.what_if import Answer, Now, usual_seconds, what_if
+from ...simulator.what_if import QUESTIONS, Answer, Now, Question, usual_seconds, what_if
 from ...storage.lockspace.host_timing import LeaseTiming
 from ...text import clean
-
-QUESTIONS = ("dies", "loses_storage", "loses_network", "drained")
-"""The options that name nodes to which something happens."""
 
 AGENT_SECONDS = 2.0
 FENCE_SECONDS = 3.0
@@ -62,29 +58,24 @@ def ask(
 ) -> Answer:
     """Return what would happen if all that *options* name happened at once.
 
-    *options* has lists of nodes: the ``QUESTIONS``.
+    *options* has a list of nodes for each of ``QUESTIONS``.
     """
     wanted = now.wanted
     for rule in rules:
         wanted = wanted.with_rule(rule)
-    actions = []
-    for option, verb, more in (
-        ("dies", "power-off", ()),
-        ("loses_storage", "storage", ("off",)),
-        ("loses_network", "network", ("off",)),
-        ("drained", "drain", ()),
-    ):
-        for node in options.get(option) or ():
-            configuration.require_member(node, option)
-            actions.append(Action(0.0, verb, (node, *more)))
-    if not actions and not rules:
+    questions = []
+    for kind in QUESTIONS:
+        for node in options.get(kind) or ():
+            configuration.require_member(node, kind)
+            questions.append(Question(kind, node))
+    if not questions and not rules:
         raise HoldfastError(f"Nothing is asked: name nodes with {', '.join(QUESTIONS)}, or rules.")
     held = why_held(now.state)
     if held:
         raise HoldfastError(
             f"Nothing would be recovered or moved now, as {held}; ask again once that has ended."
         )
-    return what_if(now, actions, within=float(options.get("within") or 600.0), wanted=wanted)
+    return what_if(now, questions, within=float(options.get("within") or 600.0), wanted=wanted)
 
 
 def read_now(configuration: NodeConfiguration, boot_seconds: float = BOOT_SECONDS) -> Now:

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from .liveness import play_and_get_well
-from .play import Outcome, play
-from .random_scenario import (
+from ansible_collections.holdfast.ha.tests.simulation.liveness import play_and_get_well
+from ansible_collections.holdfast.ha.tests.simulation.play import Outcome, play
+from ansible_collections.holdfast.ha.tests.simulation.random_scenario import (
     CLOSE,
     HELD,
     LEFT,
@@ -24,9 +24,11 @@ from .random_scenario import (
     STALE,
     random_scenario,
 )
-from .scenario import Scenario
-from .scenario_text import write_scenario
-from .shrink import shrink
+from ansible_collections.holdfast.ha.tests.simulation.scenario import (
+    Scenario,
+)
+from ansible_collections.holdfast.ha.tests.simulation.scenario_text import write_scenario
+from ansible_collections.holdfast.ha.tests.simulation.shrink import shrink
 
 LIVENESS_EACH = {MIXED: 6, OPERATORS: 6, CLOSE: 2, LEFT: 4, PAUSES: 4, STALE: 3, HELD: 4}
 """Of so many seeds one is a run for liveness, by how they are drawn."""

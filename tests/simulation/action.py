@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import InputError
-from .agents import ANY
-from .fleet import Fleet
-from .machine import Machine
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.agents import ANY
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import Machine
+from ansible_collections.holdfast.ha.tests.simulation.faulty_fleet import FaultyFleet
 
 Options = Mapping[str, str]
-Act = Callable[[Fleet, Sequence[str], Options], None]
+Act = Callable[[FaultyFleet, Sequence[str], Options], None]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def number(options: Options, name: str, default: float) -> float:
     return float(options.get(name, default))
 
 
-def machines(fleet: Fleet, name: str) -> list[Machine]:
+def machines(fleet: FaultyFleet, name: str) -> list[Machine]:
     """Return the machines that *name* means.
 
     One node, ``*`` for all, ``manager`` for its, ``@SERVICE`` for those where that runs.

@@ -8,7 +8,9 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Union
 
-from ..cluster.model.desired import DISARM_MODES
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    DISARM_MODES,
+)
 
 Made = tuple[str, Sequence[str], Mapping[str, object]]
 Maker = Callable[[random.Random, Sequence[str], Sequence[str]], Union[Made, list[Made]]]

@@ -11,9 +11,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cluster.model.report import POWEROFF
-from ..cluster.model.service import STARTED, Service
-from ..cluster.model.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    POWEROFF,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
+    STARTED,
+    Service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     EVENTS_KEPT,
     ClusterState,
     NodeState,
@@ -21,17 +26,27 @@ from ..cluster.model.state import (
     Power,
     ServiceStatus,
 )
-from ..cluster.model.state_codec import state_document, state_from_document
-from ..cluster.model.states import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (  # noqa: E501
+    state_document,
+    state_from_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
     ServiceState,
 )
-from .faults import thaw
-from .fleet import Fleet
-from .machine import Device, Machine
-from .play import Outcome, Play
-from .record_look import repair
-from .rules import Violation
-from .scenario import Scenario
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import (
+    Device,
+    Machine,
+)
+from ansible_collections.holdfast.ha.tests.simulation.faults import thaw
+from ansible_collections.holdfast.ha.tests.simulation.faulty_fleet import FaultyFleet
+from ansible_collections.holdfast.ha.tests.simulation.play import Outcome, Play
+from ansible_collections.holdfast.ha.tests.simulation.record_repair import (
+    repair,
+)
+from ansible_collections.holdfast.ha.tests.simulation.rules import Violation
+from ansible_collections.holdfast.ha.tests.simulation.scenario import (
+    Scenario,
+)
 
 CANNOT = " cannot say: a node like that has to boot"
 """What a service that is looked for says of nodes that do not answer."""
@@ -69,7 +84,7 @@ def play_and_get_well(scenario: Scenario, *, every_round: bool = False) -> Outco
     return game.outcome("; ".join(problems), "liveness" if problems else "")
 
 
-def mend(fleet: Fleet, *, with_all: bool = True) -> None:
+def mend(fleet: FaultyFleet, *, with_all: bool = True) -> None:
     """End all faults; machines whose power was cut get it back, what was asked for remains.
 
     Unless it is to go on *with_all*, one of them stays off, and what ran there has to run
@@ -79,9 +94,9 @@ def mend(fleet: Fleet, *, with_all: bool = True) -> None:
     cut = [one.name for one in world.machines.values() if one.cut and not one.left]
     broken = "" if with_all or not cut else cut[0]
     world.say("all faults end")
-    world.write_fails.clear()
-    world.killed_between = 0.0
-    fleet.strike_no_more()
+    fleet.write_fails.clear()
+    fleet.killed_between = 0.0
+    fleet.interrupt_no_more()
     for name in list(fleet.world.stale):
         fleet.make_stale(name, False)
     with world.changing(None):
@@ -98,7 +113,7 @@ def mend(fleet: Fleet, *, with_all: bool = True) -> None:
     _take_back(fleet)
 
 
-def _take_back(fleet: Fleet) -> None:
+def _take_back(fleet: FaultyFleet) -> None:
     """Repair what went back, and take back what operators declared, as far as that is possible."""
     repair(fleet, fleet.keep)
     wanted = fleet.world.storage.wanted
@@ -117,7 +132,7 @@ def _take_back(fleet: Fleet) -> None:
         fleet.taken_back = fleet.want(after)
 
 
-def what_is_not_well(fleet: Fleet) -> list[str]:
+def what_is_not_well(fleet: FaultyFleet) -> list[str]:
     """Return what is still missing, one sentence each."""
     manager = fleet.manager()
     if manager is None or manager.state is None:
@@ -149,7 +164,7 @@ def what_is_not_well(fleet: Fleet) -> list[str]:
     return problems
 
 
-def _goes_down(fleet: Fleet, name: str, state: ClusterState) -> bool:
+def _goes_down(fleet: FaultyFleet, name: str, state: ClusterState) -> bool:
     """Return whether a node is being shut down, with nothing there that keeps it from it."""
     daemon = fleet.lrms.get(name)
     if daemon is None or not daemon.alive or not daemon.shutdown:
@@ -179,7 +194,7 @@ def _waits_for_its_node(state: ClusterState, status: ServiceStatus) -> bool:
     return waits and bool(node.reason)
 
 
-def _service_trouble(fleet: Fleet, state: ClusterState, service: Service) -> str:
+def _service_trouble(fleet: FaultyFleet, state: ClusterState, service: Service) -> str:
     status = state.services.get(service.id)
     where = [one.name for one in fleet.world.where(service.id)]
     if status is None:
@@ -203,7 +218,7 @@ def _service_trouble(fleet: Fleet, state: ClusterState, service: Service) -> str
     return ""
 
 
-def _wait_until_well(fleet: Fleet) -> list[str]:
+def _wait_until_well(fleet: FaultyFleet) -> list[str]:
     timeline = fleet.world.timeline
     until = timeline.now + WELL_WITHIN
     problems: list[str] = []
@@ -215,7 +230,7 @@ def _wait_until_well(fleet: Fleet) -> list[str]:
     return problems
 
 
-def _go_on(fleet: Fleet) -> None:
+def _go_on(fleet: FaultyFleet) -> None:
     """Go on for a while, with the operators who switch on what nobody else does."""
     _take_back(fleet)
     _let_lrms_begin(fleet)
@@ -231,7 +246,7 @@ def _go_on(fleet: Fleet) -> None:
     fleet.world.timeline.run_until(fleet.world.now + STEP)
 
 
-def _let_lrms_begin(fleet: Fleet) -> None:
+def _let_lrms_begin(fleet: FaultyFleet) -> None:
     """Clear the record of a node whose LRM cannot begin: it is damaged, and its disk has none.
 
     The node lost its power just after it had written for the first time.  One that never comes
@@ -251,14 +266,14 @@ def _let_lrms_begin(fleet: Fleet) -> None:
         fleet.world.after_change(None)
 
 
-def _was_shut_down(fleet: Fleet, machine: Machine) -> bool:
+def _was_shut_down(fleet: FaultyFleet, machine: Machine) -> bool:
     """Return whether a machine is off as its operator wanted it, by itself or by a late fence."""
     report = fleet.world.storage.report(machine.name)
     told = report is not None and report.goes_down == POWEROFF
     return told or (machine.cut and machine.left)
 
 
-def _is_waited_for(fleet: Fleet, machine: Machine) -> bool:
+def _is_waited_for(fleet: FaultyFleet, machine: Machine) -> bool:
     """Return whether the status says that a machine has to be started.
 
     Nobody is manager before, as its report is lost, or a service is looked for that may run there.
@@ -274,7 +289,7 @@ def _is_waited_for(fleet: Fleet, machine: Machine) -> bool:
     )
 
 
-def _look_for_unrest(fleet: Fleet) -> list[str]:
+def _look_for_unrest(fleet: FaultyFleet) -> list[str]:
     """When nothing happens nothing is written; and records keep within their bounds.
 
     A node that an error kept from going down goes down while it settles.

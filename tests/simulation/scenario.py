@@ -11,8 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..cluster.model.desired import Wanted
-from .settings import Settings
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.settings import (
+    Settings,
+)
 
 FROM, AT, ONCE, NEVER = "from", "at", "once", "never"
 WHENS = (FROM, AT, ONCE, NEVER)

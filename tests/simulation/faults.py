@@ -7,15 +7,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ..errors import InputError
-from .action import Act, Options, Verb, machines, number
-from .agents import ANY, AgentFault
-from .daemon import Blow, Stage
-from .fleet import Fleet
-from .machine import Machine
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.agents import (
+    ANY,
+    AgentFault,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import Machine
+from ansible_collections.holdfast.ha.tests.simulation.action import (
+    Act,
+    Options,
+    Verb,
+    machines,
+    number,
+)
+from ansible_collections.holdfast.ha.tests.simulation.faulty_daemons import Interruption, Stage
+from ansible_collections.holdfast.ha.tests.simulation.faulty_fleet import FaultyFleet
 
 
-def _power_off(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _power_off(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     for machine in machines(fleet, words[0]):
         if "after" in options:
             fleet.world.later(float(options["after"]), _cut, fleet, machine, options)
@@ -23,8 +32,8 @@ def _power_off(fleet: Fleet, words: Sequence[str], options: Options) -> None:
             _cut(fleet, machine, options)
 
 
-def _cut(fleet: Fleet, machine: Machine, options: Options) -> None:
-    if not fleet.strikes:
+def _cut(fleet: FaultyFleet, machine: Machine, options: Options) -> None:
+    if not fleet.interrupts:
         return
     machine.cut = True
     fleet.world.power_off(machine, "its power is cut")
@@ -32,19 +41,19 @@ def _cut(fleet: Fleet, machine: Machine, options: Options) -> None:
         fleet.world.later(float(options["for"]), fleet.world.power_on, machine)
 
 
-def _power_on(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _power_on(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     for machine in machines(fleet, words[0]):
         fleet.world.power_on(machine)
 
 
-def _reset(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _reset(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     for machine in machines(fleet, words[0]):
         if not machine.cut:
             fleet.world.power_off(machine, "it is reset")
             fleet.world.power_on(machine)
 
 
-def _freeze(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _freeze(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     world = fleet.world
     for machine in machines(fleet, words[0]):
         if not machine.on or machine.frozen or machine.is_lied_about(world.now):
@@ -56,12 +65,12 @@ def _freeze(fleet: Fleet, words: Sequence[str], options: Options) -> None:
             world.later(float(options["for"]), thaw, fleet, machine, machine.boot)
 
 
-def _thaw(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _thaw(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     for machine in machines(fleet, words[0]):
         thaw(fleet, machine, machine.boot)
 
 
-def thaw(fleet: Fleet, machine: Machine, boot: int) -> None:
+def thaw(fleet: FaultyFleet, machine: Machine, boot: int) -> None:
     """Let a frozen machine go on, if it is still the same start of it."""
     if machine.frozen and machine.boot == boot:
         fleet.world.say(f"{machine.name} thaws")
@@ -73,7 +82,7 @@ def thaw(fleet: Fleet, machine: Machine, boot: int) -> None:
             fleet.world.arm_watchdog(machine)
 
 
-def _pause(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _pause(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A hypervisor pauses virtual machines: their watchdogs and clocks stand still as well."""
     world = fleet.world
     for machine in machines(fleet, words[0]):
@@ -87,7 +96,7 @@ def _pause(fleet: Fleet, words: Sequence[str], options: Options) -> None:
             world.later(float(options["for"]), thaw, fleet, machine, machine.boot)
 
 
-def _kill(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _kill(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     kind = _daemon_kind(words[0])
     for machine in machines(fleet, words[1]):
         if kind == "lrm" and machine.lies_until > fleet.world.now:
@@ -95,12 +104,11 @@ def _kill(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         fleet.kill(kind, machine.name, float(options["for"]) if "for" in options else None)
 
 
-def _hang(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _hang(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     kind = _daemon_kind(words[0])
     for machine in machines(fleet, words[1]):
-        daemon = fleet.daemon(kind, machine.name)
-        if daemon is not None and not (kind == "lrm" and machine.lies_until > fleet.world.now):
-            daemon.hang(number(options, "for", 5.0))
+        if not (kind == "lrm" and machine.lies_until > fleet.world.now):
+            fleet.hang(kind, machine.name, number(options, "for", 5.0))
 
 
 def _daemon_kind(word: str) -> str:
@@ -109,21 +117,21 @@ def _daemon_kind(word: str) -> str:
     return word
 
 
-def _strike(stage: str) -> Act:
-    def act(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _interrupt(stage: str) -> Act:
+    def act(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
         kind = _daemon_kind(words[0])
         where = stage or options.get("at", Stage.BEFORE.value)
         if where not in {one.value for one in Stage}:
             raise InputError("at", where, ", ".join(one.value for one in Stage))
         count = int(number(options, "writes", number(options, "count", 1)))
-        blow = Blow(Stage(where), count, number(options, "for", 0.0))
+        one = Interruption(Stage(where), count, number(options, "for", 0.0))
         for machine in machines(fleet, words[1]):
-            fleet.strike(kind, machine.name, replace(blow))
+            fleet.interrupt(kind, machine.name, replace(one))
 
     return act
 
 
-def _storage(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _storage(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A node loses its way to the storage: both ways, or only reads or writes."""
     part = options.get("only", "")
     if part not in ("", "reads", "writes"):
@@ -131,36 +139,25 @@ def _storage(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     for machine in machines(fleet, words[0]):
         if machine.lies_until > fleet.world.now and words[1] == "off":
             continue
-        _set_storage(fleet, machine, words[1] == "on", part)
+        fleet.world.set_storage(machine, words[1] == "on", part)
         if "for" in options:
             back = words[1] == "off"
-            fleet.world.later(float(options["for"]), _set_storage, fleet, machine, back, part)
+            fleet.world.later(float(options["for"]), fleet.world.set_storage, machine, back, part)
 
 
-def _set_storage(fleet: Fleet, machine: Machine, works: bool, part: str) -> None:
-    fleet.world.say(f"{machine.name} {'has' if works else 'loses'} its storage {part}".rstrip())
-    with fleet.world.changing(machine):
-        if part != "writes":
-            machine.reads = works
-        if part != "reads":
-            machine.writes = works
-    if works:
-        machine.writes_since = fleet.world.now
-
-
-def _slow(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _slow(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     for machine in machines(fleet, words[0]):
         _set_slow(fleet, machine, number(options, "seconds", 1.0))
         fleet.world.later(number(options, "for", 10.0), _set_slow, fleet, machine, 0.0)
 
 
-def _set_slow(fleet: Fleet, machine: Machine, seconds: float) -> None:
+def _set_slow(fleet: FaultyFleet, machine: Machine, seconds: float) -> None:
     fleet.world.say(f"the storage of {machine.name} takes {seconds:g} s more")
     with fleet.world.changing(machine):
         machine.slow = seconds
 
 
-def _stale(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _stale(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     for machine in machines(fleet, words[0]):
         fleet.world.say(f"{machine.name} reads what the storage had now")
         fleet.make_stale(machine.name, True, back=options.get("back") == "yes")
@@ -168,58 +165,52 @@ def _stale(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         fleet.world.later(seconds, fleet.make_stale, machine.name, False)
 
 
-def _late_free(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _late_free(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """The next write by which a node frees another's host lease hangs, and lands later."""
     for machine in machines(fleet, words[0]):
         fleet.late_frees[machine.name] = number(options, "seconds", 10.0)
 
 
-def _writes(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _writes(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """Some writes fail; what failed may have been done all the same."""
     for machine in machines(fleet, words[0]):
-        fleet.world.write_fails[machine.name] = number(options, "fail", 0.2)
+        fleet.write_fails[machine.name] = number(options, "fail", 0.2)
     names = [machine.name for machine in machines(fleet, words[0])]
     fleet.world.later(number(options, "for", 10.0), _writes_work, fleet, names)
 
 
-def _writes_work(fleet: Fleet, names: Iterable[str]) -> None:
+def _writes_work(fleet: FaultyFleet, names: Iterable[str]) -> None:
     for name in names:
-        fleet.world.write_fails.pop(name, None)
+        fleet.write_fails.pop(name, None)
 
 
-def _kills(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _kills(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """Daemons are killed between their acts, with a chance."""
-    fleet.world.killed_between = number(options, "chance", 0.1)
+    fleet.killed_between = number(options, "chance", 0.1)
     fleet.world.later(number(options, "for", 10.0), _no_kills, fleet)
 
 
-def _no_kills(fleet: Fleet) -> None:
-    fleet.world.killed_between = 0.0
+def _no_kills(fleet: FaultyFleet) -> None:
+    fleet.killed_between = 0.0
 
 
-def _network(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _network(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     for machine in machines(fleet, words[0]):
         if words[1] == "off" and _is_heard(fleet):
             continue
-        _set_network(fleet, machine, words[1] == "on")
+        fleet.world.set_network(machine, words[1] == "on")
         if "for" in options:
             back = words[1] == "off"
-            fleet.world.later(float(options["for"]), _set_network, fleet, machine, back)
+            fleet.world.later(float(options["for"]), fleet.world.set_network, machine, back)
 
 
-def _is_heard(fleet: Fleet) -> bool:
+def _is_heard(fleet: FaultyFleet) -> bool:
     """Return whether a device's lie is being found out on the network."""
     now = fleet.world.now
     return any(one.answers_until > now for one in fleet.world.machines.values())
 
 
-def _set_network(fleet: Fleet, machine: Machine, works: bool) -> None:
-    fleet.world.say(f"{machine.name} {'has' if works else 'loses'} its network")
-    with fleet.world.changing(machine):
-        machine.network = works
-
-
-def _link(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _link(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """What the first node sends does not reach the second any more."""
     source, target = words[0], machines(fleet, words[1])[0]
     if words[2] == "off" and _is_heard(fleet):
@@ -230,7 +221,7 @@ def _link(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         fleet.world.later(float(options["for"]), _set_link, fleet, source, target, back)
 
 
-def _set_link(fleet: Fleet, source: str, target: Machine, works: bool) -> None:
+def _set_link(fleet: FaultyFleet, source: str, target: Machine, works: bool) -> None:
     fleet.world.say(f"{target.name} {'hears' if works else 'does not hear'} {source}")
     with fleet.world.changing(target):
         if works:
@@ -239,7 +230,7 @@ def _set_link(fleet: Fleet, source: str, target: Machine, works: bool) -> None:
             target.cut_from.add(source)
 
 
-def _clock(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _clock(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A wall clock jumps, or a machine's clocks run at another rate from its next boot on."""
     for machine in machines(fleet, words[0]):
         with fleet.world.changing(machine):
@@ -247,12 +238,12 @@ def _clock(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         fleet.world.say(f"the wall clock of {machine.name} jumps")
 
 
-def _watchdog(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _watchdog(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     for machine in machines(fleet, words[0]):
         machine.watchdog_late = number(options, "late", 0.0)
 
 
-def _device(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _device(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A fence device does something else from now on, or for a while."""
     mode = words[1]
     if mode not in ("works", "fails", "hides", "hangs", "lies", "wrong", "back", "with-node"):
@@ -268,7 +259,7 @@ def _device(fleet: Fleet, words: Sequence[str], options: Options) -> None:
             fleet.world.later(float(options["for"]), _device, fleet, (machine.name, "works"), {})
 
 
-def _agent(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _agent(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """The agents of a service, or of all, do something else for a while or for good."""
     action, how = words[1], words[2]
     if action not in ("start", "stop", "monitor", "migrate", "probe", ANY):
@@ -298,13 +289,13 @@ def _agent(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     world.after_change(None)
 
 
-def _agent_works(fleet: Fleet, fault: AgentFault) -> None:
+def _agent_works(fleet: FaultyFleet, fault: AgentFault) -> None:
     fleet.world.before_change(None)
     fleet.agents.faults = [one for one in fleet.agents.faults if one is not fault]
     fleet.world.after_change(None)
 
 
-def _crash(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _crash(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A service that runs ends by itself, wholly or in part."""
     world = fleet.world
     for machine in world.where(words[0]):
@@ -316,7 +307,7 @@ def _crash(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         world.say(f"{words[0]} crashes on {machine.name}")
 
 
-def _clone(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _clone(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     fleet.world.add_clone(machines(fleet, words[0])[0].name)
 
 
@@ -329,11 +320,11 @@ FAULTS: Mapping[str, Verb] = {
     "pause": Verb(_pause, (1, 1), ("for",)),
     "kill": Verb(_kill, (2, 2), ("for",)),
     "hang": Verb(_hang, (2, 2), ("for",)),
-    "crash-at-write": Verb(_strike(""), (2, 2), ("at", "writes", "for")),
-    "pause-at-write": Verb(_strike(Stage.PAUSED.value), (2, 2), ("writes", "for")),
-    "pause-in-look": Verb(_strike(Stage.LOOKING.value), (2, 2), ("count", "for")),
-    "pause-anywhere": Verb(_strike(Stage.HELD.value), (2, 2), ("count", "for")),
-    "kill-anywhere": Verb(_strike(Stage.KILLED.value), (2, 2), ("count", "for")),
+    "crash-at-write": Verb(_interrupt(""), (2, 2), ("at", "writes", "for")),
+    "pause-at-write": Verb(_interrupt(Stage.PAUSED.value), (2, 2), ("writes", "for")),
+    "pause-in-look": Verb(_interrupt(Stage.LOOKING.value), (2, 2), ("count", "for")),
+    "pause-anywhere": Verb(_interrupt(Stage.HELD.value), (2, 2), ("count", "for")),
+    "kill-anywhere": Verb(_interrupt(Stage.KILLED.value), (2, 2), ("count", "for")),
     "storage": Verb(_storage, (2, 2), ("only", "for")),
     "slow": Verb(_slow, (1, 1), ("seconds", "for")),
     "stale": Verb(_stale, (1, 1), ("for", "back")),

@@ -7,9 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..cluster.model.desired import Wanted
-from ..errors import HoldfastError
-from .scenario import Action, Scenario
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
+from ansible_collections.holdfast.ha.tests.simulation.scenario import (
+    Action,
+    Scenario,
+)
 
 Fails = Callable[[Scenario], str]
 """Plays a scenario and returns which rule it breaks, empty for none."""

@@ -7,23 +7,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..cluster.crm.freeze import DISARMED
-from ..cluster.crm.repair_plan import Keep
-from ..cluster.model.desired import IGNORE, MOVE, STOP, Request, Wanted
-from ..cluster.model.maintenance import Maintenance
-from ..cluster.model.report import POWEROFF, REBOOT
-from ..cluster.model.service import STARTED, STOPPED
-from ..cluster.model.state import NodeState
-from ..errors import InputError
-from .action import Act, Options, Verb, machines
-from .declarations import declare
-from .fleet import Fleet
-from .machine import EPOCH, Machine
-from .record_look import repair
-from .scenario import Action
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
+    DISARMED,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair_plan import (
+    Keep,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    IGNORE,
+    MOVE,
+    STOP,
+    Request,
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    POWEROFF,
+    REBOOT,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
+    STARTED,
+    STOPPED,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    NodeState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import (
+    EPOCH,
+    Machine,
+)
+from ansible_collections.holdfast.ha.tests.simulation.action import Act, Options, Verb, machines
+from ansible_collections.holdfast.ha.tests.simulation.declarations import declare
+from ansible_collections.holdfast.ha.tests.simulation.faulty_fleet import FaultyFleet
+from ansible_collections.holdfast.ha.tests.simulation.record_repair import repair
+from ansible_collections.holdfast.ha.tests.simulation.scenario import Action
 
 
-def _hold(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _hold(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """Somebody sets the whiteboard's global maintenance by hand."""
     fleet.world.say("global maintenance on the whiteboard")
     fleet.set_board("by hand")
@@ -31,17 +54,17 @@ def _hold(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         fleet.world.later(float(options["for"]), fleet.set_board, "")
 
 
-def _unhold(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _unhold(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     fleet.world.say("no global maintenance on the whiteboard")
     fleet.set_board("")
 
 
-def _wall(fleet: Fleet) -> float:
+def _wall(fleet: FaultyFleet) -> float:
     """Return the time by a right wall clock: that of who asks for something."""
     return EPOCH + fleet.world.now
 
 
-def _maintenance(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _maintenance(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     wall = _wall(fleet)
     until = wall + float(options["for"]) if "for" in options else 0.0
     one = Maintenance("asked for", "operator", wall, until)
@@ -49,12 +72,12 @@ def _maintenance(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     fleet.want(fleet.world.storage.wanted.with_global_maintenance(one))
 
 
-def _end_maintenance(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _end_maintenance(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     fleet.world.say("the declared global maintenance is ended")
     fleet.want(fleet.world.storage.wanted.without_global_maintenance())
 
 
-def _drain(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _drain(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     wall = _wall(fleet)
     until = wall + float(options["for"]) if "for" in options else 0.0
     fleet.world.say(f"{words[0]} is drained")
@@ -62,12 +85,12 @@ def _drain(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     fleet.want(fleet.world.storage.wanted.with_maintenance(words[0], one))
 
 
-def _undrain(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _undrain(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     fleet.world.say(f"{words[0]} is taken up again")
     fleet.want(fleet.world.storage.wanted.without_maintenance(words[0]))
 
 
-def _disarm(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _disarm(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     wanted = fleet.world.storage.wanted
     if wanted.disarm:
         return
@@ -77,7 +100,7 @@ def _disarm(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         fleet.world.later(float(options["for"]), _arm, fleet, (), {})
 
 
-def _arm(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _arm(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     fleet.world.say("the cluster is to be armed")
     fleet.want(fleet.world.storage.wanted.with_disarm(""))
 
@@ -85,7 +108,7 @@ def _arm(fleet: Fleet, words: Sequence[str], options: Options) -> None:
 def _change(**values: object) -> Act:
     """Return an action that declares a service with other values."""
 
-    def act(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    def act(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
         wanted = fleet.world.storage.wanted
         service = wanted.services.get(words[0])
         if service is not None:
@@ -96,7 +119,7 @@ def _change(**values: object) -> Act:
     return act
 
 
-def _redefine(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _redefine(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A service gets another definition, so that it is to be started anew."""
     wanted = fleet.world.storage.wanted
     service = wanted.services.get(words[0])
@@ -109,7 +132,7 @@ def _redefine(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     fleet.want(wanted.with_service(replace(service, resources=resources)))
 
 
-def _remove(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _remove(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     wanted: Wanted = fleet.world.storage.wanted
     for rule in wanted.rules():
         if words[0] in rule.services:
@@ -123,20 +146,20 @@ def _remove(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     fleet.want(wanted)
 
 
-def _unrule(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _unrule(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     fleet.want(fleet.world.storage.wanted.without_rule(words[0]))
 
 
-def _move(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _move(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     wanted = fleet.world.storage.wanted
     if words[0] in wanted.services:
         request = Request(MOVE, _wall(fleet), words[1], live=options.get("live") != "no")
-        fleet.world.rules.asked_for.add(words[1])
+        fleet.rules.asked_for.add(words[1])
         fleet.world.say(f"{words[0]} is asked to go to {words[1]}")
         fleet.want(wanted.with_request(words[0], request))
 
 
-def _stop_within(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _stop_within(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     wanted = fleet.world.storage.wanted
     service = wanted.services.get(words[0])
     if service is not None:
@@ -146,7 +169,7 @@ def _stop_within(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         fleet.want(wanted.with_request(words[0], request))
 
 
-def _shutdown(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _shutdown(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A node's operator shuts it down, or restarts its LRM."""
     what = words[1]
     if what not in ("reboot", "poweroff", "restart"):
@@ -160,17 +183,17 @@ def _shutdown(fleet: Fleet, words: Sequence[str], options: Options) -> None:
             fleet.world.after_change(machine)
 
 
-def _run_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _run_by_hand(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """Somebody starts a service on a node behind the manager's back."""
     machine = machines(fleet, words[1])[0]
     with fleet.world.changing(machine):
         if machine.on:
             machine.active[words[0]] = "running"
     fleet.world.say(f"{words[0]} is started on {words[1]} by hand")
-    fleet.world.rules.activated(words[0])
+    fleet.rules.activated(words[0])
 
 
-def _run_first(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _run_first(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """Somebody runs a service that the cluster knows nothing of, and declares it there later."""
     world, service_id = fleet.world, words[0]
     record, target = world.storage.manager_record(), machines(fleet, words[1])[0]
@@ -185,14 +208,14 @@ def _run_first(fleet: Fleet, words: Sequence[str], options: Options) -> None:
         fleet.world.later(float(options["declared"]), _declare_on, fleet, service_id, target.name)
 
 
-def _declare_on(fleet: Fleet, service_id: str, node: str) -> None:
+def _declare_on(fleet: FaultyFleet, service_id: str, node: str) -> None:
     options = {"node": node, "restarts": "0", "monitor": "2"}
     fleet.world.say(f"{service_id} is declared on {node}")
     action = Action(fleet.world.now, "service", (service_id,), options)
     fleet.want(declare(fleet.world.storage.wanted, action))
 
 
-def _move_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _move_by_hand(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """Somebody moves or starts a service that the cluster leaves to them.
 
     Nobody does so once they asked for it to be managed again.
@@ -209,16 +232,16 @@ def _move_by_hand(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     with world.changing(target):
         target.active[service_id] = "running"
     world.say(f"{service_id} is moved to {target.name} by hand")
-    world.rules.activated(service_id)
+    fleet.rules.activated(service_id)
 
 
-def _is_going_down(fleet: Fleet, machine: Machine) -> bool:
+def _is_going_down(fleet: FaultyFleet, machine: Machine) -> bool:
     """Return whether a machine is being rebooted or switched off by its operator."""
     daemon = fleet.lrms.get(machine.name)
     return daemon is not None and daemon.shutdown in (REBOOT, POWEROFF)
 
 
-def _is_left_by_disarm(fleet: Fleet, target: Machine) -> bool:
+def _is_left_by_disarm(fleet: FaultyFleet, target: Machine) -> bool:
     """Return whether the cluster is disarmed with its services left, and *target* is well."""
     storage = fleet.world.storage
     record = storage.manager_record()
@@ -229,7 +252,7 @@ def _is_left_by_disarm(fleet: Fleet, target: Machine) -> bool:
     return online and target.storage and storage.wanted.disarm == IGNORE
 
 
-def _is_ignored(fleet: Fleet, service_id: str) -> bool:
+def _is_ignored(fleet: FaultyFleet, service_id: str) -> bool:
     """Return whether the manager and the nodes that are up have let go of an ignored service.
 
     It may go to any machine that is up then, whatever the manager takes that for.
@@ -243,7 +266,7 @@ def _is_ignored(fleet: Fleet, service_id: str) -> bool:
     return service_id in record.ignored and service_id not in record.services and not kept
 
 
-def _repair(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _repair(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """Somebody repairs the records, if they went back."""
     if words[0] not in [one.value for one in Keep]:
         raise InputError("repair", words[0], "'running' or 'file'")

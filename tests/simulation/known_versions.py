@@ -11,9 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..cluster.model.report import Report
-from ..cluster.model.state import ClusterState
-from .machine import Machine
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    ClusterState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import Machine
 
 READ_BY_THEN = 6.0
 """Seconds after which a manager has read what a node acted on, also if its record was lost: the

@@ -13,16 +13,30 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..cluster.model.report import Report, report_document, report_from_document
-from ..cluster.model.state import ClusterState
-from ..cluster.model.state_codec import state_document, state_from_document
-from ..errors import HoldfastError
-from ..storage.block_file import PAGE
-from ..storage.records import Geometry, Kind, RecordFile, encode_header
-from .slot import Slot
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Report,
+    report_document,
+    report_from_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    ClusterState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state_codec import (  # noqa: E501
+    state_document,
+    state_from_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.slot import Slot
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.block_file import PAGE
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.storage.records import (
+    Geometry,
+    Kind,
+    RecordFile,
+    encode_header,
+)
 
 if TYPE_CHECKING:
-    from .world import World
+    from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.world import World
 
 T = TypeVar("T")
 

@@ -13,13 +13,31 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..cluster.model.desired import Wanted
-from ..cluster.model.observed import Timing
-from ..cluster.model.policy import SHUTDOWN_POLICIES, Policy
-from ..cluster.model.rules import NodeRule, ServiceRule
-from ..cluster.model.service import Resource, Service
-from .declarations import AGENT
-from .random_actions import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Timing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
+    SHUTDOWN_POLICIES,
+    Policy,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
+    NodeRule,
+    ServiceRule,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
+    Resource,
+    Service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.settings import (
+    Settings,
+)
+from ansible_collections.holdfast.ha.tests.simulation.declarations import (
+    AGENT,
+)
+from ansible_collections.holdfast.ha.tests.simulation.random_actions import (
     GONE_BACK,
     HELD_UP,
     KINDS,
@@ -29,8 +47,10 @@ from .random_actions import (
     PAUSED,
     Maker,
 )
-from .scenario import Action, Scenario
-from .settings import Settings
+from ansible_collections.holdfast.ha.tests.simulation.scenario import (
+    Action,
+    Scenario,
+)
 
 BEGIN = 2.0
 FAULTS_UNTIL = 20.0

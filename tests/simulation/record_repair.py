@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a simulated CRM, or an operator, reads before it acts: see ``node/daemon/record_guard.py``."""  # noqa: E501
+"""What an operator does who repairs the records: see ``operator/operations/repair_records.py``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,30 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..cluster.crm.repair_plan import Keep, Records, Repair, compare, plan_repair
-from ..cluster.model.maintenance import Maintenance
-from ..cluster.model.report import Report
-from ..cluster.model.versions import Floor, floor_of_report
-from .machine import EPOCH, Machine
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair_plan import (
+    Keep,
+    Records,
+    Repair,
+    compare,
+    plan_repair,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.maintenance import (  # noqa: E501
+    Maintenance,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.versions import (
+    Floor,
+    floor_of_report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import (
+    EPOCH,
+    Machine,
+)
 
 if TYPE_CHECKING:
-    from .fleet import Fleet
+    from ansible_collections.holdfast.ha.tests.simulation.faulty_fleet import FaultyFleet
 
 
 def known_floors(machine: Machine, reports: Mapping[str, Report]) -> list[Floor]:
@@ -27,7 +43,7 @@ def known_floors(machine: Machine, reports: Mapping[str, Report]) -> list[Floor]
     return floors
 
 
-def read_records(fleet: Fleet, machine: Machine, reports: Mapping[str, Report]) -> Records:
+def read_records(fleet: FaultyFleet, machine: Machine, reports: Mapping[str, Report]) -> Records:
     """Read the newest records on *machine* and compare them with all floors."""
     storage = fleet.world.storage
     state, unreadable = storage.newest_manager()
@@ -45,7 +61,7 @@ def read_records(fleet: Fleet, machine: Machine, reports: Mapping[str, Report]) 
     )
 
 
-def believed_reports(fleet: Fleet) -> dict[str, Report]:
+def believed_reports(fleet: FaultyFleet) -> dict[str, Report]:
     """Return the reports that somebody believes who reads them for the first time."""
     slots = fleet.world.storage.reports
     return {
@@ -55,7 +71,7 @@ def believed_reports(fleet: Fleet) -> dict[str, Report]:
     }
 
 
-def repair(fleet: Fleet, keep: Keep) -> Repair | None:
+def repair(fleet: FaultyFleet, keep: Keep) -> Repair | None:
     """Repair the records as an operator does on a node that is up; None if that cannot be done."""
     world, storage = fleet.world, fleet.world.storage
     able = [one for one in world.machines.values() if one.awake and one.storage and not one.freed]

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import InputError
-from .action import Options, Verb, machines, number
-from .fleet import Fleet
-from .slot import Slot
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.slot import Slot
+from ansible_collections.holdfast.ha.tests.simulation.action import Options, Verb, machines, number
+from ansible_collections.holdfast.ha.tests.simulation.faulty_fleet import FaultyFleet
 
 REPORTS, STATES, CONFIGURATION = "reports", "states", "configuration"
 KINDS = (REPORTS, STATES, CONFIGURATION)
 
 
 @contextmanager
-def _changing(fleet: Fleet) -> Iterator[None]:
+def _changing(fleet: FaultyFleet) -> Iterator[None]:
     """Change what is on storage; who has read a report before that still knows it."""
     world = fleet.world
     world.before_change(None)
@@ -30,7 +30,7 @@ def _changing(fleet: Fleet) -> Iterator[None]:
     world.after_change(None)
 
 
-def _slots(fleet: Fleet, kind: str, node: str) -> list[tuple[str, Slot[Any]]]:
+def _slots(fleet: FaultyFleet, kind: str, node: str) -> list[tuple[str, Slot[Any]]]:
     """Return the slots of a kind, of one node or of all; the configuration counts as one slot."""
     storage = fleet.world.storage
     if kind == CONFIGURATION:
@@ -41,7 +41,7 @@ def _slots(fleet: Fleet, kind: str, node: str) -> list[tuple[str, Slot[Any]]]:
     return [(one.name, slots[one.name]) for one in machines(fleet, node)]
 
 
-def _rollback(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _rollback(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """Records are again what they were some seconds ago: all, those of a kind, or of a node."""
     world, storage, what = fleet.world, fleet.world.storage, words[0]
     then = world.now - number(options, "seconds", 5.0)
@@ -57,13 +57,13 @@ def _rollback(fleet: Fleet, words: Sequence[str], options: Options) -> None:
             storage.intents_go_back(name, then)
         if options.get("leases") == "yes":
             storage.leases_go_back(then)
-            world.rules.leases_went_back(storage.epoch)
+            fleet.rules.leases_went_back(storage.epoch)
     if changed:
         fleet.went_back = True
         world.say(f"on storage {what} is as {world.now - then:.1f} s ago")
 
 
-def _zero(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _zero(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A slot reads as if it had never been written, or only its newest copy does."""
     newest = options.get("copy") == "newest"
     _lose(fleet, words, "is zeroed", lambda slot: _zeroed(slot, newest=newest), copy=newest)
@@ -76,12 +76,12 @@ def _zeroed(slot: Slot[Any], *, newest: bool) -> None:
         slot.lose(damaged=False)
 
 
-def _damage_copy(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _damage_copy(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """The newest copy of a record fails its checksum; readers get the older one."""
     _lose(fleet, words, "has a damaged copy", lambda slot: slot.lose_newest(damaged=True))
 
 
-def _late_write(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _late_write(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A write of long ago is done only now, over the newest copy."""
     _lose(
         fleet, words, "is overwritten by an older one", lambda slot: slot.lose_newest(damaged=False)
@@ -89,7 +89,7 @@ def _late_write(fleet: Fleet, words: Sequence[str], options: Options) -> None:
 
 
 def _lose(
-    fleet: Fleet,
+    fleet: FaultyFleet,
     words: Sequence[str],
     how: str,
     lose: Callable[[Slot[Any]], None],
@@ -109,7 +109,7 @@ def _lose(
             fleet.world.say(f"the record {kind} {name} {how}".replace("  ", " "))
 
 
-def _swap(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _swap(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """The slots of two nodes are in each other's place: neither can be read."""
     kind, *names = words
     if kind == CONFIGURATION:
@@ -123,7 +123,7 @@ def _swap(fleet: Fleet, words: Sequence[str], options: Options) -> None:
     fleet.world.say(f"{kind} of {' and '.join(names)} are in each other's place")
 
 
-def _damage(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+def _damage(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
     """A record, or the global block of the whiteboard, can no longer be read."""
     world = fleet.world
     if words[0] == "board":

@@ -8,17 +8,25 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from ..cluster.model.desired import Wanted
-from ..cluster.model.policy import Policy, policy_from_document
-from ..cluster.model.rules import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.policy import (
+    Policy,
+    policy_from_document,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.rules import (
     NodeRule,
     ServiceRule,
     node_rule_from_options,
     service_rule_from_options,
 )
-from ..cluster.model.service import Service, service_from_options
-from ..errors import InputError
-from .scenario import Action
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
+    Service,
+    service_from_options,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.tests.simulation.scenario import Action
 
 AGENT = "ocf:holdfast:simulated"
 

@@ -12,22 +12,38 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ..cluster.model.desired import Wanted
-from ..cluster.model.observed import Timing
-from ..cluster.model.service import Service
-from ..errors import HoldfastError, InputError
-from ..names import node_name
-from .actions import ACTIONS
-from .conditions import check_words
-from .declarations import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
+    Wanted,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.observed import (
+    Timing,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.service import (
+    Service,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import (
+    HoldfastError,
+    InputError,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.names import node_name
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.settings import (
+    Settings,
+)
+from ansible_collections.holdfast.ha.tests.simulation.actions import ACTIONS
+from ansible_collections.holdfast.ha.tests.simulation.conditions import check_words
+from ansible_collections.holdfast.ha.tests.simulation.declarations import (
     DECLARATIONS,
     declare,
     policy_statement,
     rule_statement,
     service_statement,
 )
-from .scenario import WHENS, Action, Expectation, Scenario
-from .settings import Settings
+from ansible_collections.holdfast.ha.tests.simulation.scenario import (
+    WHENS,
+    Action,
+    Expectation,
+    Scenario,
+)
 
 RANGES = ("fence", "agent")
 """Settings that are a shortest and a longest time, written ``1..3``."""

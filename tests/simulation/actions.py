@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .action import Verb
-from .faults import FAULTS
-from .operators import OPERATIONS
-from .storage_faults import STORAGE_FAULTS
+from ansible_collections.holdfast.ha.tests.simulation.action import Verb
+from ansible_collections.holdfast.ha.tests.simulation.faults import FAULTS
+from ansible_collections.holdfast.ha.tests.simulation.operators import OPERATIONS
+from ansible_collections.holdfast.ha.tests.simulation.storage_faults import STORAGE_FAULTS
 
 ACTIONS: Mapping[str, Verb] = {**FAULTS, **STORAGE_FAULTS, **OPERATIONS}
 """All actions but ``service``, ``rule`` and ``policy``, which declare: see ``play.py``."""

@@ -7,15 +7,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..cluster.crm.freeze import DISARMED
-from ..cluster.crm.global_maintenance import in_force
-from ..cluster.model.state import NodeState
-from .machine import Machine
-from .settings import ROUNDING
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
+    DISARMED,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.global_maintenance import (  # noqa: E501
+    in_force,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    NodeState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import Machine
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.settings import (
+    ROUNDING,
+)
 
 if TYPE_CHECKING:
-    from .rules import Rules
-    from .world import World
+    from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.world import World
+    from ansible_collections.holdfast.ha.tests.simulation.rules import Rules
 
 OLDEST_LOOK = 1.5
 """Seconds: what was read longer ago says nothing of what is so now."""
@@ -78,11 +86,6 @@ class OrderRules:
         took = machine.clock.elapsed(begun, read)
         if took > OLDEST_LOOK + ROUNDING:
             self._rules.broken("S12", f"{machine.name} {what} by a look of {took:.1f} s ago")
-
-    def frees(self, by: str, machine: Machine) -> None:
-        """S4: who loses a host lease to another node is off."""
-        if machine.on:
-            self._rules.broken("S4", f"{by} frees the host lease of {machine.name}, which is on")
 
     def works(self, machine: Machine, looked: float) -> None:
         """S3: a CRM that looked at the others then has seen shortly before that it may."""

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..cluster.model.state import ClusterState, NodeState
-from ..errors import InputError
-from .fleet import Fleet
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
+    ClusterState,
+    NodeState,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.fleet import Fleet
 
 Words = Sequence[str]
 Check = Callable[[Fleet, Words], str]

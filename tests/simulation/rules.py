@@ -11,24 +11,38 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..cluster.crm.freeze import DISARMED
-from ..cluster.model.jobs import Job, JobKind
-from ..cluster.model.report import Mode, Report
-from ..cluster.model.state import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
+    DISARMED,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.jobs import (
+    Job,
+    JobKind,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.report import (
+    Mode,
+    Report,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.state import (
     ClusterState,
-    Event,
     NodeState,
 )
-from ..cluster.model.states import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.states import (
     ServiceState,
 )
-from .known_versions import KnownVersions
-from .machine import Machine
-from .order_rules import OrderRules
-from .settings import ROUNDING, Settings
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.checks import Checks
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import Machine
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.settings import (
+    ROUNDING,
+    Settings,
+)
+from ansible_collections.holdfast.ha.tests.simulation.known_versions import KnownVersions
+from ansible_collections.holdfast.ha.tests.simulation.order_rules import OrderRules
 
 if TYPE_CHECKING:
-    from .world import World
+    from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.crm import (
+        CrmDaemon,
+    )
+    from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.world import World
 
 STOPS_WITHIN = 0.7
 """Seconds by which an LRM that is not held up may be late to see that: a round."""
@@ -46,8 +60,8 @@ class Violation(Exception):
         self.rule = rule
 
 
-class Rules:
-    """Checks; each raises ``Violation``."""
+class Rules(Checks):
+    """The rules of safety; a check raises ``Violation``."""
 
     def __init__(self, world: World) -> None:
         """Watch *world*."""
@@ -57,7 +71,7 @@ class Rules:
         self._looked_for: dict[str, frozenset[str]] = {}
         self._writers: dict[tuple[int, int], str] = {}
         self._known = KnownVersions(self.broken)
-        self.orders = OrderRules(world, self)
+        self._orders = OrderRules(world, self)
         self.disarmed_at = 0.0
         self.asked_for: set[str] = set()
 
@@ -132,7 +146,33 @@ class Rules:
         if report is None or job.uid not in report.accepted:
             self.broken("S7", f"{machine.name} begins {job.uid} before its report says so")
 
-    def written(
+    def records(self, crm: CrmDaemon, before: ClusterState | None, state: ClusterState) -> None:
+        """S3, S4, S5, S6 and S10: may this be recorded as a decision, now and by this CRM?"""
+        name = crm.machine.name
+        self._orders.ordered(name, "records a decision", confirmed=crm.confirmed)
+        self._orders.works(crm.machine, crm.looked_at)
+        self._written(name, before, state, crm.looked_at)
+
+    def orders(self, crm: CrmDaemon, what: str) -> None:
+        """S6 and S12: may this CRM order something now?"""
+        if crm.crm.state is not None:
+            self._orders.ordered(crm.machine.name, what, confirmed=crm.confirmed)
+        self._orders.in_time(crm.machine, crm.looked_at, crm.read_at, what)
+
+    def fences(self, crm: CrmDaemon, node: str) -> None:
+        """S10, S12 and S13: may this CRM fence that node now?"""
+        name, begun = crm.machine.name, crm.looked_at
+        if crm.crm.state is None:
+            self._orders.again(crm, crm.machine, node, begun)
+        self._orders.at_once(name, crm.fencing)
+        self._orders.fences(name, node, begun)
+
+    def frees(self, by: str, machine: Machine) -> None:
+        """S4: a node that loses its host lease to another node is off."""
+        if machine.on:
+            self.broken("S4", f"{by} frees the host lease of {machine.name}, which is on")
+
+    def _written(
         self, name: str, before: ClusterState | None, state: ClusterState, begun: float
     ) -> None:
         """S6, S10 and S4/S5: what a manager writes in a round that was *begun* then."""
@@ -298,16 +338,6 @@ def _gives_command(before: ClusterState, state: ClusterState) -> bool:
         if status.uid and (last is None or status.uid != last.uid):
             return True
     return False
-
-
-def new_events(before: ClusterState | None, state: ClusterState) -> list[Event]:
-    """Return the events that *state* has beyond *before*, in their order."""
-    if before is None:
-        return list(state.events)
-    if before.events is state.events:
-        return []
-    known = set(before.events)
-    return [event for event in state.events if event not in known]
 
 
 def _is_disarmed(report: Report) -> bool:

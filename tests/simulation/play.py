@@ -6,13 +6,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import HoldfastError
-from .actions import ACTIONS
-from .conditions import why_not
-from .declarations import declare
-from .fleet import Fleet
-from .rules import Violation
-from .scenario import AT, FROM, NEVER, ONCE, Action, Expectation, Scenario
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import HoldfastError
+from ansible_collections.holdfast.ha.tests.simulation.actions import ACTIONS
+from ansible_collections.holdfast.ha.tests.simulation.conditions import why_not
+from ansible_collections.holdfast.ha.tests.simulation.declarations import (
+    declare,
+)
+from ansible_collections.holdfast.ha.tests.simulation.faulty_fleet import FaultyFleet
+from ansible_collections.holdfast.ha.tests.simulation.rules import Violation
+from ansible_collections.holdfast.ha.tests.simulation.scenario import (
+    AT,
+    FROM,
+    NEVER,
+    ONCE,
+    Action,
+    Expectation,
+    Scenario,
+)
 
 WATCHED_EACH = 0.5
 """What must hold for a time, or never, is looked at so often, in seconds."""
@@ -42,7 +52,7 @@ class Play:
     def __init__(self, scenario: Scenario, *, every_round: bool = False) -> None:
         """Build the cluster and plan what is done to it."""
         self.scenario = scenario
-        self.fleet = Fleet(
+        self.fleet = FaultyFleet(
             scenario.nodes,
             scenario.settings,
             scenario.seed,
