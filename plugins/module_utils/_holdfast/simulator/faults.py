@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ..cluster.model.membership import make_membership
 from ..errors import InputError
 from .action import Act, Options, Verb, machines, number
 from .agents import ANY, AgentFault
@@ -121,6 +122,19 @@ def _strike(stage: str) -> Act:
             fleet.strike(kind, machine.name, replace(blow))
 
     return act
+
+
+def _old_configuration(fleet: Fleet, words: Sequence[str], options: Options) -> None:
+    """A node's daemons start with an old configuration, which has fewer members."""
+    for machine in machines(fleet, words[0]):
+        members = dict(fleet.world.membership.members)
+        members.pop(words[1], None)
+        if machine.name in members and len(members) < len(fleet.world.membership.members):
+            fleet.world.say(f"{machine.name} has a configuration without {words[1]}")
+            fleet.configure(machine, make_membership(members, ""))
+            if "for" in options:
+                seconds = float(options["for"])
+                fleet.world.later(seconds, fleet.configure, machine, fleet.world.membership)
 
 
 def _storage(fleet: Fleet, words: Sequence[str], options: Options) -> None:
@@ -334,6 +348,7 @@ FAULTS: Mapping[str, Verb] = {
     "pause-in-look": Verb(_strike(Stage.LOOKING.value), (2, 2), ("count", "for")),
     "pause-anywhere": Verb(_strike(Stage.HELD.value), (2, 2), ("count", "for")),
     "kill-anywhere": Verb(_strike(Stage.KILLED.value), (2, 2), ("count", "for")),
+    "old-configuration": Verb(_old_configuration, (2, 2), ("for",)),
     "storage": Verb(_storage, (2, 2), ("only", "for")),
     "slow": Verb(_slow, (1, 1), ("seconds", "for")),
     "stale": Verb(_stale, (1, 1), ("for", "back")),

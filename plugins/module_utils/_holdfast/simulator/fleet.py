@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ..cluster.crm.repair_plan import Keep
 from ..cluster.model.desired import Wanted
+from ..cluster.model.membership import Membership
 from ..cluster.model.state import Event
 from .agents import Agents
 from .crm import CrmDaemon
@@ -97,6 +98,13 @@ class Fleet:
             daemon = self.daemon(kind, machine.name)
             if daemon is not None and daemon.machine is machine:
                 daemon.end()
+
+    def configure(self, machine: Machine, membership: Membership) -> None:
+        """Configure a machine with this membership, and let its daemons start with it."""
+        if machine.membership.digest != membership.digest:
+            machine.membership = membership
+            for kind in ("crm", "lrm"):
+                self.kill(kind, machine.name)
 
     def daemon(self, kind: str, name: str) -> Daemon | None:
         """Return a node's LRM or CRM, alive or not."""
