@@ -7,6 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (  # noqa: E501
+    make_membership,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.errors import InputError
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.agents import (
     ANY,
@@ -129,6 +132,19 @@ def _interrupt(stage: str) -> Act:
             fleet.interrupt(kind, machine.name, replace(one))
 
     return act
+
+
+def _old_configuration(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
+    """A node's daemons start with an old configuration, which has fewer members."""
+    for machine in machines(fleet, words[0]):
+        members = dict(fleet.world.membership.members)
+        members.pop(words[1], None)
+        if machine.name in members and len(members) < len(fleet.world.membership.members):
+            fleet.world.say(f"{machine.name} has a configuration without {words[1]}")
+            fleet.configure(machine, make_membership(members, ""))
+            if "for" in options:
+                seconds = float(options["for"])
+                fleet.world.later(seconds, fleet.configure, machine, fleet.world.membership)
 
 
 def _storage(fleet: FaultyFleet, words: Sequence[str], options: Options) -> None:
@@ -325,6 +341,7 @@ FAULTS: Mapping[str, Verb] = {
     "pause-in-look": Verb(_interrupt(Stage.LOOKING.value), (2, 2), ("count", "for")),
     "pause-anywhere": Verb(_interrupt(Stage.HELD.value), (2, 2), ("count", "for")),
     "kill-anywhere": Verb(_interrupt(Stage.KILLED.value), (2, 2), ("count", "for")),
+    "old-configuration": Verb(_old_configuration, (2, 2), ("for",)),
     "storage": Verb(_storage, (2, 2), ("only", "for")),
     "slow": Verb(_slow, (1, 1), ("seconds", "for")),
     "stale": Verb(_stale, (1, 1), ("for", "back")),

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.repair_plan import (
     Keep,
 )
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.membership import (  # noqa: E501
+    Membership,
+)
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.daemon import Daemon
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.fleet import Fleet
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.simulator.machine import Machine
@@ -76,6 +79,13 @@ class FaultyFleet(Fleet):
         daemon = self.daemon(kind, name)
         if daemon is not None:
             daemon.kill(restart_after)
+
+    def configure(self, machine: Machine, membership: Membership) -> None:
+        """Configure a machine with this membership, and let its daemons start with it."""
+        if machine.membership.digest != membership.digest:
+            machine.membership = membership
+            for kind in ("crm", "lrm"):
+                self.kill(kind, machine.name)
 
     def hang(self, kind: str, name: str, seconds: float) -> None:
         """Let a node's LRM or CRM make no progress for a while."""

@@ -109,6 +109,8 @@ def mend(fleet: FaultyFleet, *, with_all: bool = True) -> None:
             thaw(fleet, machine, machine.boot)
             if machine.cut and machine.name != broken:
                 world.power_on(machine)
+    for machine in world.machines.values():
+        fleet.configure(machine, world.membership)
     fleet.set_board("")
     _take_back(fleet)
 

@@ -81,6 +81,27 @@ def _held_up_while(
     return [falls, held] if chance.random() < 0.6 else [held, falls]
 
 
+def _comes_back_old(
+    chance: random.Random, nodes: Sequence[str], services: Sequence[str]
+) -> list[Made]:
+    """A node has an old configuration that lacks another one, while one of both dies or moves."""
+    node, lacks = chance.sample(list(nodes), 2)
+    old: Made = ("old-configuration", (node, lacks), {"for": chance.uniform(4.0, 40.0)})
+    after = chance.choice(
+        (
+            ("kill", ("crm", "manager"), {"for": chance.uniform(1.0, 12.0)}),
+            ("power-off", ("manager",), {"for": chance.uniform(4.0, 25.0)}),
+            ("power-off", (lacks,), {"for": chance.uniform(4.0, 25.0)}),
+            ("freeze", (lacks,), {"for": chance.uniform(4.0, 25.0)}),
+            ("storage", (lacks, "off"), {"for": chance.uniform(2.0, 25.0)}),
+            ("move", (chance.choice(services), lacks), {}),
+            ("drain", (lacks,), {}),
+            ("reset", ("*",), {}),
+        )
+    )
+    return [old, after]
+
+
 def _reads_old(chance: random.Random, nodes: Sequence[str], services: Sequence[str]) -> list[Made]:
     """A node reads what the storage had a while ago, and hears nothing of the others."""
     node = "manager" if chance.random() < 0.5 else chance.choice(nodes)
@@ -566,3 +587,24 @@ HELD_UP: tuple[Maker, ...] = (
     _rollback,
 )
 """Daemons that are held up or killed at any effect, while something becomes of nodes."""
+
+SKEWED_CONFIGURATION: tuple[Maker, ...] = (
+    *(_comes_back_old,) * 8,
+    _ask,
+    _declare,
+    _drain,
+    _disarm,
+    _shutdown,
+    _kill,
+    _hang,
+    _power,
+    _power,
+    _of_node("reset"),
+    _of_node("freeze", 30.0),
+    _storage,
+    _network,
+    _device,
+    _agent,
+    _crash,
+)
+"""Nodes that come back with an old configuration, while other nodes fail."""

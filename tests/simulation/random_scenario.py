@@ -45,6 +45,7 @@ from ansible_collections.holdfast.ha.tests.simulation.random_actions import (
     OPERATED,
     OPERATIONS,
     PAUSED,
+    SKEWED_CONFIGURATION,
     Maker,
 )
 from ansible_collections.holdfast.ha.tests.simulation.scenario import (
@@ -68,12 +69,13 @@ STALE_LENGTH = 40.0
 """Records that went back are repaired, and all services looked for, before more goes wrong."""
 
 MIXED, OPERATORS, CLOSE, LEFT, PAUSES = "mixed", "operators", "close", "left", "pauses"
-STALE, HELD = "stale", "held"
-DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES, STALE, HELD)
+STALE, HELD, SKEWED = "stale", "held", "skewed"
+DRAWINGS = (MIXED, OPERATORS, CLOSE, LEFT, PAUSES, STALE, HELD, SKEWED)
 """What a scenario is made of: faults and operations alike; more operations; a few of both that
 come within seconds of each other, so that one falls into the middle of another; services that
 are left to their operators for a while; virtual machines that are paused; records that go back in
-time; or daemons that are held up or killed at any effect."""
+time; daemons that are held up or killed at any effect; or nodes that come back with an old
+configuration."""
 
 
 def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
@@ -112,6 +114,9 @@ def random_scenario(seed: int, drawing: str = MIXED) -> Scenario:
         length = STALE_LENGTH + 4.0
     elif drawing == HELD:
         actions = _spread(chance, nodes, services, HELD_UP)
+        length = PAUSED_LENGTH
+    elif drawing == SKEWED:
+        actions = _spread(chance, nodes, services, SKEWED_CONFIGURATION)
         length = PAUSED_LENGTH
     else:
         kinds = KINDS + OPERATIONS if drawing == OPERATORS else KINDS

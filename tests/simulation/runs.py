@@ -21,6 +21,7 @@ from ansible_collections.holdfast.ha.tests.simulation.random_scenario import (
     MIXED,
     OPERATORS,
     PAUSES,
+    SKEWED,
     STALE,
     random_scenario,
 )
@@ -30,7 +31,7 @@ from ansible_collections.holdfast.ha.tests.simulation.scenario import (
 from ansible_collections.holdfast.ha.tests.simulation.scenario_text import write_scenario
 from ansible_collections.holdfast.ha.tests.simulation.shrink import shrink
 
-LIVENESS_EACH = {MIXED: 6, OPERATORS: 6, CLOSE: 2, LEFT: 4, PAUSES: 4, STALE: 3, HELD: 4}
+LIVENESS_EACH = {MIXED: 6, OPERATORS: 6, CLOSE: 2, LEFT: 4, PAUSES: 4, STALE: 3, HELD: 4, SKEWED: 3}
 """Of so many seeds one is a run for liveness, by how they are drawn."""
 
 

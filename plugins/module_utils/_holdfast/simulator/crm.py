@@ -10,7 +10,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..cluster.crm import cycle, effects, manager
-from ..cluster.crm.adoption import HostView
 from ..cluster.crm.memory import Crm, CrmSettings, start_crm
 from ..cluster.model.desired import Wanted
 from ..cluster.model.effects import Cycle
@@ -64,7 +63,7 @@ class CrmDaemon(Daemon):
         self.looked_at = fleet.world.now
         self.confirmed = False
         settings = fleet.world.settings
-        host_ids = {name: one.host_id for name, one in fleet.world.machines.items()}
+        host_ids = {name: one.host_id for name, one in machine.membership.members.items()}
         self.crm: Crm = start_crm(
             CrmSettings(
                 machine.name, host_ids, settings.timing, LEASE_SILENCE, even_for=settings.even_for
@@ -114,6 +113,9 @@ class CrmDaemon(Daemon):
         crm = self.crm
         if self._ended or self._powers or not self.observer.is_settled():
             return None
+        if len(self.node_names) < len(self.world.machines):
+            # What it sees of nodes that it does not know is not told beforehand.
+            return None
         if crm.held_back:
             # The next heartbeat of the node may end the wait: that is not told beforehand.
             return None
@@ -157,7 +159,9 @@ class CrmDaemon(Daemon):
             effects.WriteFreeing: self._write_freeing,
             effects.ReadHostLease: self._read_host_lease,
             effects.FreeHostLease: self._free_host_lease,
-            effects.LookAtForeignHost: lambda effect: effect.view or HostView(age=float("inf")),
+            effects.LookAtForeignHost: lambda effect: self.observer.foreign_host(
+                effect.host_id, effect.view
+            ),
             effects.ReadOwnMembership: lambda _: self.machine.membership,
             effects.Fence: self._fence,
             effects.PowerOn: self._power_on,
@@ -240,7 +244,9 @@ class CrmDaemon(Daemon):
 
     def _read_manager_lease(self, _effect: effects.ReadManagerLease) -> effects.LeaseHolder:
         self.need_reads()
-        return effects.LeaseHolder(self.storage.last_holder, self.storage.epoch)
+        holder = self.storage.last_holder
+        known = holder in self.crm.settings.host_ids
+        return effects.LeaseHolder(holder if known else "", self.storage.epoch)
 
     def _newest_manager(self) -> tuple[ClusterState | None, bool]:
         """Return the newest record of a manager, and whether a newer one may be damaged."""

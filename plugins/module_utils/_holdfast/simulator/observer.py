@@ -8,9 +8,12 @@ arithmetic what each of them would have read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..cluster.crm.adoption import HostView
 from ..cluster.crm.effects import Observation
 from ..cluster.crm.observing import LeaseLook, NodeLook, ObserverSettings, start_watch
 from ..cluster.model.observed import HostState, NodeSeen
@@ -29,6 +32,15 @@ LATE_RENEWAL = 1.0
 DAMAGED = "its report on storage is damaged, or older than its heartbeat says"
 
 
+@dataclass(frozen=True)
+class Foreign:
+    """The heartbeat of a node that is not configured here, and when it was seen to change."""
+
+    beat: float
+    changed: float
+    beating: bool
+
+
 class Observer:
     """One node's looks at all others."""
 
@@ -36,11 +48,16 @@ class Observer:
         """Begin to observe: a node's silence counts from now at the earliest."""
         self._fleet, self._machine, self._looks = fleet, machine, looks
         self._world, self._clock = fleet.world, machine.clock
+        known = machine.membership.members
+        self.names = {name: one for name, one in self._world.machines.items() if name in known}
+        """The members that this node is configured with."""
+        self._unknown = [one for one in self._world.machines.values() if one.name not in known]
+        self._foreign: dict[str, Foreign] = {}
         settings = self._world.settings
         timeout = settings.watchdog_timeout
         self.watch = start_watch(
             ObserverSettings(machine.name, settings.timing, timeout, timeout),
-            self._world.machines,
+            self.names,
             self._clock.mono(self._world.now),
         )
         self._half = settings.timing.suspect_after / 2
@@ -64,7 +81,7 @@ class Observer:
             # This process was held up, and looks at another time than it does otherwise.
             self._note(now, now)
         mono = self._clock.mono(now)
-        for name, other in self._world.machines.items():
+        for name, other in self.names.items():
             if not self.watch.ask(name, mono) or self.watch.asked[name] != mono:
                 continue
             renewed = other.renewals.last(now)
@@ -88,6 +105,7 @@ class Observer:
             watch.changed,
             watch.answered,
             storage.board_readable,
+            self._foreign_views(begun),
         )
 
     def see(self, name: str, now: float, horizon: Horizon | None = None) -> NodeSeen:
@@ -127,17 +145,47 @@ class Observer:
         """Return whether nothing of what was seen will be news at the next look."""
         return self._ever_looked and all(
             name in self.watch.beating or not self._beats_on(other)
-            for name, other in self._world.machines.items()
+            for name, other in self.names.items()
         )
 
     def has_read(self, since: float) -> bool:
         """Return whether what is on storage since that time was looked at by now."""
         return self._looked >= since
 
-    @property
-    def names(self) -> Mapping[str, Machine]:
-        """All nodes by their names."""
-        return self._world.machines
+    def foreign_host(self, host_id: int, view: HostView | None) -> HostView:
+        """Return the *view* of a host id that is not configured here, with its host lease."""
+        known = view or HostView(age=math.inf)
+        other = next((one for one in self._unknown if one.host_id == host_id), None)
+        if other is None:
+            return known
+        look = self._lease_look(other.name, other, self._world.now, None)
+        report, _lost = self._report(other.name, True)
+        fails = self._world.settings.lease_fails
+        return replace(known, lease=self.watch.lease_sight(look, report, known.age, fails))
+
+    def _foreign_views(self, now: float) -> dict[int, HostView]:
+        """Return what was seen of the host ids that have a block and are not configured here."""
+        mono, views = self._clock.mono(now), {}
+        for other in self._unknown:
+            seen = self._foreign.get(other.name)
+            if seen is not None:
+                age = mono - max(seen.changed, self.watch.watched_since)
+                views[other.host_id] = HostView(other.name, age, seen.beating)
+        return views
+
+    def _note_foreign(self, other: Machine, first: float, looked: float, until: float) -> None:
+        """Take note of the block of a node that is not configured here."""
+        mono, watch = self._clock.mono, self.watch
+        beat, before = other.beats.last(until), self._foreign.get(other.name)
+        if beat > 0.0 and (before is None or before.beat != beat):
+            changed = mono(max(first, self._first_from(beat, looked)))
+            self._foreign[other.name] = Foreign(beat, changed, before is not None)
+        elif before is not None and before.changed < watch.watched_since:
+            self._foreign[other.name] = replace(before, beating=False)
+        renewed = other.renewals.last(until)
+        if renewed != self._lease.get(other.name):
+            self._lease[other.name] = renewed
+            self._lease_changed[other.name] = mono(looked)
 
     def _note(self, first: float, looked: float) -> None:
         """Take note of what the looks from *first* to *looked* saw."""
@@ -147,7 +195,9 @@ class Observer:
         self._looked, self._ever_looked = looked, True
         stale = self._world.stale.get(self._machine.name)
         until = looked if stale is None else min(looked, stale.since)
-        for name, other in self._world.machines.items():
+        for other in self._unknown:
+            self._note_foreign(other, first, looked, until)
+        for name, other in self.names.items():
             beat = other.beats.last(until)
             if beat > 0.0:
                 watch.note_block(name, beat, mono(max(first, self._first_from(beat, looked))))
@@ -169,7 +219,7 @@ class Observer:
     def _foresee(self, now: float, horizon: Horizon) -> None:
         """Note when the next look begins or ends to ask a node: its silence counts from there."""
         mono = self._clock.mono(now)
-        for name, other in self._world.machines.items():
+        for name, other in self.names.items():
             age = self.watch.silent_for(name, mono)
             if self._beats_on(other):
                 if age > self._half:

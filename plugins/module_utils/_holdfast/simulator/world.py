@@ -38,9 +38,9 @@ class World:
         self.settings = settings
         self.timeline = Timeline()
         places = {name: Place(number) for number, name in enumerate(names, 1)}
-        membership = make_membership(places, "")
+        self.membership = make_membership(places, "")
         self.machines = {
-            name: Machine(name, place.host_id, settings, membership, on=running)
+            name: Machine(name, place.host_id, settings, self.membership, on=running)
             for name, place in places.items()
         }
         self.clones: dict[str, list[Machine]] = {}
