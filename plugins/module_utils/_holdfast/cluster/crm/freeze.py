@@ -21,18 +21,8 @@ from ..model.desired import IGNORE
 from ..model.maintenance import told
 from ..model.report import LocalState, Mode, Report
 from ..model.service import STARTED, Service
-from ..model.state import (
-    ClusterState,
-    NodeState,
-    NodeStatus,
-    ServiceStatus,
-)
-from ..model.states import (
-    ANYWHERE,
-    FREEZABLE,
-    MOVING,
-    ServiceState,
-)
+from ..model.state import ClusterState, NodeState, NodeStatus, ServiceStatus
+from ..model.states import ANYWHERE, FREEZABLE, MOVING, ServiceState
 from .round import Round
 
 DISARMING = "disarming"

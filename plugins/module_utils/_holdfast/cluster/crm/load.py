@@ -18,14 +18,8 @@ from typing import TYPE_CHECKING
 
 from ..model.observed import Figures, Seen
 from ..model.policy import COUNT, MOST_CPUS_PER_CORE, SCORE
-from ..model.state import (
-    ServiceStatus,
-)
-from ..model.states import (
-    ACTIVE,
-    MOVING,
-    ServiceState,
-)
+from ..model.state import ServiceStatus
+from ..model.states import ACTIVE, MOVING, ServiceState
 
 if TYPE_CHECKING:
     from ...placement.services import Needs, Places, Ranking

@@ -10,15 +10,8 @@ from dataclasses import replace
 from ..model.maintenance import fenced_by_hand, told
 from ..model.observed import Answer, NodeSeen
 from ..model.report import Mode
-from ..model.state import (
-    NodeState,
-    NodeStatus,
-    Power,
-    ProofKind,
-)
-from ..model.states import (
-    ServiceState,
-)
+from ..model.state import NodeState, NodeStatus, Power, ProofKind
+from ..model.states import ServiceState
 from .fencing import order_fences, take_ends
 from .health import Judgement, Verdict, judge
 from .pending_fences import (

@@ -13,13 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..model.report import POWEROFF, REBOOT, Mode
-from ..model.state import (
-    FENCE_ARRIVES,
-    FenceSender,
-    NodeState,
-    NodeStatus,
-    PendingFence,
-)
+from ..model.state import FENCE_ARRIVES, FenceSender, NodeState, NodeStatus, PendingFence
 from .round import Round
 
 FENCES_KEPT = 10

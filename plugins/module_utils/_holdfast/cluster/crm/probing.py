@@ -10,15 +10,8 @@ from dataclasses import replace
 from ..model.observed import Answer, LeaseSight, NodeSeen
 from ..model.report import WORKED_ON
 from ..model.service import STARTED, Service
-from ..model.state import (
-    NodeState,
-    NodeStatus,
-    Power,
-    ServiceStatus,
-)
-from ..model.states import (
-    ServiceState,
-)
+from ..model.state import NodeState, NodeStatus, Power, ServiceStatus
+from ..model.states import ServiceState
 from .round import Round
 from .transitions import forget
 

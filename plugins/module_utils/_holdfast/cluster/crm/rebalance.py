@@ -15,10 +15,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from ..model.service import STARTED
-from ..model.states import (
-    MOVING,
-    ServiceState,
-)
+from ..model.states import MOVING, ServiceState
 from . import selection, transitions
 from .load import NOTHING
 from .round import Round

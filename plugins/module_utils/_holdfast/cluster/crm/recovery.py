@@ -7,16 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
-from ..model.state import (
-    Failover,
-    NodeState,
-    Power,
-    Proof,
-    ProofKind,
-)
-from ..model.states import (
-    ServiceState,
-)
+from ..model.state import Failover, NodeState, Power, Proof, ProofKind
+from ..model.states import ServiceState
 from .pending_fences import fence_may_arrive, with_own_fence
 from .round import Round
 

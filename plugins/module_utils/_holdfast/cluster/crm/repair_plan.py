@@ -20,17 +20,8 @@ from ..model.maintenance import Maintenance, told
 from ..model.observed import Seen, Timing
 from ..model.report import NOT_RUNNING, Report
 from ..model.service import STARTED, Service
-from ..model.state import (
-    ClusterState,
-    FenceSender,
-    NodeState,
-    NodeStatus,
-    ServiceStatus,
-)
-from ..model.states import (
-    ACTIVE,
-    ServiceState,
-)
+from ..model.state import ClusterState, FenceSender, NodeState, NodeStatus, ServiceStatus
+from ..model.states import ACTIVE, ServiceState
 from ..model.versions import Floor, LeaseVersion, regressions
 from .round import Round
 

@@ -14,13 +14,8 @@ from dataclasses import replace
 
 from ..model.report import CommandResult, LocalState, Outcome, Report
 from ..model.service import STARTED, Service
-from ..model.state import (
-    ServiceStatus,
-)
-from ..model.states import (
-    MOVING,
-    ServiceState,
-)
+from ..model.state import ServiceStatus
+from ..model.states import MOVING, ServiceState
 from . import selection, transitions
 from .round import Round
 

@@ -16,16 +16,8 @@ from typing import Optional, Union
 
 from ..model.observed import Seen, Timing
 from ..model.report import NOT_RUNNING, LocalState
-from ..model.state import (
-    ClusterState,
-    Event,
-    NodeState,
-    NodeStatus,
-    ServiceStatus,
-)
-from ..model.states import (
-    ServiceState,
-)
+from ..model.state import ClusterState, Event, NodeState, NodeStatus, ServiceStatus
+from ..model.states import ServiceState
 from .load import Load
 
 REJECTED_KEPT = 8

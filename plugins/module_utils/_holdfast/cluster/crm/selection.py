@@ -17,15 +17,8 @@ from ..model.observed import Seen
 from ..model.report import Mode
 from ..model.rules import NodeRule
 from ..model.service import STARTED
-from ..model.state import (
-    ClusterState,
-    NodeState,
-    ServiceStatus,
-)
-from ..model.states import (
-    ACTIVE,
-    ServiceState,
-)
+from ..model.state import ClusterState, NodeState, ServiceStatus
+from ..model.states import ACTIVE, ServiceState
 from .load import Load
 
 SHOWN = 8

@@ -19,15 +19,8 @@ from ..model.desired import CLEAR, MOVE
 from ..model.policy import COUNT
 from ..model.report import Report
 from ..model.service import Service
-from ..model.state import (
-    REMOVED_KEPT,
-    ClusterState,
-    ServiceStatus,
-)
-from ..model.states import (
-    HELD,
-    ServiceState,
-)
+from ..model.state import REMOVED_KEPT, ClusterState, ServiceStatus
+from ..model.states import HELD, ServiceState
 from . import freeze, probing, results, selection, started, stopped, transitions
 from .round import Round
 

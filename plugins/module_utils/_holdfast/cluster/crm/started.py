@@ -9,13 +9,8 @@ from dataclasses import replace
 from ..model.desired import MOVE, Request
 from ..model.report import LocalState, Mode, Report, stays_up
 from ..model.service import STARTED, Service
-from ..model.state import (
-    ClusterState,
-    ServiceStatus,
-)
-from ..model.states import (
-    ServiceState,
-)
+from ..model.state import ClusterState, ServiceStatus
+from ..model.states import ServiceState
 from . import selection, transitions
 from .round import Round
 

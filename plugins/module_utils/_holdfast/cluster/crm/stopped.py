@@ -7,13 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..model.service import STARTED, Service
-from ..model.state import (
-    NodeState,
-    ServiceStatus,
-)
-from ..model.states import (
-    ServiceState,
-)
+from ..model.state import NodeState, ServiceStatus
+from ..model.states import ServiceState
 from . import selection, transitions
 from .round import Round
 

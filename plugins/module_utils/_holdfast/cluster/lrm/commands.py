@@ -14,16 +14,8 @@ from ..model.desired import IGNORE, Wanted
 from ..model.jobs import Job, JobKind, Purpose
 from ..model.report import CommandResult, LocalService, LocalState, Outcome
 from ..model.service import Service
-from ..model.state import (
-    ClusterState,
-    ServiceStatus,
-)
-from ..model.states import (
-    HELD,
-    LOCAL,
-    STOPS,
-    ServiceState,
-)
+from ..model.state import ClusterState, ServiceStatus
+from ..model.states import HELD, LOCAL, STOPS, ServiceState
 from . import mode
 from .round import LocalRound
 

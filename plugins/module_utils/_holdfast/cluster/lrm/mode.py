@@ -16,13 +16,8 @@ from ..crm.global_maintenance import in_force
 from ..model import policy
 from ..model.desired import IGNORE, Wanted
 from ..model.report import POWEROFF, REBOOT, RESTART, Mode, Phase, Report
-from ..model.state import (
-    ClusterState,
-    NodeState,
-)
-from ..model.states import (
-    ServiceState,
-)
+from ..model.state import ClusterState, NodeState
+from ..model.states import ServiceState
 from .round import LocalRound
 
 FREEZE_WAIT = 10.0

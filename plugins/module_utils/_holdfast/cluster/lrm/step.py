@@ -15,14 +15,7 @@ from dataclasses import dataclass, replace
 from ..model import versions
 from ..model.desired import IGNORE, Wanted
 from ..model.jobs import Job, JobEnd, JobKind, Purpose
-from ..model.report import (
-    WORKED_ON,
-    LocalService,
-    LocalState,
-    Mode,
-    Phase,
-    Report,
-)
+from ..model.report import WORKED_ON, LocalService, LocalState, Mode, Phase, Report
 from ..model.state import ClusterState
 from . import commands, mode
 from .results import note_end

@@ -28,10 +28,7 @@ from .state import (
     ProofKind,
     ServiceStatus,
 )
-from .states import (
-    HELD,
-    ServiceState,
-)
+from .states import HELD, ServiceState
 
 T = TypeVar("T")
 
