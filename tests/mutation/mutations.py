@@ -17,7 +17,6 @@ from unittest.mock import patch
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     candidate,
-    election,
     fencing,
     freeze,
     global_maintenance,
@@ -25,7 +24,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     lease_proof,
     nodes,
     probing,
-    recovery,
     results,
     selection,
     services,
@@ -94,7 +92,7 @@ from ansible_collections.holdfast.ha.tests.mutation.record_mutations import RECO
 def _dead_without_proof(original: Any, round_: Any) -> None:
     original(round_)
     for order in round_.fences:
-        recovery.declare_dead(round_, order.node, ProofKind.VERIFIED_OFF, "it does not answer")
+        fencing.declare_dead(round_, order.node, ProofKind.VERIFIED_OFF, "it does not answer")
 
 
 def _every_end_is_proof(original: Any, round_: Any, fence: Any) -> None:
@@ -220,7 +218,7 @@ def _recovers_from_the_silent(original: Any, round_: Any, *more: Any) -> None:
     original(round_, *more)
     for name, status in list(round_.state.nodes.items()):
         if status.state is NodeState.SUSPECT:
-            recovery.declare_dead(round_, name, ProofKind.VERIFIED_OFF, "suspected")
+            fencing.declare_dead(round_, name, ProofKind.VERIFIED_OFF, "suspected")
 
 
 def _forgets_the_target(original: Any, round_: Any, service_id: str, name: str, proof: str) -> None:
@@ -331,7 +329,7 @@ MUTATIONS = (
         "ignore-global-maintenance", changed(global_maintenance, "look_at_maintenance", _not_held)
     ),
     Mutation(
-        "forget-where-a-migration-went", changed(recovery, "_lost_its_node", _forgets_the_target)
+        "forget-where-a-migration-went", changed(fencing, "_lost_its_node", _forgets_the_target)
     ),
     Mutation("take-a-return-for-a-reboot", changed(nodes, "_was_started_anew", returns(True))),
     Mutation("give-a-number-twice", changed(Round, "command", _same_uid_again)),
@@ -382,7 +380,7 @@ MUTATIONS = (
         changed(started, "answer_request", nothing),
         random_scenario.CLOSE,
     ),
-    Mutation("leave-services-on-the-dead", changed(recovery, "_lost_its_node", nothing)),
+    Mutation("leave-services-on-the-dead", changed(fencing, "_lost_its_node", nothing)),
     Mutation("run-on-without-a-host-lease", changed(lrm_step, "_stop_everything", nothing)),
     Mutation("leave-what-is-elsewhere", changed(commands, "_not_here", nothing)),
     Mutation(
@@ -393,7 +391,7 @@ MUTATIONS = (
     Mutation("arm-without-looking", changed(freeze, "_look_for_all", nothing)),
     Mutation(
         "fence-while-disarmed-as-a-candidate",
-        changed(election, "kept_from_fencing", returns("")),
+        changed(candidate, "kept_from_fencing", returns("")),
         random_scenario.LEFT,
     ),
     Mutation("disarm-at-once", changed(freeze, "look_at_disarm", _disarms_at_once)),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     candidate,
     cycle,
-    fence_ends,
     freed_leases,
     manager,
     observing,
@@ -164,7 +163,7 @@ _EDITS = (
     # When the end of a fence counts.
     (
         "take-writing-after-a-fence-for-quiet",
-        fence_ends,
+        observing,
         "sort_ends",
         "reports.append(replace(end.report, quiet=False))",
         "reports.append(end.report)",
@@ -173,7 +172,7 @@ _EDITS = (
     ),
     (
         "count-a-proof-while-the-node-answers",
-        fence_ends,
+        observing,
         "sort_ends",
         " and not answers",
         "",

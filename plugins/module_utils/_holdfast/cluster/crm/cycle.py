@@ -31,9 +31,9 @@ from .effects import (
     ShowTrouble,
     TakeEnded,
 )
-from .fence_ends import sort_ends
 from .manager import manage
 from .memory import Crm
+from .observing import sort_ends
 from .repair_plan import Records
 from .wall_clock import first_look
 

@@ -12,7 +12,7 @@ from ..model.observed import Answer, NodeSeen
 from ..model.report import Mode
 from ..model.state import NodeState, NodeStatus, Power, ProofKind
 from ..model.states import ServiceState
-from .fencing import order_fences, take_ends
+from .fencing import begin_failover, declare_dead, order_fences, take_ends
 from .health import Judgement, Verdict, judge
 from .pending_fences import (
     cut_off,
@@ -23,7 +23,6 @@ from .pending_fences import (
     with_own_fence,
 )
 from .probing import awaited_from
-from .recovery import begin_failover, declare_dead
 from .round import Round
 
 GONE_KEPT = 3600.0

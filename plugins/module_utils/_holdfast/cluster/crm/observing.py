@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ..model.observed import Answer, HostState, LeaseSight, NodeSeen, Timing
+from ..model.observed import Answer, FenceReport, HostState, LeaseSight, NodeSeen, Timing
 from ..model.report import Report
-from . import same_storage
-from .fence_ends import ANSWER_WAIT
-from .lease_proof import why_no_proof
-from .same_storage import Elsewhere
+from .effects import FenceEnd, Observation
+from .lease_proof import Elsewhere, beats_elsewhere, other_storage, renewed_elsewhere, why_no_proof
 
 SLOW_STORAGE = 1.0
 """Seconds: after a look that took longer a node's own judgements are worth nothing."""
@@ -128,7 +126,7 @@ class Watch:
         if node not in self.changed:
             return
         here = self._timestamps.get(node)
-        known = same_storage.heard_of(
+        known = beats_elsewhere(
             self.elsewhere.get(node),
             beat,
             int(here) if here is not None else None,
@@ -162,7 +160,7 @@ class Watch:
             answer = self._answer(node, now)
             lease = self.lease_sight(look.lease, look.report, age, fail_seconds)
         if lease is LeaseSight.DEAD:
-            note = same_storage.why_no_proof(self.elsewhere.get(node))
+            note = renewed_elsewhere(self.elsewhere.get(node))
             note = note or why_no_proof(look.lease_proof, look.report)
             lease = LeaseSight.FAILED if note else lease
         report, problem = look.report, look.problem
@@ -224,7 +222,7 @@ class Watch:
 
     def storage_trouble(self, now: float) -> str:
         """Return why this node does not use the storage that the others use; empty if it does."""
-        return same_storage.storage_trouble(self.settings.node, self.elsewhere, now)
+        return other_storage(self.settings.node, self.elsewhere, now)
 
     def _answer(self, node: str, now: float) -> Answer:
         """Return what the answers of a member that is asked, or their absence, amount to."""
@@ -265,3 +263,40 @@ def held_by_board(maintenance: bool | None) -> str:
     if maintenance is None:
         return "the whiteboard's global block is damaged"
     return "set on the whiteboard" if maintenance else ""
+
+
+ANSWER_WAIT = 1.0
+"""Seconds without an answer after which a node that is asked does not answer."""
+
+ROUND = 0.5
+"""Seconds between two rounds of a daemon."""
+
+
+def just_answered(observation: Observation, node: str, now: float) -> bool:
+    """Return whether *node* answered so recently that it counts as answering."""
+    answered = observation.answered.get(node)
+    return answered is not None and now - answered <= ANSWER_WAIT
+
+
+def sort_ends(
+    ends: Iterable[FenceEnd], observation: Observation, suspect_after: float, now: float
+) -> tuple[list[FenceReport], list[FenceEnd]]:
+    """Return the reports of the fences that count now, and the ends that are held back.
+
+    Silence is known only until the look began: this process may have been held up in it.
+    """
+    reports: list[FenceReport] = []
+    held_back: list[FenceEnd] = []
+    for end in ends:
+        node = end.report.node
+        changed = observation.changed[node]
+        answers = just_answered(observation, node, now)
+        if not end.report.confirmed:
+            reports.append(end.report)
+        elif changed > end.ended + ROUND or (answers and now - end.ended > ANSWER_WAIT):
+            reports.append(replace(end.report, quiet=False))
+        elif now - observation.took - changed >= suspect_after and not answers:
+            reports.append(end.report)
+        else:
+            held_back.append(end)
+    return reports, held_back

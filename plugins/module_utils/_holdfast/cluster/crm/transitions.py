@@ -10,7 +10,7 @@ from ..model.service import STARTED, Service
 from ..model.state import NodeState, ServiceStatus
 from ..model.states import ServiceState
 from . import selection
-from .recovery import begin_failover
+from .fencing import begin_failover
 from .round import Round
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.election import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.candidate import (
     consider,
     kept_from_fencing,
 )
