@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from ..model.desired import IGNORE
 from ..model.maintenance import told
-from ..model.report import LocalState, Mode, Report
+from ..model.report import NOT_RUNNING, LocalState, Mode, Report
 from ..model.service import STARTED, Service
 from ..model.state import ClusterState, NodeState, NodeStatus, ServiceStatus
 from ..model.states import ANYWHERE, FREEZABLE, MOVING, ServiceState
@@ -103,7 +103,7 @@ def _becomes_frozen(round_: Round, status: ServiceStatus) -> bool:
     """
     if status.state not in FREEZABLE or not round_.online(status.node) or status.from_node:
         return False
-    report = round_.seen.nodes[status.node].report
+    report = round_.report(status.node)
     if report is None or report.mode is not Mode.RESTART:
         return False
     return not _is_blocked(report, status)
@@ -113,9 +113,7 @@ def _cover(round_: Round, service_id: str, status: ServiceStatus, state: Service
     request = round_.seen.wanted.requests.get(service_id)
     if request is not None and request.made != status.request and state is ServiceState.FREEZE:
         status = replace(status, request=request.made)
-        text = f"asked to {request.kind} {request.node}".rstrip()
-        why = "it is left alone at the moment"
-        round_.say("refused", f"{text}: {why}", service=service_id, node=request.node)
+        round_.refuse(service_id, request, "it is left alone at the moment")
     round_.set_service(service_id, replace(status, state=state, before=status.state.value))
 
 
@@ -133,7 +131,7 @@ def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
         if not status.node or not returns:
             _uncover(round_, service_id, status)
         return
-    report = round_.seen.nodes[node].report
+    report = round_.report(node)
     if report is None:
         return
     blocked = report.mode is not Mode.DISARM and _is_blocked(report, status)
@@ -159,7 +157,7 @@ def _thaw(round_: Round, service_id: str, status: ServiceStatus, wanted: Service
 def _is_stopped(report: Report, service_id: str) -> bool:
     """Return whether the LRM says that the service does not run on its node any more."""
     local = report.services.get(service_id)
-    return local is not None and local.state in (LocalState.STOPPED, LocalState.FAILED)
+    return local is not None and local.state in NOT_RUNNING
 
 
 def _is_blocked(report: Report, status: ServiceStatus) -> bool:

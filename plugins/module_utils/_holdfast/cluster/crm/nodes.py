@@ -203,8 +203,7 @@ def _prove_anew(
         reason = f"{', '.join(services)} may have come there since it was proved dead"
         if awaited:
             reason = f"{', '.join(awaited)} may run there, and its proof says nothing of that"
-        again = replace(status, state=NodeState.FENCE, reason=reason, attempt=0, retry_after=0.0)
-        round_.set_node(name, again)
+        round_.set_node(name, status.to_be_fenced(reason))
         round_.say("fence", f"{reason}; to be fenced to be sure", node=name)
 
 
@@ -230,8 +229,7 @@ def _awaited_from_dead(round_: Round, name: str, seen: NodeSeen, status: NodeSta
     One that answers, or was fenced, comes up again and says it then, unless its operator has it
     fenced by hand.
     """
-    asked = round_.seen.wanted.maintenance.get(name)
-    by_hand = asked is not None and fenced_by_hand(asked)
+    by_hand = _is_fenced_by_hand(round_, name)
     comes_up = seen.answer is not Answer.NO or (
         status.proof is not None and status.proof.is_of_power
     )
@@ -376,14 +374,19 @@ def _at_stake(round_: Round, name: str) -> list[str]:
     One that is looked for may be there while the node does not say otherwise.  Frozen
     ones wait for their node, but not for one that was to be switched off by hand meanwhile.
     """
-    services, asked = round_.state.services, round_.seen.wanted.maintenance.get(name)
-    by_hand = asked is not None and fenced_by_hand(asked)
+    services, by_hand = round_.state.services, _is_fenced_by_hand(round_, name)
     here = [
         one
         for one in round_.state.services_on(name)
         if services[one].state is not ServiceState.FREEZE or by_hand
     ]
     return [*here, *awaited_from(round_, name)]
+
+
+def _is_fenced_by_hand(round_: Round, name: str) -> bool:
+    """Return whether the node is in the maintenance that a fence by hand begins."""
+    maintenance = round_.seen.wanted.maintenance.get(name)
+    return maintenance is not None and fenced_by_hand(maintenance)
 
 
 def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
@@ -412,19 +415,16 @@ def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgemen
         return
     failover = begin_failover(round_, name, judgement.reason)
     round_.state = round_.state.with_failover(failover)
-    round_.set_node(
-        name,
-        replace(status, state=NodeState.FENCE, reason=judgement.reason, attempt=0, retry_after=0.0),
-    )
+    round_.set_node(name, status.to_be_fenced(judgement.reason))
     cause = ", ".join(services) or "certainty: an earlier fence may have switched it off"
     round_.say("fence", f"{judgement.reason}; to be fenced for {cause}", node=name)
 
 
 def _why_left_alone(round_: Round, name: str) -> str:
     """Return why nothing is done about a silent node that has no services."""
-    asked = round_.seen.wanted.maintenance.get(name)
-    if asked is not None and fenced_by_hand(asked):
-        return f"was to be switched off by hand ({told(asked)}): nothing to recover, not fenced"
+    if _is_fenced_by_hand(round_, name):
+        asked = told(round_.seen.wanted.maintenance[name])
+        return f"was to be switched off by hand ({asked}): nothing to recover, not fenced"
     if is_switched_off(round_, name):
         return "switched off in order by its operator, with nothing to recover"
     return "silent with no services on it: nothing to recover, not fenced"

@@ -91,8 +91,8 @@ def _is_recent(round_: Round, sent: float) -> bool:
 
 
 def _goes_down(round_: Round, name: str) -> str:
-    seen = round_.seen.nodes.get(name)
-    return seen.report.goes_down if seen is not None and seen.report is not None else ""
+    report = round_.report(name)
+    return report.goes_down if report is not None else ""
 
 
 def _may_be_cut_off(round_: Round, name: str) -> bool:

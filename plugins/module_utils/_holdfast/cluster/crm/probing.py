@@ -56,9 +56,7 @@ def _go_on_asking(
         reason = f"found on {found[0]}; {reason}"
     if len(found) > 1:
         reason = f"it runs on {' and '.join(found)}: stop it on all but one by hand"
-    if reason != status.reason:
-        round_.set_service(service_id, replace(status, reason=reason))
-        round_.say("probe", reason, service=service_id)
+    round_.explain(service_id, status, reason, "probe")
 
 
 def _adopt(
@@ -108,9 +106,7 @@ def _waits_for_its_home(round_: Round, service_id: str, status: ServiceStatus) -
         f"declared on {home}, which is not in the configuration of {round_.state.manager}:"
         " deploy it there, or declare it on another node"
     )
-    if reason != status.reason:
-        round_.set_service(service_id, replace(status, reason=reason))
-        round_.say("probe", reason, service=service_id, node=home)
+    round_.explain(service_id, status, reason, "probe", home)
 
 
 def _in_error(

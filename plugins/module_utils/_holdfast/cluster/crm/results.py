@@ -73,7 +73,7 @@ def _wait_for_target(round_: Round, service_id: str, status: ServiceStatus) -> N
         round_.set_service(service_id, back)
         round_.say("migration_failed", reason, service=service_id, node=status.node)
         return
-    report = round_.seen.nodes[target].report
+    report = round_.report(target)
     if report is not None and service_id in report.coming:
         round_.set_service(service_id, replace(status, expected=True))
     elif not 0.0 <= round_.seen.wall - status.since < EXPECTED_WITHIN:
@@ -217,7 +217,7 @@ def clear(round_: Round, service_id: str, status: ServiceStatus) -> None:
 
 def _is_stuck(round_: Round, service_id: str, status: ServiceStatus) -> bool:
     """Return whether its node has tried to stop it, and says that it could not."""
-    report = round_.seen.nodes[status.node].report if status.node in round_.seen.nodes else None
+    report = round_.report(status.node)
     local = report.services.get(service_id) if report is not None else None
     return local is not None and local.state is LocalState.BLOCKED
 
@@ -226,7 +226,7 @@ def _is_gone(round_: Round, service_id: str, status: ServiceStatus) -> bool:
     """Return whether a new LRM found stopped what the last one could not stop."""
     if not round_.online(status.node):
         return False
-    report = round_.seen.nodes[status.node].report
+    report = round_.report(status.node)
     local = report.services.get(service_id) if report is not None else None
     return local is not None and local.uid == status.uid and local.state is LocalState.STOPPED
 
@@ -238,7 +238,7 @@ def _stop_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
     """
     if not round_.online(status.node):
         return
-    report = round_.seen.nodes[status.node].report
+    report = round_.report(status.node)
     result = report.results.get(status.uid) if report is not None else None
     now = round_.seen.wall
     if status.digest:

@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Optional, Union
 
+from ..model.desired import Request
 from ..model.observed import Seen, Timing
-from ..model.report import NOT_RUNNING, LocalState
+from ..model.report import NOT_RUNNING, LocalState, Report
 from ..model.state import ClusterState, Event, NodeState, NodeStatus, ServiceStatus
 from ..model.states import ServiceState
 from .load import Load
@@ -90,6 +91,11 @@ class Round:
         """Return the status of a node; one that is new is unknown."""
         return self.state.nodes.get(name) or NodeStatus(since=self.seen.wall)
 
+    def report(self, name: str) -> Report | None:
+        """Return the report of a node's LRM, None if there is none that can be trusted."""
+        seen = self.seen.nodes.get(name)
+        return seen.report if seen is not None else None
+
     def set_node(self, name: str, status: NodeStatus) -> None:
         """Write a node's status, with a new ``since`` if its state changed."""
         before = self.node(name)
@@ -111,6 +117,19 @@ class Round:
             self.state = replace(self.state, commands=self.state.commands + 1)
         self._own_services()[service_id] = status
         self._note(service_id, before, status)
+
+    def explain(
+        self, service_id: str, status: ServiceStatus, reason: str, kind: str, node: str = ""
+    ) -> None:
+        """Write why a service waits, with an event of *kind*, if the reason is another one."""
+        if reason != status.reason:
+            self.set_service(service_id, replace(status, reason=reason))
+            self.say(kind, reason, service=service_id, node=node)
+
+    def refuse(self, service_id: str, request: Request, why: str) -> None:
+        """Write into the history that an operator's request is refused, and why."""
+        text = f"asked to {request.kind} {request.node}".rstrip()
+        self.say("refused", f"{text}: {why}", service=service_id, node=request.node)
 
     def forget_service(self, service_id: str) -> None:
         """Drop a service from the record, which counts as a command in the same way."""

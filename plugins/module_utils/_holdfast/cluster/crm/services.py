@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model.desired import CLEAR, MOVE
+from ..model.desired import CLEAR, MOVE, Request
 from ..model.policy import COUNT
 from ..model.report import Report
 from ..model.service import Service
-from ..model.state import REMOVED_KEPT, ClusterState, ServiceStatus
+from ..model.state import REMOVED_KEPT, ServiceStatus
 from ..model.states import HELD, ServiceState
 from . import freeze, probing, results, selection, started, stopped, transitions
 from .round import Round
@@ -46,7 +46,8 @@ def look_at_services(round_: Round) -> None:
             break
     _close_failovers(round_)
     _note_ignored(round_)
-    probes = _probes(round_.state)
+    services = round_.state.services
+    probes = tuple(key for key in sorted(services) if services[key].state is ServiceState.PROBE)
     if probes != round_.state.probes:
         round_.state = replace(round_.state, probes=probes)
 
@@ -77,21 +78,27 @@ def _look_at(round_: Round, service_id: str) -> None:
     if status.uid in round_.fresh and status.state is ServiceState.REQUEST_START:
         _just_placed(round_, service_id, status, wanted)
         return
-    if status.request != _asked(round_, service_id):
-        _note_request(round_, service_id, status)
-        return
-    if status.state is ServiceState.PROBE:
-        probing.look_for(round_, service_id, status, wanted)
+    request = round_.seen.wanted.requests.get(service_id)
+    if request is not None and request.made != status.request:
+        _note_request(round_, service_id, status, wanted, request)
     elif status.state in (ServiceState.STOPPED, ServiceState.RECOVERY):
         stopped.look_at_stopped(round_, service_id, status, wanted)
     elif status.state is ServiceState.ERROR:
         results.look_at_error(round_, service_id, status, wanted)
-    elif status.node not in round_.seen.nodes:
+    elif status.state is not ServiceState.PROBE and status.node not in round_.seen.nodes:
         _not_configured(round_, service_id, status)
-    elif round_.online(status.node):
-        report = round_.seen.nodes[status.node].report
-        if report is not None:
-            _active(round_, service_id, status, wanted, report)
+    else:
+        _go_on(round_, service_id, status, wanted)
+
+
+def _go_on(round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None) -> None:
+    """Probe a service, or read what its node reports of it if that node is online."""
+    if status.state is ServiceState.PROBE:
+        probing.look_for(round_, service_id, status, wanted)
+        return
+    report = round_.report(status.node)
+    if report is not None and round_.online(status.node):
+        _active(round_, service_id, status, wanted, report)
 
 
 def _ask_for(round_: Round, service_id: str, wanted: Service) -> None:
@@ -147,28 +154,21 @@ def _just_placed(
     round_.say("waiting", better.reason, service=service_id)
 
 
-def _asked(round_: Round, service_id: str) -> float:
-    """Return when the last request for the service was made, or of which one was heard."""
-    request = round_.seen.wanted.requests.get(service_id)
-    return request.made if request is not None else round_.state.services[service_id].request
-
-
-def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None:
+def _note_request(
+    round_: Round,
+    service_id: str,
+    status: ServiceStatus,
+    wanted: Service | None,
+    request: Request,
+) -> None:
     """Answer a request: only a service that runs, or is stopped, can be asked something."""
-    request = round_.seen.wanted.requests[service_id]
     if status.state in (
         ServiceState.REQUEST_START,
         ServiceState.REQUEST_START_BALANCE,
         ServiceState.PROBE,
     ):
         # Not yet: it is heard once the service runs.
-        wanted = round_.seen.wanted.services.get(service_id)
-        if status.state is ServiceState.PROBE:
-            probing.look_for(round_, service_id, status, wanted)
-        elif round_.online(status.node):
-            report = round_.seen.nodes[status.node].report
-            if report is not None:
-                _active(round_, service_id, status, wanted, report)
+        _go_on(round_, service_id, status, wanted)
         return
     if request.kind == MOVE and _is_not_known_yet(round_, request.node):
         return
@@ -190,8 +190,7 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
     else:
         why = f"it is in the state {status.state.value}"
     round_.set_service(service_id, heard)
-    text = f"asked to {request.kind} {request.node}".rstrip()
-    round_.say("refused", f"{text}: {why}", service=service_id, node=request.node)
+    round_.refuse(service_id, request, why)
 
 
 def _is_not_known_yet(round_: Round, node: str) -> bool:
@@ -231,9 +230,7 @@ def _not_configured(round_: Round, service_id: str, status: ServiceStatus) -> No
         f"may run on {status.node}, which is not in the configuration any more:"
         " put it back, and remove it once it is drained"
     )
-    if status.reason != reason:
-        round_.set_service(service_id, replace(status, reason=reason))
-        round_.say("blocked", reason, service=service_id, node=status.node)
+    round_.explain(service_id, status, reason, "blocked", status.node)
 
 
 def _close_failovers(round_: Round) -> None:
@@ -246,10 +243,3 @@ def _close_failovers(round_: Round) -> None:
         if not any(status is not None and status.state in under_way for status in states):
             finished = replace(failover, finished=round_.seen.wall)
             round_.state = round_.state.with_failover(finished)
-
-
-def _probes(state: ClusterState) -> tuple[str, ...]:
-    """Return the services that every node is to look for."""
-    return tuple(
-        sorted(key for key, one in state.services.items() if one.state is ServiceState.PROBE)
-    )

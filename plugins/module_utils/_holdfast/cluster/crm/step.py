@@ -132,13 +132,7 @@ def _with_intent(state: ClusterState, intent: Intent, wall: float) -> ClusterSta
     if status.state is NodeState.OFF and not intent.epoch:
         return state
     fenced = replace(
-        status,
-        state=NodeState.FENCE,
-        since=intent.recorded,
-        reason=intent.reason,
-        attempt=0,
-        proof=None,
-        up_again=False,
+        status.to_be_fenced(intent.reason), since=intent.recorded, proof=None, up_again=False
     ).with_pending_fence(MANAGER, wall)
     failover = Failover(
         node=intent.node,

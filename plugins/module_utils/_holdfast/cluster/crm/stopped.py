@@ -37,7 +37,7 @@ def _has_to_wait(round_: Round, service_id: str, status: ServiceStatus, wanted: 
     """Note what the start of a service waits for, and return whether it has to wait."""
     reason = _may_run_on_its_target(round_, status)
     if reason:
-        _wait(round_, service_id, status, reason)
+        round_.explain(service_id, status, reason, "waiting")
         return True
     reason = _wait_for(round_, status, wanted) or _wait_for_report(round_, service_id, status)
     if reason and not _came_to_its_target(round_, status):
@@ -45,7 +45,7 @@ def _has_to_wait(round_: Round, service_id: str, status: ServiceStatus, wanted: 
         last = status.node or status.last_node
         status = replace(status, state=ServiceState.STOPPED, node="", target="", last_node=last)
     if reason:
-        _wait(round_, service_id, status, reason)
+        round_.explain(service_id, status, reason, "waiting")
     return bool(reason)
 
 
@@ -67,7 +67,7 @@ def _start(round_: Round, service_id: str, status: ServiceStatus, wanted: Servic
     if not chosen.node:
         if status.leave:
             reason = selection.cannot_leave(status.last_node, status.leave, reason)
-        _wait(round_, service_id, status, reason)
+        round_.explain(service_id, status, reason, "waiting")
         return
     if recovering:
         reason = f"recovered from {status.node}; {reason}"
@@ -173,7 +173,7 @@ def _stop_on_its_target(round_: Round, service_id: str, status: ServiceStatus) -
     """It is not wanted any more; what may have gone over to its target is stopped there."""
     reason = _may_run_on_its_target(round_, status)
     if reason:
-        _wait(round_, service_id, status, reason)
+        round_.explain(service_id, status, reason, "waiting")
         return
     reason = "may have come there when its node died, and is not wanted: stopped, to be sure"
     there = replace(status, node=status.target, target="", last_node=status.target, reason=reason)
@@ -189,9 +189,3 @@ def _may_run_on_its_target(round_: Round, status: ServiceStatus) -> str:
     if status.target not in round_.seen.nodes or state is NodeState.ONLINE:
         return ""
     return f"was migrating to {status.target}, which is {state.value} and may run it"
-
-
-def _wait(round_: Round, service_id: str, status: ServiceStatus, reason: str) -> None:
-    if reason != status.reason:
-        round_.set_service(service_id, replace(status, reason=reason))
-        round_.say("waiting", reason, service=service_id)

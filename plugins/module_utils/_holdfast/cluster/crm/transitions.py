@@ -175,14 +175,7 @@ def _fenced_enough(status: ServiceStatus, wanted: Service) -> bool:
 def _demand_fence(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
     """Let the node be fenced for a service that cannot be stopped there, as it asks for."""
     reason = f"{service_id!r} could not be stopped and asks for this: {text}"
-    fenced = replace(
-        round_.node(status.node),
-        state=NodeState.FENCE,
-        reason=reason,
-        attempt=0,
-        retry_after=0.0,
-        demanded=True,
-    )
+    fenced = replace(round_.node(status.node).to_be_fenced(reason), demanded=True)
     failover = begin_failover(round_, status.node, reason)
     round_.state = round_.state.with_failover(failover)
     round_.set_node(status.node, fenced)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ..model.desired import IGNORE, Wanted
 from ..model.jobs import Job, JobKind, Purpose
-from ..model.report import CommandResult, LocalService, LocalState, Outcome
+from ..model.report import NOT_RUNNING, CommandResult, LocalService, LocalState, Outcome
 from ..model.service import Service
 from ..model.state import ClusterState, ServiceStatus
 from ..model.states import HELD, LOCAL, STOPS, ServiceState
@@ -58,8 +58,11 @@ def prune(
         round_.set(results=results, accepted=accepted, found=found)
     _prune_left(round_, state, services, up_to_date)
     for service_id, local in round_.report.services.items():
-        gone = local.state in (LocalState.STOPPED, LocalState.FAILED)
-        if gone and service_id not in state.services and service_id not in round_.busy:
+        if (
+            local.state in NOT_RUNNING
+            and service_id not in state.services
+            and service_id not in round_.busy
+        ):
             round_.drop(service_id)
 
 
@@ -185,8 +188,7 @@ def _take_up_limits(round_: LocalRound, local: LocalService, wanted: Service) ->
 def _refuse(round_: LocalRound, service_id: str, uid: str, local: LocalService | None) -> None:
     """Give a start back whose definition changed; what runs here all the same is stopped first."""
     text = "its definition changed before it was started"
-    gone = (LocalState.STOPPED, LocalState.FAILED)
-    if local is None or local.state in gone:
+    if local is None or local.state in NOT_RUNNING:
         round_.resolve(uid, CommandResult(service_id, Outcome.REFUSED, text, round_.wall))
     elif local.state is LocalState.BLOCKED:
         round_.resolve(uid, CommandResult(service_id, Outcome.BLOCKED, local.reason, round_.wall))
@@ -233,16 +235,13 @@ def _untracked(
 
     One that was taken out of the configuration while nobody could stop it is stopped now.
     """
-    if wanted is not None:
-        if wanted.ignored:
-            if service_id in round_.report.running():
-                round_.set(left=tuple(sorted({*round_.report.left, service_id})))
-            round_.drop(service_id)
-            round_.runs_no_more(service_id)
-        elif state.disarm_mode == IGNORE:
-            round_.drop(service_id)
-            round_.runs_no_more(service_id)
-    elif up_to_date and service_id in round_.report.running():
+    running = service_id in round_.report.running()
+    if wanted is not None and (wanted.ignored or state.disarm_mode == IGNORE):
+        if wanted.ignored and running:
+            round_.set(left=tuple(sorted({*round_.report.left, service_id})))
+        round_.drop(service_id)
+        round_.runs_no_more(service_id)
+    elif wanted is None and up_to_date and running:
         _leave(round_, round_.report.services[service_id], "it is no longer declared")
 
 
@@ -265,7 +264,7 @@ def _not_here(round_: LocalRound, service_id: str, status: ServiceStatus) -> Non
     local = round_.report.services.get(service_id)
     if local is None or status.state is ServiceState.PROBE:
         return
-    if local.state in (LocalState.STOPPED, LocalState.FAILED):
+    if local.state in NOT_RUNNING:
         round_.drop(service_id)
         return
     where = status.node if status.node != round_.report.node else "no node yet"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from .service import Service, service_document, service_from_options
@@ -236,28 +236,19 @@ def sight_from_document(document: Mapping[str, Any]) -> Sight:
 def report_document(report: Report) -> dict[str, Any]:
     """Return the report as plain data for its record."""
     return {
-        "node": report.node,
-        "boot": report.boot,
-        "epoch": report.epoch,
-        "commands": report.commands,
-        "config_version": report.config_version,
-        "lease_lost": report.lease_lost,
+        **_row(report),
         "mode": report.mode.value,
         "phase": report.phase.value,
         "accepted": dict(report.accepted),
         "results": {
-            uid: {**asdict(result), "outcome": result.outcome.value}
+            uid: {**_row(result), "outcome": result.outcome.value}
             for uid, result in report.results.items()
         },
         "services": {
             service_id: {
+                **_row(service),
                 "definition": service_document(service.definition),
                 "state": service.state.value,
-                "uid": service.uid,
-                "since": service.since,
-                "reason": service.reason,
-                "restarts": service.restarts,
-                "settled": service.settled,
             }
             for service_id, service in sorted(report.services.items())
         },
@@ -265,13 +256,12 @@ def report_document(report: Report) -> dict[str, Any]:
         "left": list(report.left),
         "coming": list(report.coming),
         "room": list(report.room) if report.room is not None else None,
-        "goes_down": report.goes_down,
-        "watchdog_timeout": report.watchdog_timeout,
-        "generation": report.generation,
-        "virtual": report.virtual,
-        "membership": report.membership,
-        "membership_differs": report.membership_differs,
     }
+
+
+def _row(record: Report | CommandResult | LocalService) -> dict[str, Any]:
+    """Return each field of *record* with its value as it is."""
+    return {item.name: getattr(record, item.name) for item in fields(record)}
 
 
 def report_from_document(document: Mapping[str, Any]) -> Report:

@@ -251,6 +251,11 @@ class NodeStatus:
     up_again: bool = False
     kept: str = ""
 
+    def to_be_fenced(self, reason: str) -> NodeStatus:
+        """Return this node as one to be fenced, with no attempt made yet."""
+        fence = NodeState.FENCE
+        return replace(self, state=fence, reason=reason, attempt=0, retry_after=0.0)
+
     def fence_sent_by(self, sender: FenceSender) -> float:
         """Return when a sender's pending fence was sent, 0 if it has none."""
         return next((one.sent_at for one in self.pending_fences if one.sender is sender), 0.0)
