@@ -127,7 +127,7 @@ _EDITS = (
     (
         "fence-by-an-older-record",
         candidate,
-        "_obstacle",
+        "_record_obstacle",
         "    if records.regressions:",
         "    if False:",
         "node/test_crm.py",
@@ -136,7 +136,7 @@ _EDITS = (
     (
         "fence-in-a-maintenance-as-a-candidate",
         candidate,
-        "_hold",
+        "_maintenance_obstacle",
         "        return observation.held\n    clocks",
         '        return ""\n    clocks',
         "node/test_maintenance_board.py",

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The candidate's part of a turn: fence the manager's node when it is silent, in this node's turn.
+"""The candidate's part of a turn: fence the silent manager's node when it is this node's turn.
 
 A candidate announces its fence on the storage before it sends it, so that the next manager knows
-of it.  Its proof counts when this node has become manager.
+it.  The proof counts once this node is manager.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from .observing import just_answered
 
 
 def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
-    """Fence the node that has the manager lease if it is silent and it is this node's turn."""
+    """Fence the node that holds the manager lease if it is silent and it is this node's turn."""
     lease = yield from perform(ReadManagerLease())
-    hold = yield from _hold(crm, observation)
+    hold = yield from _maintenance_obstacle(crm, observation)
     candidacy = consider(
         crm.settings.node,
         lease.node,
@@ -52,11 +52,11 @@ def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
     clocks = yield from crm.look_at_wall_clock()
     if crm.fences:
         yield from _sort_own_fences(crm, lease.version, observation, clocks.mono)
-        # To free a host lease may have taken long.
+        # Freeing a host lease may have taken long.
         clocks = yield from perform(ReadClocks())
     if not candidacy.fence or clocks.mono < crm.fence_not_before or crm.is_fencing(lease.node):
         return
-    obstacle = yield from _obstacle(crm, observation)
+    obstacle = yield from _record_obstacle(crm, observation)
     if obstacle:
         text = f"{candidacy.reason}; not fenced: {obstacle}"
         yield from perform(Log(text, repeated=True, node=lease.node))
@@ -68,7 +68,7 @@ def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
 
 
 def _fence(crm: Crm, lease: LeaseHolder, reason: str, observation: Observation) -> Cycle[None]:
-    """Announce the fence of the manager's node, and send it if the manager is still the same."""
+    """Announce the fence of the manager's node; send it if the manager has not changed."""
     node = lease.node
     clocks = yield from crm.look_at_wall_clock()
     age = observation.nodes[node].heartbeat_age
@@ -82,9 +82,9 @@ def _fence(crm: Crm, lease: LeaseHolder, reason: str, observation: Observation) 
         raise
     crm.freed_leases.recorded = record.leases
     holder = yield from perform(ReadManagerLease())
-    # A new manager may have looked for intents before this one was written.  It would leave a node
-    # powered off that it does not know to be fenced.  And if this process was held up in the write,
-    # or in the read, the node may have been started again meanwhile.
+    # A new manager may have read the intents before this one was written.  It would leave the node
+    # powered off, because it does not know this fence.  If this process was delayed in the write or
+    # the read, the node may have booted again.
     if holder.version != lease.version or (yield from crm.is_late()):
         crm.freed_leases.forget(node)
         return
@@ -94,12 +94,12 @@ def _fence(crm: Crm, lease: LeaseHolder, reason: str, observation: Observation) 
     yield from perform(Fence(node))
 
 
-def _hold(crm: Crm, observation: Observation) -> Cycle[str]:
-    """Return why a candidate may not fence a silent manager, empty if it may.
+def _maintenance_obstacle(crm: Crm, observation: Observation) -> Cycle[str]:
+    """Return why maintenance forbids fencing a silent manager; empty if it does not.
 
-    A maintenance whose expiry is over does not stop a candidate: a manager that hangs could never
-    end it.  The expiry counts only as the manager recorded it and as the configuration still
-    has it; the whiteboard alone has no expiry.
+    An expired maintenance does not stop a candidate, because a hung manager could never end it.
+    The expiry must be in the manager's record and in the configuration.  A maintenance set on the
+    whiteboard alone has no expiry.
     """
     if not observation.held or not observation.board_readable:
         return observation.held
@@ -115,8 +115,8 @@ def _hold(crm: Crm, observation: Observation) -> Cycle[str]:
     return "" if declared is None or declared.expired(clocks.wall) else observation.held
 
 
-def _obstacle(crm: Crm, observation: Observation) -> Cycle[str]:
-    """Return what in the records keeps a candidate from fencing, empty if nothing does."""
+def _record_obstacle(crm: Crm, observation: Observation) -> Cycle[str]:
+    """Return why the records forbid this candidate to fence; empty if they do not."""
     records = yield from crm.records(observation)
     if records.regressions:
         return paused(records.regressions)
@@ -128,10 +128,10 @@ def _obstacle(crm: Crm, observation: Observation) -> Cycle[str]:
 
 
 def _sort_own_fences(crm: Crm, epoch: int, observation: Observation, now: float) -> Cycle[None]:
-    """Of this candidate's fences keep a proof against the manager of *epoch*; drop the others.
+    """Keep this candidate's proof against the manager of *epoch*; drop its other fences.
 
-    The proof counts once this node is manager.  It frees the host lease at once, as the manager
-    lease may wait for that.
+    The proof counts once this node is manager.  Its host lease is freed at once, because the
+    manager lease may depend on it.
     """
     proofs: list[FenceReport] = []
     for fence in crm.fences:
@@ -149,7 +149,7 @@ def _sort_own_fences(crm: Crm, epoch: int, observation: Observation, now: float)
 
 @dataclass(frozen=True)
 class Candidacy:
-    """What a candidate does about the manager: *fence* its node now, or wait, and why."""
+    """Whether a candidate fences the manager's node now, and why."""
 
     fence: bool
     reason: str
@@ -164,10 +164,10 @@ def consider(
     held: str,
     timing: Timing,
 ) -> Candidacy:
-    """Return whether *own* fences *holder*, the node that has the manager lease.
+    """Return whether *own* fences *holder*, the node with the manager lease.
 
-    Each further healthy node, by host id, waits ``candidate_delay`` longer, so
-    that normally only the first one acts.
+    Each further healthy node, by host id, waits ``candidate_delay`` longer, so that normally only
+    the first one fences.
     """
     if holder == own or holder not in nodes:
         return Candidacy(False, "")
@@ -188,19 +188,19 @@ def consider(
 
 
 def kept_from_fencing(
-    last: ClusterState | None, wanted: Wanted, wall: float, *, wall_even: bool
+    last: ClusterState | None, desired: Wanted, wall: float, *, wall_even: bool
 ) -> str:
-    """Return why a candidate may not fence the silent manager's node, empty if it may.
+    """Return why a candidate may not fence the silent manager's node; empty if it may.
 
-    It may have gone silent before it could write a maintenance that was declared on the
-    whiteboard, and whether the cluster is disarmed stands in its record (*last*) alone.
-    What is taken back in the configuration does not count, nor a maintenance that is over.
+    The manager may have failed before it recorded a declared maintenance.  Whether the cluster is
+    disarmed is only in the manager's record (*last*).  A maintenance that was removed or has
+    expired does not count.
     """
     state = last or ClusterState()
-    hold = in_force(wanted, state.ended).global_maintenance
+    hold = in_force(desired, state.ended).global_maintenance
     if hold is not None and not (wall_even and hold.expired(wall)):
         return f"global maintenance ({told(hold)})"
-    if state.disarm == DISARMED and wanted.disarm == state.disarm_mode:
+    if state.disarm == DISARMED and desired.disarm == state.disarm_mode:
         return f"the cluster is disarmed ({state.disarm_mode})"
     return ""
 
@@ -212,7 +212,7 @@ def _rank(
     host_ids: Mapping[str, int],
     timing: Timing,
 ) -> int:
-    """Return how many healthy nodes come before *own* by host id."""
+    """Return the number of healthy nodes with a lower host id than *own*."""
     return sum(
         1
         for name, seen in nodes.items()

@@ -1,10 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a host lease that ran out proves that its node is dead.
+"""Whether an expired host lease proves that its node is dead.
 
-It is a proof because the node's watchdog resets the node before the lease counts as dead.  The
-watchdog of a virtual machine is usually emulated: it stops while the hypervisor pauses the
-machine, and the machine still runs its services when it resumes.
+It does if the node's watchdog resets the node before the lease counts as dead.  The watchdog of a
+virtual machine is usually emulated: it stops while the hypervisor pauses the machine, and the
+services still run when the machine resumes.
+
+It does not if the node uses another storage, such as a cloned LUN, a reverted replica or a wrong
+mount.  Both sides then see each other silent, and the node renews its host lease on its own copy.
+So an LRM's answer on the network names its last heartbeat.  If that heartbeat is not in the node's
+block here, what is read here proves nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +29,11 @@ REMEDY = (
 
 
 def why_no_proof(lease_proof: Optional[bool], report: Optional[Report]) -> str:
-    """Return why a host lease that ran out behind a watchdog proves nothing; empty if it does.
+    """Return why an expired host lease proves nothing; empty if it is a proof.
 
     *lease_proof* is the node's setting, None for automatic.  *report* is the node's last report,
-    None if it cannot be read.  An LRM of a version that did not report ``virtual`` counts as one
-    on a physical machine.
+    None if it cannot be read.  A report from a version without ``virtual`` counts as that of a
+    physical machine.
     """
     if lease_proof is True:
         return ""
@@ -45,10 +50,10 @@ def why_no_proof(lease_proof: Optional[bool], report: Optional[Report]) -> str:
 
 
 COUNTS = 5.0
-"""Seconds for which such an answer counts: an LRM that is held up answers without a heartbeat."""
+"""Seconds for which a heartbeat on another storage forbids judging nodes."""
 
 ENOUGH = 3
-"""So many different heartbeats, one a second, show that a node keeps writing elsewhere."""
+"""The number of different heartbeats that shows that a node keeps writing elsewhere."""
 
 RENEWED_ELSEWHERE = (
     "its host lease ran out here, but that does not prove it dead: it wrote heartbeats to another"
@@ -58,10 +63,10 @@ RENEWED_ELSEWHERE = (
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """The heartbeats of a node that are not on the storage which is read here.
+    """The heartbeats of a node that are not on the storage read here.
 
-    *beat* is the timestamp of the last one, *heard* when an answer named it, in seconds of the
-    observer's monotonic clock, and *count* how many different ones were named.
+    *beat* is the last one, *heard* when an answer named it (monotonic seconds), *count* the number
+    of different ones.
     """
 
     beat: int
@@ -79,8 +84,8 @@ def beats_elsewhere(
 ) -> Elsewhere | None:
     """Return what is known of a node's heartbeats elsewhere after an answer named *beat*.
 
-    *here* is the timestamp of its block here, None if it has none, read after the answer came;
-    it has not changed for *silent_for* seconds.
+    *here* is the timestamp of its block here, None if there is none.  It was read after the answer
+    and has not changed for *silent_for* seconds.
     """
     if silent_for < suspect_after or beat == here:
         return before
@@ -102,8 +107,8 @@ def other_storage(own: str, elsewhere: Mapping[str, Elsewhere], now: float) -> s
 
 
 def renewed_elsewhere(elsewhere: Elsewhere | None) -> str:
-    """Return why the host lease of a node proves nothing here; empty if it does.
+    """Return why a node's host lease here proves nothing; empty if it may be a proof.
 
-    The node need not answer any more: it counts until its heartbeat is seen here again.
+    This holds until the node's heartbeat changes here again, also if it no longer answers.
     """
     return RENEWED_ELSEWHERE if elsewhere is not None and elsewhere.count >= ENOUGH else ""
