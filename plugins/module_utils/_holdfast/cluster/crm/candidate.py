@@ -16,7 +16,7 @@ from ..model.desired import Wanted
 from ..model.effects import Cycle, Log, ReadClocks, perform
 from ..model.lease_freeing import freeing
 from ..model.maintenance import told
-from ..model.observed import FenceReport, NodeSeen, Timing
+from ..model.observed import FenceReport, NodeSeen
 from ..model.state import ClusterState, Intent
 from ..model.versions import paused
 from .effects import (
@@ -31,7 +31,7 @@ from .effects import (
 from .freeze import DISARMED
 from .global_maintenance import in_force
 from .health import Verdict, judge
-from .memory import Crm
+from .memory import Crm, CrmSettings
 from .observing import just_answered
 
 
@@ -39,15 +39,8 @@ def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
     """Fence the node that holds the manager lease if it is silent and it is this node's turn."""
     lease = yield from perform(ReadManagerLease())
     hold = yield from _maintenance_obstacle(crm, observation)
-    candidacy = consider(
-        crm.settings.node,
-        lease.node,
-        observation.nodes,
-        crm.settings.host_ids,
-        observation.trouble or crm.trouble,
-        hold,
-        crm.settings.timing,
-    )
+    trouble = observation.trouble or crm.trouble
+    candidacy = consider(crm.settings, lease.node, observation.nodes, trouble, hold)
     crm.trouble = ""
     clocks = yield from crm.look_at_wall_clock()
     if crm.fences:
@@ -156,22 +149,20 @@ class Candidacy:
 
 
 def consider(
-    own: str,
+    settings: CrmSettings,
     holder: str,
     nodes: Mapping[str, NodeSeen],
-    host_ids: Mapping[str, int],
     storage_trouble: str,
     held: str,
-    timing: Timing,
 ) -> Candidacy:
-    """Return whether *own* fences *holder*, the node with the manager lease.
+    """Return whether this node fences *holder*, the node with the manager lease.
 
     Each further healthy node, by host id, waits ``candidate_delay`` longer, so that normally only
     the first one fences.
     """
-    if holder == own or holder not in nodes:
+    if holder == settings.node or holder not in nodes:
         return Candidacy(False, "")
-    seen = nodes[holder]
+    seen, timing = nodes[holder], settings.timing
     judgement = judge(seen, storage_trouble, timing)
     if judgement.verdict in (Verdict.HEALTHY, Verdict.WATCH):
         return Candidacy(False, "")
@@ -180,7 +171,7 @@ def consider(
         return Candidacy(False, f"{reason}; not fenced: global maintenance ({held})")
     if judgement.verdict is not Verdict.FENCE:
         return Candidacy(False, reason)
-    delay = _rank(own, holder, nodes, host_ids, timing) * timing.candidate_delay
+    delay = _rank(settings, holder, nodes) * timing.candidate_delay
     later = replace(timing, suspect_after=timing.suspect_after + delay)
     if judge(seen, storage_trouble, later).verdict is not Verdict.FENCE:
         return Candidacy(False, f"{reason}; nodes with a lower host id go first")
@@ -205,19 +196,13 @@ def kept_from_fencing(
     return ""
 
 
-def _rank(
-    own: str,
-    holder: str,
-    nodes: Mapping[str, NodeSeen],
-    host_ids: Mapping[str, int],
-    timing: Timing,
-) -> int:
-    """Return the number of healthy nodes with a lower host id than *own*."""
+def _rank(settings: CrmSettings, holder: str, nodes: Mapping[str, NodeSeen]) -> int:
+    """Return the number of healthy nodes with a lower host id than this node."""
+    own, host_ids = settings.node, settings.host_ids
     return sum(
-        1
+        seen.beats
+        and seen.heartbeat_age < settings.timing.suspect_after
+        and host_ids[name] < host_ids[own]
         for name, seen in nodes.items()
         if name not in (own, holder)
-        and seen.beats
-        and seen.heartbeat_age < timing.suspect_after
-        and host_ids[name] < host_ids[own]
     )

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...errors import LeaseError, StorageError
 from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform
@@ -30,14 +30,6 @@ from .repair_plan import record_restored
 
 OWN_LOOK = 5.0
 """Seconds between two checks of the manager's own record on storage."""
-
-
-@dataclass(frozen=True)
-class _Observed:
-    """The state that a decision starts from, and the observation."""
-
-    state: ClusterState
-    seen: Seen
 
 
 def _keeps_managing(
@@ -71,7 +63,8 @@ def manage(crm: Crm, state: ClusterState, observation: Observation, clocks: Cloc
     observed = yield from _observe(crm, keeps, observation)
     if observed is None or crm.state is None:
         return
-    decided = step.step(observed.state, observed.seen, crm.settings.timing)
+    start, seen = observed
+    decided = step.step(start, seen, crm.settings.timing)
     crm.changes = decided.changes
     crm.trouble = ""
     if (yield from crm.is_late()):
@@ -80,14 +73,16 @@ def manage(crm: Crm, state: ClusterState, observation: Observation, clocks: Cloc
     # either.
     proofs = [
         one if _is_off(decided.state, one.node) else replace(one, confirmed=False)
-        for one in observed.seen.fences
+        for one in seen.fences
     ]
     yield from _write(crm, decided.state, proofs)
     crm.drop_ends()
     yield from _act(crm, decided)
 
 
-def _observe(crm: Crm, state: ClusterState, observation: Observation) -> Cycle[_Observed | None]:
+def _observe(
+    crm: Crm, state: ClusterState, observation: Observation
+) -> Cycle[tuple[ClusterState, Seen] | None]:
     """Return the input of the decision, or None if the manager cannot decide in this turn."""
     foreign = eligibility.foreign_hosts(observation, crm.settings.timing.suspect_after)
     if foreign != state.foreign_hosts:
@@ -117,7 +112,7 @@ def _observe(crm: Crm, state: ClusterState, observation: Observation) -> Cycle[_
         board_readable=observation.board_readable,
         wall_even=crm.wall_is_even(clocks),
     )
-    return _Observed(state, seen)
+    return state, seen
 
 
 def _look_at_own_record(crm: Crm, state: ClusterState, clocks: Clocks) -> Cycle[ClusterState]:
