@@ -40,19 +40,17 @@ class LeaseSight(enum.Enum):
 
 
 class HostState(enum.Enum):
-    """The state of a host lease as one read of it shows."""
+    """The state of a host lease as one read of it shows.
+
+    FREE: never held, left cleanly, or freed after a proof; LIVE: renewed within the fail time, as
+    far as the reader could see; FAIL: not renewed for the fail time, so the holder must stop its
+    services; DEAD: not renewed for so long that the holder's watchdog must have reset it.
+    """
 
     FREE = "free"
-    """Never held, left cleanly, or freed after a proof."""
-
     LIVE = "live"
-    """Renewed within the fail time, as far as the reader could see."""
-
     FAIL = "fail"
-    """Not renewed for the fail time: the holder must stop its services."""
-
     DEAD = "dead"
-    """Not renewed for so long that the holder's watchdog must have reset it."""
 
 
 @dataclass(frozen=True)
