@@ -17,7 +17,6 @@ from unittest.mock import patch
 
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     candidate,
-    election,
     fencing,
     freeze,
     global_maintenance,
@@ -25,7 +24,6 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm 
     lease_proof,
     nodes,
     probing,
-    recovery,
     results,
     selection,
     services,
@@ -92,7 +90,7 @@ from ansible_collections.holdfast.ha.tests.simulation import random_scenario
 def _dead_without_proof(original: Any, round_: Any) -> None:
     original(round_)
     for order in round_.fences:
-        recovery.declare_dead(round_, order.node, ProofKind.VERIFIED_OFF, "it does not answer")
+        fencing.declare_dead(round_, order.node, ProofKind.VERIFIED_OFF, "it does not answer")
 
 
 def _every_end_is_proof(original: Any, round_: Any, fence: Any) -> None:
@@ -135,7 +133,7 @@ def _does_not_wait_for_the_stop(
     original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
 ) -> None:
     if status.state in MOVING and status.uid not in round_.fresh:
-        results._left(round_, service_id, status, wanted)
+        results._finish_move(round_, service_id, status, wanted)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -218,7 +216,7 @@ def _recovers_from_the_silent(original: Any, round_: Any, *more: Any) -> None:
     original(round_, *more)
     for name, status in list(round_.state.nodes.items()):
         if status.state is NodeState.SUSPECT:
-            recovery.declare_dead(round_, name, ProofKind.VERIFIED_OFF, "suspected")
+            fencing.declare_dead(round_, name, ProofKind.VERIFIED_OFF, "suspected")
 
 
 def _forgets_the_target(original: Any, round_: Any, service_id: str, name: str, proof: str) -> None:
@@ -257,7 +255,7 @@ def _starts_while_it_migrates(
     original: Any, round_: Any, service_id: str, status: Any, wanted: Any, report: Any
 ) -> None:
     if status.state is ServiceState.MIGRATE and status.uid not in round_.fresh:
-        results._left(round_, service_id, status, wanted)
+        results._finish_move(round_, service_id, status, wanted)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -284,7 +282,7 @@ MUTATIONS = (
     Mutation("skip-the-proof", changed(fencing, "order_fences", _dead_without_proof)),
     Mutation(
         "count-every-fence-as-proof",
-        changed(fencing, "_fence_ended", _every_end_is_proof),
+        changed(fencing, "_handle_fence_end", _every_end_is_proof),
         random_scenario.PAUSES,
     ),
     Mutation(
@@ -297,9 +295,9 @@ MUTATIONS = (
     ),
     Mutation("take-silence-for-death", changed(health, "judge", _silence_is_death)),
     Mutation("take-a-failed-lease-for-a-dead-one", changed(health, "judge", _failed_is_dead)),
-    Mutation("recover-from-a-suspect", changed(nodes, "look_at_nodes", _recovers_from_the_silent)),
+    Mutation("recover-from-a-suspect", changed(nodes, "update_nodes", _recovers_from_the_silent)),
     Mutation("forget-the-epoch", changed(versions, "why_not_followed", returns(""))),
-    Mutation("run-a-command-again", changed(commands, "_obey", _runs_uids_again)),
+    Mutation("run-a-command-again", changed(commands, "_execute", _runs_uids_again)),
     Mutation("begin-before-it-is-written", changed(LocalRound, "accept", nothing)),
     Mutation("trust-what-a-dead-lrm-left", changed(lrm_step, "resume", _no_doubts)),
     Mutation("start-without-a-host-lease", changed(lrm_step, "step", _no_lease_needed)),
@@ -310,10 +308,10 @@ MUTATIONS = (
     Mutation("take-any-result-for-this-one", changed(results, "take_result", _any_result_counts)),
     Mutation(
         "say-stopped-before-it-is",
-        changed(commands, "_obey_leave", _stop_is_said_before_it_is_done),
+        changed(commands, "_execute_stop", _stop_is_said_before_it_is_done),
     ),
     Mutation(
-        "count-a-failed-stop-as-one", changed(lrm_results, "_stopped", _failed_stops_are_stops)
+        "count-a-failed-stop-as-one", changed(lrm_results, "_end_stop", _failed_stops_are_stops)
     ),
     Mutation(
         "forget-the-last-manager",
@@ -326,21 +324,21 @@ MUTATIONS = (
         random_scenario.CLOSE,
     ),
     Mutation(
-        "ignore-global-maintenance", changed(global_maintenance, "look_at_maintenance", _not_held)
+        "ignore-global-maintenance", changed(global_maintenance, "update_maintenance", _not_held)
     ),
     Mutation(
-        "forget-where-a-migration-went", changed(recovery, "_lost_its_node", _forgets_the_target)
+        "forget-where-a-migration-went", changed(fencing, "_recover_service", _forgets_the_target)
     ),
-    Mutation("take-a-return-for-a-reboot", changed(nodes, "_was_started_anew", returns(True))),
+    Mutation("take-a-return-for-a-reboot", changed(nodes, "_has_restarted", returns(True))),
     Mutation("give-a-number-twice", changed(Round, "command", _same_uid_again)),
-    Mutation("try-a-fence-once", changed(fencing, "_fence_ended", _gives_up_a_fence)),
+    Mutation("try-a-fence-once", changed(fencing, "_handle_fence_end", _gives_up_a_fence)),
     Mutation("look-at-no-service", changed(lrm_step, "_monitor", nothing), random_scenario.CLOSE),
     Mutation("keep-every-result", changed(commands, "prune", nothing)),
     Mutation("leave-failovers-open", changed(services, "_close_failovers", nothing)),
     Mutation("fence-without-a-brake", changed(fencing, "order_fences", _no_brake)),
     Mutation("fence-without-a-reason", changed(candidate, "Intent", _no_reason)),
     Mutation("place-beside-the-opposite", changed(selection, "_apart_nodes", returns({}))),
-    Mutation("do-not-wait-for-probes", changed(probing, "look_for", _probes_are_not_awaited)),
+    Mutation("do-not-wait-for-probes", changed(probing, "handle", _probes_are_not_awaited)),
     Mutation(
         "believe-a-proof-of-an-earlier-start",
         changed(probing, "is_verified_off", _was_verified_off),
@@ -353,10 +351,10 @@ MUTATIONS = (
         ),
         random_scenario.OPERATORS,
     ),
-    Mutation("never-switch-on-again", changed(fencing, "switch_on_again", nothing)),
-    Mutation("leave-failed-services", changed(started, "_failed", nothing)),
+    Mutation("never-switch-on-again", changed(fencing, "power_on_again", nothing)),
+    Mutation("leave-failed-services", changed(started, "_count_failure", nothing)),
     Mutation(
-        "skip-the-probe", changed(services, "_look_at", _skips_the_probe), random_scenario.LEFT
+        "skip-the-probe", changed(services, "_handle", _skips_the_probe), random_scenario.LEFT
     ),
     Mutation(
         "start-the-target-while-the-source-runs",
@@ -365,12 +363,12 @@ MUTATIONS = (
     Mutation("fence-its-own-node", changed(transitions, "may_demand_fence", _fences_its_own)),
     Mutation(
         "take-what-is-in-doubt-for-running",
-        changed(lrm_results, "_doubt_resolved", _doubt_ends_as(Sight.RUNNING)),
+        changed(lrm_results, "_end_first_probe", _doubt_ends_as(Sight.RUNNING)),
         random_scenario.STALE,
     ),
     Mutation(
         "take-what-is-in-doubt-for-stopped",
-        changed(lrm_results, "_doubt_resolved", _doubt_ends_as(Sight.STOPPED)),
+        changed(lrm_results, "_end_first_probe", _doubt_ends_as(Sight.STOPPED)),
         random_scenario.OPERATORS,
     ),
     Mutation("ignore-strict-rules", changed(Wanted, "node_rule_for", returns(None))),
@@ -380,21 +378,21 @@ MUTATIONS = (
         changed(started, "answer_request", nothing),
         random_scenario.CLOSE,
     ),
-    Mutation("leave-services-on-the-dead", changed(recovery, "_lost_its_node", nothing)),
+    Mutation("leave-services-on-the-dead", changed(fencing, "_recover_service", nothing)),
     Mutation("run-on-without-a-host-lease", changed(lrm_step, "_stop_everything", nothing)),
-    Mutation("leave-what-is-elsewhere", changed(commands, "_not_here", nothing)),
+    Mutation("leave-what-is-elsewhere", changed(commands, "_stop_misplaced", nothing)),
     Mutation(
         "take-any-proof-for-an-answer",
         changed(probing, "is_verified_off", _was_proved_dead),
         random_scenario.LEFT,
     ),
-    Mutation("arm-without-looking", changed(freeze, "_look_for_all", nothing)),
+    Mutation("arm-without-looking", changed(freeze, "_probe_all", nothing)),
     Mutation(
         "fence-while-disarmed-as-a-candidate",
-        changed(election, "kept_from_fencing", returns("")),
+        changed(candidate, "kept_from_fencing", returns("")),
         random_scenario.LEFT,
     ),
-    Mutation("disarm-at-once", changed(freeze, "look_at_disarm", _disarms_at_once)),
+    Mutation("disarm-at-once", changed(freeze, "update_disarm", _disarms_at_once)),
     Mutation("place-services-on-any-node", changed(selection, "unusable", returns(""))),
     Mutation(
         "believe-the-lease-of-a-virtual-machine",

@@ -10,7 +10,6 @@ from __future__ import annotations
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm import (
     candidate,
     cycle,
-    fence_ends,
     freed_leases,
     manager,
     observing,
@@ -128,7 +127,7 @@ _EDITS = (
     (
         "fence-by-an-older-record",
         candidate,
-        "_obstacle",
+        "_record_obstacle",
         "    if records.regressions:",
         "    if False:",
         "node/test_crm.py",
@@ -137,7 +136,7 @@ _EDITS = (
     (
         "fence-in-a-maintenance-as-a-candidate",
         candidate,
-        "_hold",
+        "_maintenance_obstacle",
         "        return observation.held\n    clocks",
         '        return ""\n    clocks',
         "node/test_maintenance_board.py",
@@ -164,7 +163,7 @@ _EDITS = (
     # When the end of a fence counts.
     (
         "take-writing-after-a-fence-for-quiet",
-        fence_ends,
+        observing,
         "sort_ends",
         "reports.append(replace(end.report, quiet=False))",
         "reports.append(end.report)",
@@ -173,7 +172,7 @@ _EDITS = (
     ),
     (
         "count-a-proof-while-the-node-answers",
-        fence_ends,
+        observing,
         "sort_ends",
         " and not answers",
         "",

@@ -139,7 +139,7 @@ def _believes_suspects(original: Any, round_: Any, service_id: str) -> None:
     wanted = round_.seen.wanted.services.get(service_id)
     if before is None or round_.state.services.get(service_id) is not before:
         return
-    if before.state in HELD or before.state in RUNS_NOWHERE or freeze.is_held(round_, before):
+    if before.state in HELD or before.state in RUNS_NOWHERE or freeze.needs_overlay(round_, before):
         return
     seen = round_.seen.nodes.get(before.node)
     if seen is None or seen.report is None or round_.online(before.node):
@@ -211,7 +211,7 @@ def _blocked_is_stopped(
 ) -> None:
     result = report.results.get(status.uid)
     if result is not None and result.outcome is Outcome.BLOCKED:
-        results.stop_ended(round_, service_id, status)
+        results.finish_stop(round_, service_id, status)
         return
     original(round_, service_id, status, wanted, report)
 
@@ -320,14 +320,14 @@ TESTED = (
     ),
     FoundByTest(
         Mutation(
-            "believe-the-report-of-a-suspect", changed(services, "_look_at", _believes_suspects)
+            "believe-the-report-of-a-suspect", changed(services, "_handle", _believes_suspects)
         ),
         BELIEVED,
         "test_the_result_in_the_report_of_a_suspect_is_not_believed",
     ),
     FoundByTest(
         Mutation(
-            "answer-by-a-stop-of-its-own", changed(lrm_results, "_stopped", _own_stop_answers)
+            "answer-by-a-stop-of-its-own", changed(lrm_results, "_end_stop", _own_stop_answers)
         ),
         BELIEVED,
         "test_a_stop_for_a_reason_of_the_nodes_own_does_not_answer_the_managers_command",

@@ -65,7 +65,7 @@ def look(status=None, wanted_=None, *, ends=(), busy=(), **changes):
         now=changes.pop("now", 50.0),
         wall=1000.0,
         state=record,
-        wanted=wanted_ or wanted(WEB),
+        desired=wanted_ or wanted(WEB),
         ended=tuple(ends),
         busy=frozenset(busy),
         **changes,
@@ -195,7 +195,7 @@ def test_an_outdated_start_of_what_runs_here_already_stops_it_first() -> None:
 
 def test_a_start_waits_for_the_configuration_it_was_made_from() -> None:
     older = replace(wanted(CHANGED), version=0)
-    for not_yet in (look(START, older), replace(look(START), wanted=None)):
+    for not_yet in (look(START, older), replace(look(START), desired=None)):
         taken = step(Report("n1", "n1-boot1"), NOTHING, not_yet)
         assert not taken.jobs
         assert not taken.report.results
@@ -301,7 +301,7 @@ def test_a_drained_node_lets_go_of_all_that_is_left_to_the_operator() -> None:
 @pytest.mark.parametrize("local_state", [LocalState.STOPPED, LocalState.FAILED])
 def test_a_new_daemon_does_not_doubt_what_is_gone(local_state) -> None:
     report, memory = resume(has(local_state), "n1", "boot2")
-    assert not memory.doubtful
+    assert not memory.unprobed
     assert report.boot == "boot2"
 
 
@@ -326,7 +326,7 @@ def test_without_a_fresh_lease_nothing_is_started() -> None:
 
 @pytest.mark.parametrize("kind", [JobKind.MONITOR, JobKind.PROBE])
 def test_without_a_fresh_lease_a_failed_service_is_not_restarted(kind) -> None:
-    memory = Memory(doubtful=frozenset({"web"})) if kind is JobKind.PROBE else NOTHING
+    memory = Memory(unprobed=frozenset({"web"})) if kind is JobKind.PROBE else NOTHING
     ended = look(
         started("n1"), ends=[end(kind, sight=Sight.PARTLY)], lease_trouble="was not renewed"
     )

@@ -84,7 +84,7 @@ def test_an_lrm_follows_a_record_that_knows_all_it_has_acted_on(record, older):
 
 WELL = {
     "state": state(),
-    "wanted": Wanted(4, generation=1),
+    "desired": Wanted(4, generation=1),
     "floors": [floor_of_report(REPORT, "n2")],
     "manager_lease": LeaseVersion(5, "n1"),
     "configuration_lease": 4,
@@ -125,11 +125,11 @@ def test_nothing_is_older_while_all_is_well():
             "the manager's record is older (generation 0) than what n2 acted on (generation 1)",
         ),
         (
-            {"wanted": Wanted(3, generation=1)},
+            {"desired": Wanted(3, generation=1)},
             "the configuration is older (version 3) than what n2 acted on (version 4)",
         ),
         (
-            {"wanted": Wanted(3, generation=1), "floors": []},
+            {"desired": Wanted(3, generation=1), "floors": []},
             "the configuration is older (version 3) than the one that n1 worked from (version 4)",
         ),
         (

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which node may be manager by its membership, and when a new membership is recorded.
 
-A node whose membership is not the recorded one is not manager.  It may replace the recorded one
-when every node that runs and stays has changed to the same membership, and every node that is
-removed has no service and does not run.  The manager lease has one holder, so that two nodes
-never manage with different memberships.
+A node whose membership differs from the recorded one is not manager.  It may replace the recorded
+membership when every running node that stays has the new one, and every removed node has no service
+and does not run.  Only one node holds the manager lease, so two nodes never manage with different
+memberships.
 
-A silent node that stays has nothing to agree to as long as no node is removed: whoever manages
-then knows every node, and fences a silent one before its services are recovered.  A deploy can
-correct the fence settings while a fence fails, and a node may die in the middle of a deploy.
+A silent node that stays need not agree while no node is removed: any manager knows it and fences it
+before its services are recovered.  So a deploy can correct fence settings while a fence fails, and
+a node may die during a deploy.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _IN_USE = (NodeState.ONLINE, NodeState.SUSPECT, NodeState.FENCE)
 class HostView:
     """What an observer sees of one host id.
 
-    *name* is the node name in its record or block; *age* the seconds since its heartbeat was
-    seen to change, or since the observer began; *beats* whether a change was seen; *digest* the
+    *name* is the node name in its record or block.  *age* is seconds since its heartbeat was seen
+    to change, or since the observer began; *beats* says whether it changed.  *digest* is the
     membership that its LRM reports.
     """
 
@@ -50,13 +50,13 @@ class HostView:
 
 @dataclass(frozen=True)
 class Hosts:
-    """The view of each host id, by host id, and the age at which a heartbeat is not fresh."""
+    """The view of each host id, and the age at which a heartbeat is no longer fresh."""
 
     views: Mapping[int, HostView]
     suspect_after: float
 
     def of(self, host_id: int) -> HostView:
-        """Return the view of a host id; one without a block on the whiteboard is silent."""
+        """Return the view of a host id; without a block it is silent."""
         return self.views.get(host_id, HostView(age=math.inf))
 
     def runs(self, host_id: int) -> bool:
@@ -65,11 +65,11 @@ class Hosts:
         return view.beats and view.age < self.suspect_after
 
     def is_silent(self, host_id: int) -> bool:
-        """Return whether the host id was watched for long enough and has no fresh heartbeat."""
+        """Return whether the host id was observed long enough and has no fresh heartbeat."""
         return not self.runs(host_id) and not self.is_new(host_id)
 
     def is_new(self, host_id: int) -> bool:
-        """Return whether the host id has not been watched for long enough to call it silent."""
+        """Return whether the host id was not observed long enough to be called silent."""
         return not self.runs(host_id) and self.of(host_id).age < self.suspect_after
 
 
@@ -78,8 +78,8 @@ def why_not_manager(
 ) -> str:
     """Return why a node with the membership *own* may not be manager; empty if it may.
 
-    *state* is the manager's record.  With *acceptance*, an operator's request for exactly this
-    membership, the nodes that stay need not have it yet.
+    *state* is the manager's record.  With *acceptance*, an operator's request for this membership,
+    the nodes that stay need not have it yet.
     """
     recorded = state.membership
     if recorded is not None and recorded.digest == own.digest:
@@ -104,7 +104,7 @@ def why_not_manager(
 
 
 def with_membership(state: ClusterState, own: Membership, wall: float) -> ClusterState:
-    """Return the state of a manager that has the membership *own*, as the next version."""
+    """Return the state of a manager with *own* recorded as the next membership version."""
     recorded = state.membership
     if recorded is not None and recorded.digest == own.digest:
         return state
@@ -117,15 +117,15 @@ def with_membership(state: ClusterState, own: Membership, wall: float) -> Cluste
 
 
 def _is_removed(own: Membership, name: str, place: Place) -> bool:
-    """Return whether a recorded member is not in *own* under its name and host id."""
+    """Return whether *own* lacks a recorded member with its name and host id."""
     kept = own.members.get(name)
     return kept is None or kept.host_id != place.host_id
 
 
 def _first_obstacle(state: ClusterState, own: Membership, hosts: Hosts, accepted: bool) -> str:
-    """Return why *own* may not be the first membership that is recorded.
+    """Return why *own* may not be the first recorded membership.
 
-    A cluster that was managed without one has its nodes in the record and on the whiteboard.
+    A cluster managed without one has its nodes in the record and on the whiteboard.
     """
     for name, status in sorted(state.nodes.items()):
         if name in own.members:
@@ -147,7 +147,7 @@ def _first_obstacle(state: ClusterState, own: Membership, hosts: Hosts, accepted
 def _change_obstacle(
     state: ClusterState, own: Membership, hosts: Hosts, name: str, place: Place
 ) -> str:
-    """Return why a member that stays does not allow the change yet."""
+    """Return why a member that stays does not allow the change yet; empty if it does."""
     view = hosts.of(place.host_id)
     if hosts.runs(place.host_id):
         if view.digest == own.digest:
@@ -172,7 +172,7 @@ def _removal_obstacle(
     place: Place,
     accepted: bool,
 ) -> str:
-    """Return why a member cannot be removed, renamed or get another host id yet."""
+    """Return why a member cannot be removed, renamed or renumbered yet; empty if it can."""
     services = services_of(state, name)
     if services:
         return f"{name} has {_listed(services)} in the manager's record: drain it first"
@@ -196,7 +196,7 @@ def _lease_obstacle(name: str, view: HostView) -> str:
 
 
 def services_of(state: ClusterState, name: str) -> list[str]:
-    """Return the services that name a node as where they are, go to or come from."""
+    """Return the services that name a node as place, target or source."""
     return sorted(
         key for key, one in state.services.items() if name in (one.node, one.target, one.from_node)
     )

@@ -1,20 +1,24 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The candidate's part of a turn: fence the manager's node when it is silent, in this node's turn.
+"""The candidate's part of a turn: fence the silent manager's node when it is this node's turn.
 
 A candidate announces its fence on the storage before it sends it, so that the next manager knows
-of it.  Its proof counts when this node has become manager.
+it.  The proof counts once this node is manager.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
 from ...errors import LeaseError, StorageError
+from ..model.desired import Wanted
 from ..model.effects import Cycle, Log, ReadClocks, perform
 from ..model.lease_freeing import freeing
-from ..model.observed import FenceReport
-from ..model.state import Intent
+from ..model.maintenance import told
+from ..model.observed import FenceReport, NodeSeen
+from ..model.state import ClusterState, Intent
 from ..model.versions import paused
-from . import election
 from .effects import (
     Fence,
     LeaseHolder,
@@ -24,32 +28,28 @@ from .effects import (
     ReadManagerRecord,
     WriteIntent,
 )
-from .fence_ends import just_answered
-from .memory import Crm
+from .freeze import DISARMED
+from .global_maintenance import in_force
+from .health import Verdict, judge
+from .memory import Crm, CrmSettings
+from .observing import just_answered
 
 
 def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
-    """Fence the node that has the manager lease if it is silent and it is this node's turn."""
+    """Fence the node that holds the manager lease if it is silent and it is this node's turn."""
     lease = yield from perform(ReadManagerLease())
-    hold = yield from _hold(crm, observation)
-    candidacy = election.consider(
-        crm.settings.node,
-        lease.node,
-        observation.nodes,
-        crm.settings.host_ids,
-        observation.trouble or crm.trouble,
-        hold,
-        crm.settings.timing,
-    )
+    hold = yield from _maintenance_obstacle(crm, observation)
+    trouble = observation.trouble or crm.trouble
+    candidacy = consider(crm.settings, lease.node, observation.nodes, trouble, hold)
     crm.trouble = ""
     clocks = yield from crm.look_at_wall_clock()
     if crm.fences:
         yield from _sort_own_fences(crm, lease.version, observation, clocks.mono)
-        # To free a host lease may have taken long.
+        # Freeing a host lease may have taken long.
         clocks = yield from perform(ReadClocks())
     if not candidacy.fence or clocks.mono < crm.fence_not_before or crm.is_fencing(lease.node):
         return
-    obstacle = yield from _obstacle(crm, observation)
+    obstacle = yield from _record_obstacle(crm, observation)
     if obstacle:
         text = f"{candidacy.reason}; not fenced: {obstacle}"
         yield from perform(Log(text, repeated=True, node=lease.node))
@@ -61,7 +61,7 @@ def watch_manager(crm: Crm, observation: Observation) -> Cycle[None]:
 
 
 def _fence(crm: Crm, lease: LeaseHolder, reason: str, observation: Observation) -> Cycle[None]:
-    """Announce the fence of the manager's node, and send it if the manager is still the same."""
+    """Announce the fence of the manager's node; send it if the manager has not changed."""
     node = lease.node
     clocks = yield from crm.look_at_wall_clock()
     age = observation.nodes[node].heartbeat_age
@@ -75,9 +75,9 @@ def _fence(crm: Crm, lease: LeaseHolder, reason: str, observation: Observation) 
         raise
     crm.freed_leases.recorded = record.leases
     holder = yield from perform(ReadManagerLease())
-    # A new manager may have looked for intents before this one was written.  It would leave a node
-    # powered off that it does not know to be fenced.  And if this process was held up in the write,
-    # or in the read, the node may have been started again meanwhile.
+    # A new manager may have read the intents before this one was written.  It would leave the node
+    # powered off, because it does not know this fence.  If this process was delayed in the write or
+    # the read, the node may have booted again.
     if holder.version != lease.version or (yield from crm.is_late()):
         crm.freed_leases.forget(node)
         return
@@ -87,12 +87,12 @@ def _fence(crm: Crm, lease: LeaseHolder, reason: str, observation: Observation) 
     yield from perform(Fence(node))
 
 
-def _hold(crm: Crm, observation: Observation) -> Cycle[str]:
-    """Return why a candidate may not fence a silent manager, empty if it may.
+def _maintenance_obstacle(crm: Crm, observation: Observation) -> Cycle[str]:
+    """Return why maintenance forbids fencing a silent manager; empty if it does not.
 
-    A maintenance whose expiry is over does not stop a candidate: a manager that hangs could never
-    end it.  The expiry counts only as the manager recorded it and as the configuration still
-    has it; the whiteboard alone has no expiry.
+    An expired maintenance does not stop a candidate, because a hung manager could never end it.
+    The expiry must be in the manager's record and in the configuration.  A maintenance set on the
+    whiteboard alone has no expiry.
     """
     if not observation.held or not observation.board_readable:
         return observation.held
@@ -108,8 +108,8 @@ def _hold(crm: Crm, observation: Observation) -> Cycle[str]:
     return "" if declared is None or declared.expired(clocks.wall) else observation.held
 
 
-def _obstacle(crm: Crm, observation: Observation) -> Cycle[str]:
-    """Return what in the records keeps a candidate from fencing, empty if nothing does."""
+def _record_obstacle(crm: Crm, observation: Observation) -> Cycle[str]:
+    """Return why the records forbid this candidate to fence; empty if they do not."""
     records = yield from crm.records(observation)
     if records.regressions:
         return paused(records.regressions)
@@ -117,14 +117,14 @@ def _obstacle(crm: Crm, observation: Observation) -> Cycle[str]:
     last = yield from perform(ReadManagerRecord())
     desired, _slot = yield from perform(ReadDesired())
     even = crm.wall_is_even(clocks)
-    return election.kept_from_fencing(last, desired, clocks.wall, wall_even=even)
+    return kept_from_fencing(last, desired, clocks.wall, wall_even=even)
 
 
 def _sort_own_fences(crm: Crm, epoch: int, observation: Observation, now: float) -> Cycle[None]:
-    """Of this candidate's fences keep a proof against the manager of *epoch*; drop the others.
+    """Keep this candidate's proof against the manager of *epoch*; drop its other fences.
 
-    The proof counts once this node is manager.  It frees the host lease at once, as the manager
-    lease may wait for that.
+    The proof counts once this node is manager.  Its host lease is freed at once, because the
+    manager lease may depend on it.
     """
     proofs: list[FenceReport] = []
     for fence in crm.fences:
@@ -138,3 +138,71 @@ def _sort_own_fences(crm: Crm, epoch: int, observation: Observation, now: float)
     crm.fences = proofs
     for fence in proofs:
         yield from crm.freed_leases.fence_ended(fence, now)
+
+
+@dataclass(frozen=True)
+class Candidacy:
+    """Whether a candidate fences the manager's node now, and why."""
+
+    fence: bool
+    reason: str
+
+
+def consider(
+    settings: CrmSettings,
+    holder: str,
+    nodes: Mapping[str, NodeSeen],
+    storage_trouble: str,
+    held: str,
+) -> Candidacy:
+    """Return whether this node fences *holder*, the node with the manager lease.
+
+    Each further healthy node, by host id, waits ``candidate_delay`` longer, so that normally only
+    the first one fences.
+    """
+    if holder == settings.node or holder not in nodes:
+        return Candidacy(False, "")
+    seen, timing = nodes[holder], settings.timing
+    judgement = judge(seen, storage_trouble, timing)
+    if judgement.verdict in (Verdict.HEALTHY, Verdict.WATCH):
+        return Candidacy(False, "")
+    reason = f"{holder} is the manager: {judgement.reason}"
+    if held:
+        return Candidacy(False, f"{reason}; not fenced: global maintenance ({held})")
+    if judgement.verdict is not Verdict.FENCE:
+        return Candidacy(False, reason)
+    delay = _rank(settings, holder, nodes) * timing.candidate_delay
+    later = replace(timing, suspect_after=timing.suspect_after + delay)
+    if judge(seen, storage_trouble, later).verdict is not Verdict.FENCE:
+        return Candidacy(False, f"{reason}; nodes with a lower host id go first")
+    return Candidacy(True, reason)
+
+
+def kept_from_fencing(
+    last: ClusterState | None, desired: Wanted, wall: float, *, wall_even: bool
+) -> str:
+    """Return why a candidate may not fence the silent manager's node; empty if it may.
+
+    The manager may have failed before it recorded a declared maintenance.  Whether the cluster is
+    disarmed is only in the manager's record (*last*).  A maintenance that was removed or has
+    expired does not count.
+    """
+    state = last or ClusterState()
+    hold = in_force(desired, state.ended).global_maintenance
+    if hold is not None and not (wall_even and hold.expired(wall)):
+        return f"global maintenance ({told(hold)})"
+    if state.disarm == DISARMED and desired.disarm == state.disarm_mode:
+        return f"the cluster is disarmed ({state.disarm_mode})"
+    return ""
+
+
+def _rank(settings: CrmSettings, holder: str, nodes: Mapping[str, NodeSeen]) -> int:
+    """Return the number of healthy nodes with a lower host id than this node."""
+    own, host_ids = settings.node, settings.host_ids
+    return sum(
+        seen.beats
+        and seen.heartbeat_age < settings.timing.suspect_after
+        and host_ids[name] < host_ids[own]
+        for name, seen in nodes.items()
+        if name not in (own, holder)
+    )

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The CRM's cycle: look, decide, write the record, confirm the lease, act.
+"""The CRM's cycle: observe, decide, write the record, confirm the manager lease, act.
 
-Each node's CRM plays one turn every half second.  It works under the host lease of its node;
-without one it is neither manager nor candidate.  The manager decides by ``step.py``, writes its
-record, makes sure that it still has the manager lease, and only then gives orders: that is in
-``manager.py``.  What a candidate does is in ``candidate.py``.
+Each node's CRM runs one turn every half second under the host lease of its node.  Without a host
+lease it is neither manager nor candidate.  ``manager.py`` is the manager's part of a turn,
+``candidate.py`` the candidate's.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from .effects import (
     ShowTrouble,
     TakeEnded,
 )
-from .fence_ends import sort_ends
 from .manager import manage
 from .memory import Crm
+from .observing import sort_ends
 from .repair_plan import Records
 from .wall_clock import first_look
 
 CONFIRM = 1.0
-"""Seconds after which this node's host lease is confirmed again."""
+"""Seconds between two confirmations of this node's host lease."""
 
 
 def turn(crm: Crm) -> Cycle[None]:
-    """Play one turn; a failure of the storage ends it without a decision."""
+    """Run one turn.  A storage error ends the turn without a decision."""
     try:
         yield from _turn(crm)
     except (StorageError, LeaseError) as error:
@@ -53,7 +52,7 @@ def turn(crm: Crm) -> Cycle[None]:
 
 
 def end(crm: Crm) -> Cycle[None]:
-    """Give up the manager lease, as the process ends and frees no host lease any more."""
+    """Release the manager lease because the process ends.  It no longer frees host leases."""
     try:
         if crm.adopted:
             yield from crm.record_freeing(Freeing())
@@ -89,7 +88,7 @@ def _turn(crm: Crm) -> Cycle[None]:
 
 
 def _has_host_lease(crm: Crm) -> Cycle[bool]:
-    """Adopt this node's host lease, or confirm it; without it nobody is manager here."""
+    """Adopt or confirm this node's host lease; return whether this node has it."""
     try:
         if not crm.adopted:
             crm.host_lease_generation = yield from perform(AdoptHostLease())
@@ -111,11 +110,11 @@ def _has_host_lease(crm: Crm) -> Cycle[bool]:
 
 
 def _resign(crm: Crm, reason: str) -> Cycle[None]:
-    """Be neither manager nor candidate, as this node has no host lease."""
+    """Stop being manager or candidate because this node has no host lease."""
     if crm.state is not None:
         yield from perform(Log("no longer manager: the host lease is lost"))
     crm.stop_managing()
-    # What is recorded counts only for as long as the host lease that is lost.
+    # The record of freed leases is valid only under the host lease that was lost.
     crm.freed_leases.recorded = {}
     text = f"without a host lease nothing is decided here: {reason}"
     yield from perform(Log(text, repeated=True))
@@ -125,7 +124,7 @@ def _resign(crm: Crm, reason: str) -> Cycle[None]:
 
 
 def _collect(crm: Crm, observation: Observation, now: float) -> Cycle[None]:
-    """Take what ended since the last turn; hold back the proofs that do not count yet."""
+    """Take the fences and power-ons that ended; hold back proofs that do not count yet."""
     ended = yield from perform(TakeEnded())
     crm.fencing = ended.fencing
     crm.powers.extend(ended.powers)
@@ -136,10 +135,10 @@ def _collect(crm: Crm, observation: Observation, now: float) -> Cycle[None]:
 
 
 def _try_for_manager(crm: Crm, observation: Observation) -> Cycle[None]:
-    """Take the manager lease if it is free; watch its holder if it is not.
+    """Acquire the manager lease if it is free; otherwise watch its holder.
 
-    On a storage that other nodes do not use, the lease is free or will be, and the records
-    are a copy of those that the other nodes go on with.
+    A storage that the other nodes do not use has a free manager lease and a copy of the records.
+    Its manager lease must not be acquired.
     """
     if observation.elsewhere:
         yield from _stand_aside(crm, observation.elsewhere)
@@ -158,7 +157,7 @@ def _try_for_manager(crm: Crm, observation: Observation) -> Cycle[None]:
 
 
 def _take_over(crm: Crm, records: Records, epoch: int, observation: Observation) -> Cycle[None]:
-    """Become manager, unless the storage has less than what some node has acted on."""
+    """Become manager, unless a node has acted on newer records than the storage has."""
     if records.repaired:
         yield from crm.begin_generation(records, epoch)
         return
@@ -178,7 +177,7 @@ def _take_over(crm: Crm, records: Records, epoch: int, observation: Observation)
 
 
 def _stand_aside(crm: Crm, why: str) -> Cycle[None]:
-    """Be neither manager nor candidate for now."""
+    """Be neither manager nor candidate in this turn."""
     yield from perform(Log(f"not managing: {why}", repeated=True))
     crm.pause_reason = why
     crm.drop_ends()
@@ -186,7 +185,7 @@ def _stand_aside(crm: Crm, why: str) -> Cycle[None]:
 
 
 def _is_eligible(crm: Crm, last: ClusterState, observation: Observation) -> Cycle[bool]:
-    """Return whether this node may be manager or candidate; if not, give the lease up."""
+    """Return whether this node may be manager; if not, release the manager lease."""
     why = yield from crm.obstacle(last, observation)
     if why:
         yield from perform(Log(why, repeated=True))

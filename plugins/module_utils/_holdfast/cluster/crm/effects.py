@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The effects of the CRM's cycle.
 
-An effect that reads or writes the shared storage throws ``StorageError`` into the cycle when the
-storage fails, and ``LeaseError`` when a lease is lost.  A write that failed may have been done.
+An effect on shared storage throws ``StorageError`` when the storage fails and ``LeaseError`` when a
+lease is lost.  A failed write may still have reached the storage.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .adoption import HostView
 
 @dataclass(frozen=True)
 class FenceEnd:
-    """A fence that ended, with the monotonic seconds at which it was sent and ended."""
+    """A fence that ended, and when it was sent and ended in monotonic seconds."""
 
     report: FenceReport
     sent: float
@@ -34,14 +34,13 @@ class FenceEnd:
 
 @dataclass(frozen=True)
 class Observation:
-    """One look at the storage and the network: every node, and what is wrong on this node.
+    """One observation of storage and network.
 
-    *took* is how long the look took, in seconds.  *changed* maps each node to the monotonic
-    seconds at which its heartbeat was last seen to change, *answered* to those of its last answer
-    on the network.  *held* says why the whiteboard pauses the cluster, empty if it does not;
-    *board_readable* is False while the whiteboard's global block is damaged.  *trouble* says why
-    this node must not judge any node.  *foreign* are the host ids with a block and no member.
-    *elsewhere* says which nodes write to another storage; it is part of *trouble*, too.
+    *took* is its duration in seconds.  *changed* and *answered* are, for each node, the monotonic
+    seconds of its last heartbeat change and last answer.  *held* is why the whiteboard pauses the
+    cluster, empty if it does not; *board_readable* is False while its global block is damaged.
+    *trouble* is why this node must not judge any node.  *foreign* are the host ids with a block and
+    no member.  *elsewhere* says which nodes write to another storage; it is part of *trouble*, too.
     """
 
     nodes: Mapping[str, NodeSeen]
@@ -57,7 +56,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Ended:
-    """What ended since the last round, and the nodes whose fence is still under way."""
+    """What ended since the last turn, and the nodes whose fence is still under way."""
 
     fences: tuple[FenceEnd, ...] = ()
     powers: tuple[PowerReport, ...] = ()
@@ -66,7 +65,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class LeaseHolder:
-    """Who has the manager lease, or had it last; *node* is empty if that is no member."""
+    """The last holder of the manager lease; *node* is empty if it is no member."""
 
     node: str
     version: int
@@ -74,7 +73,7 @@ class LeaseHolder:
 
 @dataclass(frozen=True)
 class HostLease:
-    """The host lease of one node; *timestamp* is of its holder's clock and only shows changes."""
+    """The host lease of one node.  *timestamp* is of its holder's clock and only shows changes."""
 
     host_id: int
     generation: int
@@ -84,10 +83,10 @@ class HostLease:
 
 @dataclass(frozen=True)
 class StoredRecords:
-    """The newest records that can be read.
+    """The newest readable records.
 
-    *damaged* says which records have no whole copy, *configuration_damaged* that one of them is
-    the configuration.  *kept* is the report on this node's local disk.
+    *damaged* says which records have no whole copy, *configuration_damaged* that the configuration
+    is one of them.  *kept* is the report on this node's local disk.
     """
 
     state: ClusterState | None
@@ -100,26 +99,26 @@ class StoredRecords:
 
 
 class AwaitPredecessor(Effect[None]):
-    """Wait for what a killed CRM of this node still writes."""
+    """Wait for writes of a killed CRM of this node to end."""
 
 
 class AdoptHostLease(Effect[int]):
     """Work under this node's host lease; return its generation.
 
-    Throws ``LeaseError`` when nobody holds it, ``NoAnswerError`` while that cannot be told.
+    Throws ``LeaseError`` if no one holds it, ``NoAnswerError`` while that is unknown.
     """
 
 
 class ConfirmHostLease(Effect[None]):
-    """Make sure that this node's host lease is still held; throws as ``AdoptHostLease`` does."""
+    """Check that this node still has its host lease; throws like ``AdoptHostLease``."""
 
 
 class LeaveHostLease(Effect[None]):
-    """Give up all leases that this process has under the host lease."""
+    """Release all leases of this process under the host lease."""
 
 
 class Look(Effect[Observation]):
-    """Read the whiteboard, the host leases and reports that matter; ask nodes that are silent."""
+    """Read the whiteboard and the relevant host leases and reports; ask silent nodes."""
 
 
 class TakeEnded(Effect[Ended]):
@@ -127,55 +126,55 @@ class TakeEnded(Effect[Ended]):
 
 
 class HoldsManagerLease(Effect[bool]):
-    """Return whether this process has the manager lease, as far as it can be sure now."""
+    """Return whether this process surely holds the manager lease now."""
 
 
 class AcquireManagerLease(Effect[Optional[int]]):
-    """Try for the manager lease; return its version, the epoch, or None if another has it."""
+    """Try to acquire the manager lease; return its epoch, None if another node has it."""
 
 
 class ReleaseManagerLease(Effect[None]):
-    """Give the manager lease up, or the try for it that still goes on."""
+    """Release the manager lease or cancel the attempt to acquire it."""
 
 
 class ReadManagerLease(Effect[LeaseHolder]):
-    """Read from the storage who has the manager lease."""
+    """Read the holder of the manager lease from storage."""
 
 
 class ReadManagerRecord(Effect[Optional[ClusterState]]):
-    """Read the newest record of a manager; throws ``FormatError`` if it is damaged."""
+    """Read the newest manager's record; throws ``FormatError`` if it is damaged."""
 
 
 class ReadReadableState(Effect[Optional[ClusterState]]):
-    """Read the newest record of a manager that is not damaged."""
+    """Read the newest undamaged manager's record."""
 
 
 class ReadRecords(Effect[StoredRecords]):
-    """Read everything that a new manager compares before it takes over."""
+    """Read all that a new manager compares before it takes over."""
 
 
 class ReadDesired(Effect[tuple[Wanted, int]]):
-    """Read the newest configuration, and the host id in whose slot it is.
+    """Read the newest configuration and the host id of its slot.
 
     Throws ``FormatError`` if it is damaged.
     """
 
 
 class ReadIntent(Effect[Optional[Intent]]):
-    """Read the newest fence that a candidate has announced."""
+    """Read the newest fence announced by a candidate."""
 
 
 class ReadOwnFreeing(Effect[Freeing]):
-    """Return what this node's slot records as about to be freed."""
+    """Return which host leases this node's slot records as about to be freed."""
 
 
 class OwnRecordStands(Effect[bool]):
-    """Return whether this manager's record on the storage is as it was written."""
+    """Return whether this manager's record on storage is as it was written."""
 
 
 @dataclass(frozen=True)
 class WriteState(Effect[None]):
-    """Write the manager's record, and beside it which host leases are about to be freed."""
+    """Write the manager's record, and which host leases are about to be freed."""
 
     state: ClusterState
     freeing: Freeing
@@ -183,7 +182,7 @@ class WriteState(Effect[None]):
 
 @dataclass(frozen=True)
 class WriteIntent(Effect[None]):
-    """Announce a candidate's fence, and beside it which host leases are about to be freed."""
+    """Announce a candidate's fence, and which host leases are about to be freed."""
 
     intent: Intent
     freeing: Freeing
@@ -191,7 +190,7 @@ class WriteIntent(Effect[None]):
 
 @dataclass(frozen=True)
 class WriteFreeing(Effect[None]):
-    """Record which host leases are about to be freed; the rest of this node's slot stays."""
+    """Record which host leases are about to be freed; keep the rest of this node's slot."""
 
     freeing: Freeing
 
@@ -205,9 +204,9 @@ class ReadHostLease(Effect[HostLease]):
 
 @dataclass(frozen=True)
 class FreeHostLease(Effect[None]):
-    """Set a host lease free if it still has this generation and timestamp.
+    """Free a host lease if it still has this generation and timestamp.
 
-    This node's own host lease is confirmed first.  Throws ``LeaseError`` if it changed.
+    This node's own host lease is confirmed first.  Throws ``LeaseError`` if the lease changed.
     """
 
     lease: HostLease
@@ -215,19 +214,19 @@ class FreeHostLease(Effect[None]):
 
 @dataclass(frozen=True)
 class LookAtForeignHost(Effect[HostView]):
-    """Return the view of a host id that is no member here, with its host lease."""
+    """Return the view of a host id that is no member's, with its host lease."""
 
     host_id: int
     view: HostView | None
 
 
 class ReadOwnMembership(Effect[Membership]):
-    """Return the membership that this node is configured with."""
+    """Return the membership in this node's configuration."""
 
 
 @dataclass(frozen=True)
 class Fence(Effect[None]):
-    """Begin to power a node off and to prove it."""
+    """Begin to power a node off and confirm it."""
 
     node: str
 
@@ -241,13 +240,13 @@ class PowerOn(Effect[None]):
 
 @dataclass(frozen=True)
 class SetBoardMaintenance(Effect[None]):
-    """Let the whiteboard's global block say whether the cluster is in global maintenance."""
+    """Set global maintenance in the whiteboard's global block."""
 
     maintenance: bool
 
 
 class WakeNodes(Effect[None]):
-    """Tell all LRMs on the network that there is a new record."""
+    """Notify all LRMs on the network of a new record."""
 
 
 class IsEnding(Effect[bool]):
@@ -256,6 +255,6 @@ class IsEnding(Effect[bool]):
 
 @dataclass(frozen=True)
 class ShowTrouble(Effect[None]):
-    """Show *text* to the operator of this node as what keeps its CRM from judging nodes."""
+    """Show this node's operator why its CRM does not judge nodes."""
 
     text: str

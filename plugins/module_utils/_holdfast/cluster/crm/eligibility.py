@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether this node's CRM may be manager or candidate with the membership that it runs with."""
+"""Whether this node's CRM may be manager or candidate with its own membership."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .adoption import REMEDY, Hosts, HostView, why_not_manager, with_membership
 from .effects import LookAtForeignHost, Observation, ReadDesired, ReadOwnMembership
 
 RESIGN_AFTER = 10.0
-"""Seconds for which a manager whose membership was changed decides nothing before it gives the
-lease up: a deploy changes the fence settings of all nodes within a few seconds."""
+"""Seconds for which a manager whose membership changed waits before it releases the manager lease.
+A deploy changes the fence settings of all nodes within a few seconds."""
 
 
 def obstacle(
@@ -26,13 +26,13 @@ def obstacle(
 ) -> Cycle[str]:
     """Return why *node* may not be manager after *state*, and what to do; empty if it may.
 
-    *host_ids* are those of the members that *node* is configured with.
+    *host_ids* are those of the members in *node*'s configuration.
     """
     own, recorded = (yield from perform(ReadOwnMembership())), state.membership
     if recorded is not None and recorded.digest == own.digest:
         return ""
     if recorded is not None and observation.trouble:
-        # What this node reads may be old, and a node that runs may look silent.
+        # Its reads may be old, and a running node may look silent.
         return f"no other membership is considered: {observation.trouble}"
     views = yield from _views(host_ids, state, observation)
     hosts = Hosts(views, suspect_after)
@@ -50,7 +50,7 @@ def obstacle(
 
 
 def with_own_membership(node: str, state: ClusterState, wall: float) -> Cycle[ClusterState]:
-    """Return *state* with the membership of *node*, which has no obstacle."""
+    """Return *state* with the membership of *node*."""
     own: Membership = yield from perform(ReadOwnMembership())
     after = with_membership(state, own, wall)
     if after is not state:
@@ -59,7 +59,7 @@ def with_own_membership(node: str, state: ClusterState, wall: float) -> Cycle[Cl
 
 
 def foreign_hosts(observation: Observation, suspect_after: float) -> dict[str, str]:
-    """Return the host ids, as texts, that have a fresh heartbeat and no member, with names."""
+    """Return the node names of host ids with a fresh heartbeat that are no member's."""
     hosts = Hosts(observation.foreign, suspect_after)
     running = [host_id for host_id in sorted(observation.foreign) if hosts.runs(host_id)]
     return {str(host_id): hosts.of(host_id).name[:64] for host_id in running[:FOREIGN_KEPT]}
@@ -68,7 +68,7 @@ def foreign_hosts(observation: Observation, suspect_after: float) -> dict[str, s
 def _views(
     host_ids: Mapping[str, int], state: ClusterState, observation: Observation
 ) -> Cycle[dict[int, HostView]]:
-    """Return the view of each host id that has a block, or is a member here or in *state*."""
+    """Return the view of each host id that has a block or is a member here or in *state*."""
     views = dict(observation.foreign)
     for name, observed in observation.nodes.items():
         report = observed.report

@@ -1,41 +1,48 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fences and switchings-on: which are sent, with the brake on both, and what their end means."""
+"""Fences and power-ons: which are sent, how they end, and what a proof of death releases."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Optional
 
 from ..model.observed import Answer, FenceReport, PowerReport
-from ..model.state import FenceSender, NodeState, NodeStatus, Power, Proof, ProofKind
-from .pending_fences import is_switched_off, restarts_cut_off, with_fence
-from .recovery import declare_dead
+from ..model.state import Failover, FenceSender, NodeState, NodeStatus, Power, Proof, ProofKind
+from ..model.states import ServiceState
+from .pending_fences import (
+    fence_may_arrive,
+    is_switched_off,
+    restarts_cut_off,
+    with_fence,
+    with_own_fence,
+)
 from .round import FenceOrder, Round
 
 MAX_RETRY = 60.0
-"""A fence that fails is tried again after at most so many seconds."""
+"""The longest time in seconds between two attempts of a fence."""
 
 POWER_AGAIN = 60.0
-"""A node that was switched on and is not back is switched on once more after so many seconds,
-at most POWER_ATTEMPTS times in all."""
+"""Seconds after which a node that was powered on and is not back is powered on again, at most
+POWER_ATTEMPTS times."""
 
 POWER_RETRY = 30.0
 POWER_ATTEMPTS = 5
 
 
-def take_ends(round_: Round) -> None:
-    """Read how the fences and switchings-on ended that were under way."""
+def handle_ends(round_: Round) -> None:
+    """Handle the fences and power-ons that ended."""
     for fence in round_.seen.fences:
-        _fence_ended(round_, fence)
+        _handle_fence_end(round_, fence)
     for power in round_.seen.powers:
-        _power_ended(round_, power)
+        _handle_power_end(round_, power)
 
 
 def order_fences(round_: Round) -> None:
-    """Send the fences that are due, never more at once than the brake allows.
+    """Send the fences that are due, never more at a time than the limit allows.
 
-    A fence that the last manager decided on waits until this one has seen the node
-    to be silent itself; and a manager never fences its own node.
+    A new manager sends a fence only after it has seen the node silent itself.  A manager never
+    fences its own node.
     """
     free = round_.timing.concurrent_fences - len(round_.seen.fencing)
     for name, status in sorted(round_.state.nodes.items()):
@@ -56,11 +63,11 @@ def order_fences(round_: Round) -> None:
         free -= 1
 
 
-def switch_on_again(round_: Round) -> None:
-    """Switch fenced nodes on again, once this round has recovered what it could.
+def power_on_again(round_: Round) -> None:
+    """Power fenced nodes on again, after this turn has recovered their services.
 
-    What still waits for a node by then may well be waiting for this one.  So is one that restarts
-    and may have been cut off in that: it is not fenced to be certain, as it is expected back.
+    A service that is still waiting may be waiting for such a node.  A node that restarts and may
+    have been cut off by an earlier fence is powered on, too: it is expected back.
     """
     if round_.seen.held or not round_.timing.power_on_after_fence:
         return
@@ -73,16 +80,16 @@ def switch_on_again(round_: Round) -> None:
             continue
         if name in round_.seen.wanted.maintenance or round_.seen.now < status.retry_after:
             continue
-        _switch_on(round_, name, status)
+        _power_on(round_, name, status)
 
 
-def _fence_ended(round_: Round, fence: FenceReport) -> None:
+def _handle_fence_end(round_: Round, fence: FenceReport) -> None:
     status = round_.node(fence.node)
     sign = _sign_of_life(round_, fence)
     if status.state is NodeState.OFF and fence.confirmed and not sign:
-        # Its host lease was the faster proof; but it is this fence that it has to come back from.
+        # The host lease was the faster proof, but this fence powered the node off.
         proof = Proof(_kind(fence), round_.seen.wall, status.proved_by)
-        verified = replace(_fenced(round_, status, fence), proof=proof)
+        verified = replace(_with_confirmed_fence(round_, status, fence), proof=proof)
         round_.set_node(fence.node, verified)
     if status.state is not NodeState.FENCE:
         round_.say("fence", f"fence ended when no longer asked for: {fence.text}", node=fence.node)
@@ -92,7 +99,7 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
         sent = failover.fence_sent or fence.sent
         round_.state = round_.state.with_failover(replace(failover, fence_sent=sent))
     if fence.confirmed and not sign:
-        round_.set_node(fence.node, _fenced(round_, status, fence))
+        round_.set_node(fence.node, _with_confirmed_fence(round_, status, fence))
         power = Power.LEFT_OFF if is_switched_off(round_, fence.node) else Power.NONE
         declare_dead(round_, fence.node, _kind(fence), fence.text, power=power)
         return
@@ -113,14 +120,14 @@ def _fence_ended(round_: Round, fence: FenceReport) -> None:
 
 
 def _kind(fence: FenceReport) -> ProofKind:
-    """Return what a fence that was confirmed proves."""
+    """Return what a confirmed fence proves."""
     return ProofKind.VERIFIED_OFF if fence.verified else ProofKind.WATCHDOG_ASSUMED
 
 
-def _fenced(round_: Round, status: NodeStatus, fence: FenceReport) -> NodeStatus:
-    """Return a node's status with a fence that ended in a proof; of those before one may be left.
+def _with_confirmed_fence(round_: Round, status: NodeStatus, fence: FenceReport) -> NodeStatus:
+    """Return a node's status after a confirmed fence; an earlier manager's may be pending.
 
-    If another proof was faster, the fence was counted with that.
+    If another proof was faster, this fence was already counted with that proof.
     """
     own = status.fence_sent_by(FenceSender.MANAGER)
     sent = own if own in status.fenced else fence.sent
@@ -130,9 +137,9 @@ def _fenced(round_: Round, status: NodeStatus, fence: FenceReport) -> NodeStatus
 
 
 def _sign_of_life(round_: Round, fence: FenceReport) -> str:
-    """Return what speaks against a node's death, whatever its device says, or nothing.
+    """Return a sign that a node is alive although its fence was confirmed; empty if none.
 
-    One whose daemons died by chance just then is as silent on the storage as a dead one.
+    A node whose daemons crash just then is as silent on storage as a dead one.
     """
     seen = round_.seen.nodes.get(fence.node)
     if seen is not None and seen.answer is Answer.YES:
@@ -146,7 +153,7 @@ def _sign_of_life(round_: Round, fence: FenceReport) -> str:
     return ""
 
 
-def _power_ended(round_: Round, power: PowerReport) -> None:
+def _handle_power_end(round_: Round, power: PowerReport) -> None:
     status = round_.node(power.node)
     if status.state not in (NodeState.OFF, NodeState.OFFLINE):
         return
@@ -180,36 +187,36 @@ def _is_off(status: NodeStatus) -> bool:
 
 
 def _is_expected(round_: Round, name: str, status: NodeStatus) -> bool:
-    """Return whether a node that restarts may wait in vain to be switched on.
+    """Return whether a restarting node may be off and needs to be powered on.
 
-    While the cluster is disarmed somebody may work on it.
+    While the cluster is disarmed, someone may be working on the node.
     """
     if status.state is not NodeState.OFFLINE or round_.state.disarm:
         return False
     if not restarts_cut_off(round_, name):
         return False
-    return _fenced_lately(round_, status) < round_.timing.fence_limit
+    return _count_recent_fences(round_, status) < round_.timing.fence_limit
 
 
 def _may_have_been_cut_off(round_: Round, status: NodeStatus) -> bool:
-    """Return whether a node that was switched on may be off again by another's fence.
+    """Return whether another fence may have powered a node off after it was powered on.
 
-    Two candidates may have fenced it, or a manager before this one; the later fence can cut it
-    off while it comes up.  To switch on what is on already does nothing.
+    Two candidates, or an earlier manager, may have fenced it as well.  Powering on a node that is
+    on does nothing.
     """
     if status.power is not Power.ON or status.attempt >= POWER_ATTEMPTS:
         return False
-    return _fenced_lately(round_, status) < round_.timing.fence_limit
+    return _count_recent_fences(round_, status) < round_.timing.fence_limit
 
 
-def _fenced_lately(round_: Round, status: NodeStatus) -> int:
+def _count_recent_fences(round_: Round, status: NodeStatus) -> int:
     window = round_.timing.fence_window
     return sum(round_.seen.wall - at < window for at in status.fenced)
 
 
-def _switch_on(round_: Round, name: str, status: NodeStatus) -> None:
-    """Order a node on, unless it was fenced so often that this would be a loop."""
-    times = _fenced_lately(round_, status)
+def _power_on(round_: Round, name: str, status: NodeStatus) -> None:
+    """Power a node on, unless it was fenced so often that this would loop."""
+    times = _count_recent_fences(round_, status)
     if times < round_.timing.fence_limit:
         round_.set_node(name, replace(status, power=Power.SENT))
         round_.powers.append(name)
@@ -218,3 +225,98 @@ def _switch_on(round_: Round, name: str, status: NodeStatus) -> None:
     reason = f"{status.proved_by}; left off: fenced {times} times in {minutes:.0f} minutes"
     round_.set_node(name, replace(status, power=Power.LEFT_OFF, reason=reason))
     round_.say("left_off", reason, node=name)
+
+
+def declare_dead(
+    round_: Round,
+    name: str,
+    kind: ProofKind,
+    by: str,
+    services: Optional[list[str]] = None,
+    power: Power = Power.NONE,
+) -> None:
+    """Record the proof that a node is dead, and release its services for recovery.
+
+    Failed starts on other nodes are forgotten: trying there again is better than staying down.
+    *services* are those to recover, all by default.  *power* is why the node is not powered on
+    again.
+    """
+    seen, proof = round_.seen, Proof(kind, round_.seen.wall, by)
+    status = round_.node(name)
+    if fence_may_arrive(round_, status):
+        # An unconfirmed fence may still have powered it off.
+        status = with_own_fence(status, seen.wall)
+    if services is None:
+        services = round_.state.services_on(name)
+    failover = round_.state.open_failover(name) or begin_failover(round_, name, by)
+    round_.state = round_.state.with_failover(
+        replace(
+            failover,
+            confirmed=seen.wall,
+            proof=by,
+            services=tuple(sorted({*failover.services, *services})),
+            finished=0.0 if services else seen.wall,
+        )
+    )
+    round_.set_node(
+        name,
+        replace(
+            status,
+            state=NodeState.OFF,
+            proof=proof,
+            reason=by,
+            attempt=0,
+            retry_after=0.0,
+            power=power,
+            demanded=False,
+            up_again=False,
+        ),
+    )
+    round_.say("proof", by, node=name)
+    for service_id in services:
+        _recover_service(round_, service_id, name, by)
+
+
+def begin_failover(round_: Round, name: str, reason: str) -> Failover:
+    """Return the record of a node's failover: when it fell silent, and its services."""
+    status = round_.node(name)
+    wall = round_.seen.wall
+    seen = round_.seen.nodes.get(name)
+    suspected = status.since if status.state is NodeState.SUSPECT else wall
+    return Failover(
+        node=name,
+        reason=reason,
+        last_heartbeat=wall - seen.heartbeat_age if seen is not None else 0.0,
+        suspected=suspected,
+        recorded=wall,
+        services=tuple(round_.state.services_on(name)),
+    )
+
+
+def _recover_service(round_: Round, service_id: str, name: str, proof: str) -> None:
+    """Put a service into recovery because its node is dead.
+
+    A migrating service keeps its target, because it may already run there.  If only its target
+    died, a service in recovery loses the target.
+    """
+    service = round_.state.services[service_id]
+    if name == service.target and name != service.node:
+        if service.underlying is ServiceState.RECOVERY:
+            round_.set_service(service_id, replace(service, target=""))
+        return
+    migrating = service.underlying is ServiceState.MIGRATE and service.expected
+    round_.set_service(
+        service_id,
+        replace(
+            service,
+            state=ServiceState.RECOVERY,
+            uid="",
+            target=service.target if migrating and service.target in round_.seen.nodes else "",
+            before="",
+            from_node="",
+            stop_timeout=None,
+            failed_nodes=(),
+            leave="",
+            reason=f"its node {name} is dead: {proof}",
+        ),
+    )

@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Freeing the host lease of a node that a fence device has verified to be off.
+"""Freeing the host lease of a node that a fence device confirmed off.
 
 A service that holds a sanlock lease of the dead node can then start at once.  Usually the host
-lease has not changed since the fence was sent, and it is freed with the proof.  A node that renewed
-it once more before its power went off is watched for longer than it leaves between two
-renewals.  If the node is silent for that long after the proof, it is dead.
+lease has not changed since the fence was sent and is freed with the proof.  A node that renewed it
+once more is watched until it has been silent for longer than the time between two renewals.
 
-No host lease is freed before the storage records that this node is about to free it, see
+A host lease is freed only after storage records that this node is about to free it, see
 ``model/lease_freeing.py``.
 """
 
@@ -24,9 +23,9 @@ from .effects import FreeHostLease, HostLease, ReadHostLease
 
 @dataclass(frozen=True)
 class _Proved:
-    """A node that is proved off: its host lease as last read, unchanged since *since*.
+    """A node confirmed off, with its host lease as last read, unchanged since *since* (monotonic).
 
-    *since* are monotonic seconds; *logged* says that the wait for it was logged.
+    *logged* says that the wait was logged.
     """
 
     lease: HostLease
@@ -36,27 +35,27 @@ class _Proved:
 
 @dataclass
 class FreedLeases:
-    """The host leases that the fences of one CRM are to free.
+    """The host leases that the fences of one CRM will free.
 
-    *silence* are the seconds without a renewal after which a node that is proved off is dead.
+    After *silence* seconds without a renewal, a node that is confirmed off is dead.
     """
 
     silence: float
     recorded: Mapping[str, int] = field(default_factory=dict)
-    """What the storage records as about to be freed: each node with a generation."""
+    """What storage records as about to be freed: a generation for each node."""
     _fenced: dict[str, HostLease] = field(default_factory=dict)
     _proved: dict[str, _Proved] = field(default_factory=dict)
 
     def copy(self) -> FreedLeases:
-        """Return a copy that changes apart from this one."""
+        """Return a copy that can change independently."""
         after = shallow_copy(self)
         after._fenced, after._proved = dict(self._fenced), dict(self._proved)
         return after
 
     def fence_begins(self, node: str, host_id: int) -> Cycle[None]:
-        """Remember which host lease a fence of *node*, not sent yet, is to prove dead.
+        """Remember the host lease that a fence of *node*, not yet sent, will prove dead.
 
-        A damaged host lease cannot be freed, but that is no reason not to fence the node.
+        A damaged host lease cannot be freed, but the node is fenced all the same.
         """
         self._proved.pop(node, None)
         self._fenced.pop(node, None)
@@ -66,10 +65,10 @@ class FreedLeases:
             yield from perform(Log(f"the host lease of {node} will not be freed: {error}"))
 
     def to_record(self, proofs: Iterable[FenceReport] = ()) -> dict[str, int]:
-        """Return what the storage has to record as about to be freed: node to generation.
+        """Return what storage must record as about to be freed: a generation for each node.
 
-        That is each host lease that is proved dead, or will be by one of *proofs*, and of what
-        is recorded already each one whose fence has not ended.
+        That is each host lease proved dead, or proved by one of *proofs*, and each recorded one
+        whose fence has not ended.
         """
         leases = {node: one.lease.generation for node, one in self._proved.items()}
         for fence in proofs:
@@ -82,12 +81,12 @@ class FreedLeases:
         return leases
 
     def to_record_with(self, node: str) -> dict[str, int]:
-        """Return ``to_record`` together with the host lease of *node*, about to be fenced."""
+        """Return ``to_record`` with the host lease of *node*, which is about to be fenced."""
         lease = self._fenced.get(node)
         return {**self.to_record(), **({node: lease.generation} if lease is not None else {})}
 
     def forget(self, node: str) -> None:
-        """Take back the beginning of a fence of *node* that was not sent, or proved nothing."""
+        """Forget a fence of *node* that was not sent or proved nothing."""
         self._fenced.pop(node, None)
 
     def fence_ended(self, fence: FenceReport, now: float) -> Cycle[None]:
@@ -99,7 +98,7 @@ class FreedLeases:
         yield from self._free(fence.node, now)
 
     def watch(self, now: float) -> Cycle[None]:
-        """Free what was renewed once more and has been silent since; once a round."""
+        """Free the leases that were renewed once more and are silent since; once a turn."""
         for node, proved in list(self._proved.items()):
             try:
                 lease = yield from perform(ReadHostLease(proved.lease.host_id))
@@ -118,7 +117,7 @@ class FreedLeases:
     def _free(self, node: str, now: float) -> Cycle[None]:
         proved = self._proved[node]
         if self.recorded.get(node) != proved.lease.generation:
-            # The first ``watch`` after the record was written frees it.
+            # ``watch`` frees it once the record is written.
             return
         try:
             yield from perform(FreeHostLease(proved.lease))
@@ -138,5 +137,5 @@ class FreedLeases:
 
 
 def proves_off(fence: FenceReport) -> bool:
-    """Return whether a device confirmed that a node is off which wrote nothing since."""
+    """Return whether a device confirmed a node off and the node was quiet afterwards."""
     return fence.confirmed and fence.verified and fence.quiet

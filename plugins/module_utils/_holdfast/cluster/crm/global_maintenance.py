@@ -1,27 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Global maintenance as the manager keeps it: when it begins, when it ends, and block 0.
+"""Global maintenance: when it begins and ends, in the configuration and on the whiteboard.
 
-There are two places where an operator speaks: the wanted configuration (our modules;
-with reason, owner and expiry), and block 0 of the whiteboard (hosted engine's tools, and
-the module ``metadata`` without a node's configuration; a bare yes or no).  The manager
-makes the two agree by one rule: **what was changed last counts**.  It remembers what
-block 0 said when both last agreed.  If the block differs from that, somebody wrote it,
-and the manager takes that up: a yes holds the cluster until it is ended, a no ends the
-maintenance of the configuration too.  If the block is as it was, it is the configuration
-that changed, and the manager writes the block; that it is about to stands in its record
-before, so that its own write is never taken for somebody else's.  Where it cannot tell
-who spoke last, it holds.
+An operator sets it in the desired configuration (with reason, owner and expiry) or in block 0 of
+the whiteboard (hosted engine's tools; yes or no only).  **The last change wins.** The manager
+remembers what block 0 said when both last agreed.  If the block differs from that, someone else
+wrote it and the manager adopts it.  Otherwise the configuration changed, and the manager writes the
+block.  It records that first, so that it recognises its own write.  If it cannot tell who was last,
+maintenance holds.
 
-While either place says maintenance, or block 0 cannot be read, nothing is started,
-moved, recovered or fenced.  A fence that is under way cannot be called back: its proof is
-still recorded, but nothing is recovered by it, and one that failed is not tried again
-before the end; nor is the node switched on before.
+While either says maintenance, or block 0 cannot be read, nothing is started, moved, recovered or
+fenced.  The proof of a fence under way is recorded, but nothing is recovered by it, a failed fence
+is not repeated, and no node is powered on.
 
-A maintenance, of the cluster or of a node, that is past its expiry is ended here.  That
-is a decision of the manager and stands in its record, so that it stays ended when the
-next manager's clock goes back.  A wall clock that jumped is believed only when it ran
-evenly again for a while (``Seen.wall_even``).
+The manager ends an expired maintenance and records that, so that it stays ended if the next
+manager's clock is behind.  After a jump, the wall clock is trusted again once it ran evenly for a
+while.
 """
 
 from __future__ import annotations
@@ -34,52 +28,52 @@ from ..model.desired import Wanted
 from ..model.maintenance import Maintenance, told, utc
 
 if TYPE_CHECKING:
-    # Who only asks what is in force pays for no manager.
+    # Callers of ``in_force`` do not need to load the manager.
     from ..model.state import ClusterState
     from .round import Round
 
 CLUSTER = ""
-"""The key of the cluster's own maintenance among those of the nodes."""
+"""The key of the cluster's own maintenance among those of nodes."""
 
 
-def in_force(wanted: Wanted, ended: Mapping[str, tuple[float, float]]) -> Wanted:
-    """Return *wanted* without the maintenances that the manager has ended."""
-    over = [key for key, one in _all(wanted) if ended.get(key) == one.identity]
+def in_force(desired: Wanted, ended: Mapping[str, tuple[float, float]]) -> Wanted:
+    """Return *desired* without the maintenances that the manager has ended."""
+    over = [key for key, one in _all(desired) if ended.get(key) == one.identity]
     for key in over:
-        wanted = (
-            wanted.without_global_maintenance()
+        desired = (
+            desired.without_global_maintenance()
             if key == CLUSTER
-            else wanted.without_maintenance(key)
+            else desired.without_maintenance(key)
         )
-    return wanted
+    return desired
 
 
 def why_held(state: ClusterState) -> str:
-    """Return why nothing is moved in the whole cluster now, or nothing.
+    """Return why nothing moves in the whole cluster now; empty if nothing prevents it.
 
-    A request that was made all the same would be carried out long after, when that has ended.
+    A request made now would be carried out only much later.
     """
     if state.hold is not None:
         return f"the cluster is in global maintenance ({told(state.hold)})"
     return f"the cluster is {state.disarm} ({state.disarm_mode})" if state.disarm else ""
 
 
-def has_maintenance(wanted: Wanted) -> bool:
-    """Return whether anything in *wanted* is in maintenance."""
-    return bool(wanted.maintenance) or wanted.global_maintenance is not None
+def has_maintenance(desired: Wanted) -> bool:
+    """Return whether anything in *desired* is in maintenance."""
+    return bool(desired.maintenance) or desired.global_maintenance is not None
 
 
-def look_at_maintenance(round_: Round) -> None:
-    """Bring maintenance up to date, before anything else is decided.
+def update_maintenance(round_: Round) -> None:
+    """Update maintenance before anything else is decided.
 
-    Afterwards the round sees only what is in force: ``seen.wanted`` is without what
-    ended, and ``seen.held`` says why nothing may be done, or is empty.
+    Afterwards ``seen.wanted`` has only maintenances in force, and ``seen.held`` is why nothing may
+    be done.
     """
     _forget_ended(round_)
     _end_expired(round_)
-    wanted = in_force(round_.seen.wanted, round_.state.ended)
+    desired = in_force(round_.seen.wanted, round_.state.ended)
     before = round_.state.hold
-    asked = wanted.global_maintenance
+    asked = desired.global_maintenance
     hold = asked
     if hold is None and round_.state.hold_from_board:
         hold = before
@@ -94,8 +88,8 @@ def look_at_maintenance(round_: Round) -> None:
         hold = Maintenance(round_.seen.held, "", round_.seen.wall) if taken_up else None
         if not taken_up and asked is not None:
             _note_end(round_, CLUSTER, asked)
-            wanted = wanted.without_global_maintenance()
-    from_board = hold is not None and wanted.global_maintenance is None
+            desired = desired.without_global_maintenance()
+    from_board = hold is not None and desired.global_maintenance is None
     if (hold, from_board) != (before, round_.state.hold_from_board):
         round_.state = replace(round_.state, hold=hold, hold_from_board=from_board)
     if before is None and hold is not None:
@@ -103,25 +97,25 @@ def look_at_maintenance(round_: Round) -> None:
     elif before is not None and hold is None:
         round_.say("maintenance_ended", f"global maintenance ends, {why}; it was {told(before)}")
     held = _why_held(round_, hold)
-    if wanted is not round_.seen.wanted or held != round_.seen.held:
-        round_.seen = replace(round_.seen, wanted=wanted, held=held)
+    if desired is not round_.seen.wanted or held != round_.seen.held:
+        round_.seen = replace(round_.seen, wanted=desired, held=held)
 
 
 def _compare_with_board(round_: Round, hold: Maintenance | None) -> bool | None:
-    """Make block 0 agree with what holds; return what it says if that is to be taken up."""
-    wanted = hold is not None
+    """Make block 0 agree with *hold*; return what block 0 says if that is to be adopted."""
+    holds = hold is not None
     if not round_.seen.board_readable:
-        # What somebody wrote there is lost; a yes can be written, a no is theirs to say.
-        round_.board = True if wanted else None
+        # What someone wrote there is lost.  The manager may write yes, but not no.
+        round_.board = True if holds else None
         return None
     says, known = bool(round_.seen.held), round_.state.board
-    # A write of our own that was not seen yet may be what changed the block.
+    # The manager's own write, not yet seen, may have changed the block.
     by_others = not round_.state.board_pending and says != known and (says or known is not None)
-    if says != wanted and not by_others:
-        round_.board = wanted
+    if says != holds and not by_others:
+        round_.board = holds
     else:
         _note_board(round_, says, pending=False)
-    return says if says != wanted and by_others else None
+    return says if says != holds and by_others else None
 
 
 def _note_board(round_: Round, says: bool | None, *, pending: bool) -> None:
@@ -130,7 +124,7 @@ def _note_board(round_: Round, says: bool | None, *, pending: bool) -> None:
 
 
 def _why_held(round_: Round, hold: Maintenance | None) -> str:
-    """Return why nothing may be done, from the first place that says so."""
+    """Return why nothing may be done, from the first source that says so; empty if none."""
     if hold is not None:
         return told(hold)
     if not round_.seen.board_readable or not round_.seen.held:
@@ -156,15 +150,15 @@ def _note_end(round_: Round, key: str, maintenance: Maintenance) -> None:
 
 
 def _forget_ended(round_: Round) -> None:
-    """Forget the ends of maintenances that the configuration does not have any more."""
+    """Forget the ends of maintenances that are no longer in the configuration."""
     present = {key: one.identity for key, one in _all(round_.seen.wanted)}
     ended = {key: one for key, one in round_.state.ended.items() if present.get(key) == one}
     if ended != round_.state.ended:
         round_.state = replace(round_.state, ended=ended)
 
 
-def _all(wanted: Wanted) -> Iterator[tuple[str, Maintenance]]:
-    """Yield every maintenance there is, that of the cluster first."""
-    if wanted.global_maintenance is not None:
-        yield CLUSTER, wanted.global_maintenance
-    yield from sorted(wanted.maintenance.items())
+def _all(desired: Wanted) -> Iterator[tuple[str, Maintenance]]:
+    """Yield every maintenance, that of the cluster first."""
+    if desired.global_maintenance is not None:
+        yield CLUSTER, desired.global_maintenance
+    yield from sorted(desired.maintenance.items())

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Is a node healthy, a suspect, to be fenced, or proved dead?  The design's table as a function."""
+"""The verdict on a node: the table of ``docs/design.md`` as a function."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..model.report import POWEROFF, Mode
 
 
 class Verdict(enum.Enum):
-    """What is to be done about a node; WAIT always comes with a reason.
+    """What to do about a node.  WAIT always has a reason.
 
-    WATCH: the observer has not watched it for long enough to say anything.  LEFT: it was
-    shut down, nothing runs there any more, and it gave its host lease back.
+    WATCH: the node has not been observed for long enough.  LEFT: it was shut down, has stopped its
+    services and given its host lease back.
     """
 
     HEALTHY = "healthy"
@@ -28,16 +28,16 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict and its reason in plain words."""
+    """A verdict and its reason."""
 
     verdict: Verdict
     reason: str
 
 
 def judge(seen: NodeSeen, storage_trouble: str, timing: Timing) -> Judgement:
-    """Return the verdict on a node from what the observer sees of it.
+    """Return the verdict on a node.
 
-    *storage_trouble* is the observer's own: while it has any it judges nobody.
+    *storage_trouble* is why the observer cannot trust its own reads.  It then judges no node.
     """
     age = seen.heartbeat_age
     if age < timing.suspect_after:
@@ -71,14 +71,14 @@ def judge(seen: NodeSeen, storage_trouble: str, timing: Timing) -> Judgement:
 
 
 def _note(seen: NodeSeen) -> str:
-    """Return why a host lease that ran out is no proof, as the end of a reason."""
+    """Return the part of a reason that says why an expired host lease is no proof."""
     return f"; {seen.lease_note}" if seen.lease_note else ""
 
 
 def _stopped_all(seen: NodeSeen) -> bool:
-    """Return whether a node said that it is shut down, and that nothing runs there any more.
+    """Return whether a node reported that it shuts down and that nothing runs there.
 
-    One that is switched off with its services frozen is shut down as well.
+    A node that is powered off with frozen services counts, too.
     """
     report = seen.report
     if report is None or report.running() or report.coming:
@@ -89,7 +89,7 @@ def _stopped_all(seen: NodeSeen) -> bool:
 
 
 def _alive_without_heartbeat(seen: NodeSeen, silent: str, timing: Timing) -> Judgement:
-    """Return the verdict on a node that answers on the network but writes nothing."""
+    """Return the verdict on a node that answers on the network but writes no heartbeat."""
     if seen.lease in (LeaseSight.FAILED, LeaseSight.FREE):
         return Judgement(
             Verdict.FENCE,

@@ -1,12 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each node has to carry: the one place where nodes are compared.
+"""The load of each node, and the comparison of nodes by it.
 
-A service that moves counts on both of its nodes, as both carry it for a while.  Nodes are
-compared by the number of their services, or by the share of CPU and memory in use where
-the policy says so, or by the score of Ganeti's allocator, which also knows what does not
-fit (``placement/services.py``).  What is in use is what the services declare, of what the nodes
-report to have.
+A moving service counts on both of its nodes.  Nodes are compared by the number of services, by the
+share of CPU and memory in use, or by the score of Ganeti's allocator, which also knows what does
+not fit (``placement/services.py``).  Use is what services declare, out of what nodes report.
 """
 
 from __future__ import annotations
@@ -18,14 +16,8 @@ from typing import TYPE_CHECKING
 
 from ..model.observed import Figures, Seen
 from ..model.policy import COUNT, MOST_CPUS_PER_CORE, SCORE
-from ..model.state import (
-    ServiceStatus,
-)
-from ..model.states import (
-    ACTIVE,
-    MOVING,
-    ServiceState,
-)
+from ..model.state import ServiceStatus
+from ..model.states import ACTIVE, MOVING, ServiceState
 
 if TYPE_CHECKING:
     from ...placement.services import Needs, Places, Ranking
@@ -35,9 +27,9 @@ NOTHING = (0.0, 0.0)
 
 @dataclass
 class Load:
-    """The number of services on each node, and what they use of it.
+    """The number of services on each node, and the CPU and memory they use.
 
-    With *scored* the nodes of each service are kept too, for the allocator's model.
+    With *scored*, the nodes of each service are kept for the allocator's model.
     """
 
     figures: Figures | None = None
@@ -51,7 +43,7 @@ class Load:
 
     @classmethod
     def of(cls, services: Mapping[str, ServiceStatus], seen: Seen) -> Load:
-        """Return the load that all *services* make."""
+        """Return the load of all *services*."""
         figures = None
         policy = seen.wanted.policy
         if policy.placement != COUNT:
@@ -64,7 +56,7 @@ class Load:
     def change(
         self, service_id: str, before: ServiceStatus | None, after: ServiceStatus | None
     ) -> None:
-        """Take a service's change into account."""
+        """Update the load for a changed service."""
         self._last = None
         for status, sign in ((before, -1), (after, 1)):
             for node in places(status):
@@ -84,11 +76,10 @@ class Load:
     def ranked(
         self, candidates: Iterable[str], service_id: str, status: ServiceStatus | None
     ) -> list[str]:
-        """Return *candidates* with the best first, for a service that is not to count itself.
+        """Return *candidates* best first, without counting the service itself.
 
-        By count it is the one with the fewest services; by load, of those that have room,
-        the one on which the service makes the loads of all nodes least uneven; by score, those
-        that refuse it come last.  Names decide where that is equal.
+        By count, the best node has the fewest services.  By load, it has room and leaves the loads
+        most even.  By score, nodes that refuse the service come last.  Ties are resolved by name.
         """
         here = set(places(status))
         count = {node: self.counts.get(node, 0) - (node in here) for node in candidates}
@@ -116,9 +107,9 @@ class Load:
     def refusals(
         self, candidates: Iterable[str], service_id: str, status: ServiceStatus | None
     ) -> Mapping[str, str]:
-        """Return which of *candidates* have no room for a service, and what they are short of.
+        """Return which of *candidates* have no room for a service, and what they lack.
 
-        Only the allocator's score knows that; there nothing is placed where it does not fit.
+        Only the placement by score knows this; it places nothing where it does not fit.
         """
         if not self.scored:
             return {}
@@ -131,7 +122,7 @@ class Load:
         }
 
     def weight(self, service_id: str) -> float:
-        """Return how large a service is, as a share of all nodes together; 0 by count."""
+        """Return the size of a service as a share of all nodes together; 0 by count."""
         if self.figures is None:
             return 0.0
         if self._most is None:
@@ -141,23 +132,23 @@ class Load:
         return sum(one / whole for one, whole in zip(use, self._most) if whole > 0)
 
     def count(self, node: str, status: ServiceStatus | None) -> int:
-        """Return how many services the node has beside the one with *status*."""
+        """Return the number of services on the node besides the one with *status*."""
         return self.counts.get(node, 0) - (node in places(status))
 
     def _rank(self, names: Iterable[str], service_id: str, here: Iterable[str]) -> Ranking:
         """Return the ranking of at least *names*.
 
-        The last one is kept: who is refused is asked for first, then who of the rest is best.
+        The last ranking is kept, because refusals and the best node are asked one after the other.
         """
-        wanted, who = frozenset(names), (service_id, frozenset(here))
-        if self._last is not None and self._last[0] == who and wanted <= self._last[1]:
+        nodes, who = frozenset(names), (service_id, frozenset(here))
+        if self._last is not None and self._last[0] == who and nodes <= self._last[1]:
             return self._last[2]
-        ranking = self._model().rank(wanted, service_id, self._needs(service_id), here)
-        self._last = (who, wanted, ranking)
+        ranking = self._model().rank(nodes, service_id, self._needs(service_id), here)
+        self._last = (who, nodes, ranking)
         return ranking
 
     def _model(self) -> Places:
-        """Return the allocator's model of all this, made when it is first asked for."""
+        """Return the allocator's model, made at the first use."""
         from ...placement.services import Places, Room
 
         if self._places is None:
@@ -180,7 +171,7 @@ class Load:
         return Needs(ceil(memory), ceil(cpus))
 
     def _shares(self, node: str, own: tuple[float, float], times: float) -> tuple[float, float]:
-        """Return the node's shares of CPU and memory in use, and *times* those of a service."""
+        """Return the node's shares of CPU and memory in use, with *times* a service added."""
         figures = self.figures
         room = figures.nodes.get(node) if figures is not None else None
         if room is None:
@@ -194,7 +185,7 @@ class Load:
 
 
 def declared_figures(seen: Seen) -> Figures | None:
-    """Return what nodes report to have and services declare to need; None if no node says it."""
+    """Return what nodes report and services declare; None if no node reports it."""
     rooms = {
         name: one.report.room
         for name, one in seen.nodes.items()
@@ -204,9 +195,9 @@ def declared_figures(seen: Seen) -> Figures | None:
 
 
 def places(status: ServiceStatus | None) -> tuple[str, ...]:
-    """Return the nodes that carry a service: where it is, and where it goes.
+    """Return the nodes that carry a service: where it is and where it goes.
 
-    One that is to start on its target for the load's sake does not run on its last node.
+    A service to be started elsewhere for balance does not run on its last node.
     """
     if status is None or status.state not in ACTIVE or not status.node:
         return ()

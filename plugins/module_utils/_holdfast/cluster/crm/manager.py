@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...errors import LeaseError, StorageError
 from ..model.effects import Clocks, Cycle, Log, ReadClocks, perform
@@ -29,23 +29,15 @@ from .memory import Crm
 from .repair_plan import record_restored
 
 OWN_LOOK = 5.0
-"""Seconds between two looks at whether the manager's record on storage is as it was written."""
-
-
-@dataclass(frozen=True)
-class _Observed:
-    """The state that a decision starts from, and everything that was observed."""
-
-    state: ClusterState
-    seen: Seen
+"""Seconds between two checks of the manager's own record on storage."""
 
 
 def _keeps_managing(
     crm: Crm, state: ClusterState, observation: Observation, clocks: Clocks
 ) -> Cycle[ClusterState | None]:
-    """Return the state to go on with, or None if the manager may not act in this turn.
+    """Return the state to continue with, or None if the manager may not act in this turn.
 
-    The fence settings in the configuration may change while it manages.
+    A deploy can change the fence settings while this node is manager.
     """
     why = yield from crm.obstacle(state, observation)
     if not why:
@@ -63,7 +55,7 @@ def _keeps_managing(
 
 
 def manage(crm: Crm, state: ClusterState, observation: Observation, clocks: Clocks) -> Cycle[None]:
-    """Decide, write what was decided, and act on it; *clocks* were read after the look."""
+    """Decide, write the decision, and act on it.  *clocks* were read after the observation."""
     keeps = yield from _keeps_managing(crm, state, observation, clocks)
     if keeps is None:
         return
@@ -71,23 +63,27 @@ def manage(crm: Crm, state: ClusterState, observation: Observation, clocks: Cloc
     observed = yield from _observe(crm, keeps, observation)
     if observed is None or crm.state is None:
         return
-    decided = step.step(observed.state, observed.seen, crm.settings.timing)
+    start, seen = observed
+    decided = step.step(start, seen, crm.settings.timing)
     crm.changes = decided.changes
     crm.trouble = ""
     if (yield from crm.is_late()):
         return
-    # A proof that was not accepted, as the node still answers, is none for its host lease.
+    # A fence whose node still answers was not accepted as proof, so it does not free the host lease
+    # either.
     proofs = [
         one if _is_off(decided.state, one.node) else replace(one, confirmed=False)
-        for one in observed.seen.fences
+        for one in seen.fences
     ]
     yield from _write(crm, decided.state, proofs)
     crm.drop_ends()
     yield from _act(crm, decided)
 
 
-def _observe(crm: Crm, state: ClusterState, observation: Observation) -> Cycle[_Observed | None]:
-    """Return what the manager decides by, or None if it cannot decide in this turn."""
+def _observe(
+    crm: Crm, state: ClusterState, observation: Observation
+) -> Cycle[tuple[ClusterState, Seen] | None]:
+    """Return the input of the decision, or None if the manager cannot decide in this turn."""
     foreign = eligibility.foreign_hosts(observation, crm.settings.timing.suspect_after)
     if foreign != state.foreign_hosts:
         state = replace(state, foreign_hosts=foreign)
@@ -116,13 +112,13 @@ def _observe(crm: Crm, state: ClusterState, observation: Observation) -> Cycle[_
         board_readable=observation.board_readable,
         wall_even=crm.wall_is_even(clocks),
     )
-    return _Observed(state, seen)
+    return state, seen
 
 
 def _look_at_own_record(crm: Crm, state: ClusterState, clocks: Clocks) -> Cycle[ClusterState]:
-    """Return *state*, to be written again if its record on storage is not as it was written.
+    """Return *state*; note that it must be written again if its record is damaged.
 
-    This process knows what it wrote, so damage to the record loses nothing.
+    The manager knows what it wrote, so a damaged record loses nothing.
     """
     if crm.written is None or clocks.mono < crm.next_own_look:
         return state
@@ -138,8 +134,8 @@ def _look_at_own_record(crm: Crm, state: ClusterState, clocks: Clocks) -> Cycle[
 def _write(crm: Crm, state: ClusterState, proofs: list[FenceReport]) -> Cycle[None]:
     """Write the record if it changed, and free the host leases that *proofs* prove dead.
 
-    A write that failed may have been done, with command uids that must not be given to other
-    commands.  So the record is read again then.
+    A failed write may still reach the storage, with command uids that must not be used again.  So
+    the manager then reads its record again.
     """
     record = freeing(crm.host_lease_generation, crm.freed_leases.to_record(proofs))
     if state != crm.written:
@@ -161,7 +157,7 @@ def _write(crm: Crm, state: ClusterState, proofs: list[FenceReport]) -> Cycle[No
 
 
 def _act(crm: Crm, decided: step.Step) -> Cycle[None]:
-    """Give the orders of a step that was written, under a manager lease that was confirmed."""
+    """Send the orders of a written decision, after confirming the manager lease."""
     if not decided.fences and not decided.powers and decided.board is None:
         return
     nodes = [order.node for order in decided.fences]
@@ -180,14 +176,14 @@ def _act(crm: Crm, decided: step.Step) -> Cycle[None]:
 
 
 def _may_act(crm: Crm) -> Cycle[bool]:
-    """Return whether orders may be given now: after the last read, nothing comes but the orders."""
+    """Return whether orders may be sent now.  Nothing is read between this and the orders."""
     if not (yield from perform(HoldsManagerLease())):
         raise LeaseError("the manager lease was lost before the orders were given")
     if (yield from crm.is_late()):
-        # What was written was not ordered: it is read again, and decided again.
+        # The written orders were not sent: read the record and decide again.
         crm.stop_managing()
         return False
-    # Nobody would wait for the end of the orders; and sanlock may be ending this process.
+    # This process is ending and would not wait for the end of the orders.
     return not (yield from perform(IsEnding()))
 
 
@@ -198,7 +194,7 @@ def _is_off(state: ClusterState, node: str) -> bool:
 
 
 def _new_events(before: ClusterState | None, after: ClusterState) -> list[Log]:
-    """Return a line for the journal for each event that is new in *after*."""
+    """Return a journal line for each event that is new in *after*."""
     known = set(before.events) if before is not None else set()
     lines = []
     for event in after.events:

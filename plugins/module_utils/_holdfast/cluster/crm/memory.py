@@ -1,10 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one CRM knows between two turns, and what the manager and a candidate share.
-
-The order of a turn is in ``cycle.py``, the manager's part in ``manager.py`` and the candidate's in
-``candidate.py``.
-"""
+"""What one CRM keeps between two turns, shared by the manager's and the candidate's part."""
 
 from __future__ import annotations
 
@@ -32,17 +28,16 @@ from .round import Change
 from .wall_clock import EVEN_FOR, WallClock, first_look, look_again
 
 LATE = 1.5
-"""Seconds: a turn that took longer, because the process or its storage was held up, decides
-nothing."""
+"""Seconds: a turn that took longer decides nothing, because what it read may be out of date."""
 
 
 @dataclass(frozen=True)
 class CrmSettings:
-    """What a CRM is configured with.
+    """The configuration of a CRM.
 
-    *node* is its own name and *host_ids* those of all members.  *lease_silence* are the seconds
-    without a renewal after which a node that is proved off cannot have a renewal under way.
-    *even_for* are the seconds for which the wall clock must not have jumped.
+    *node* is its own name, *host_ids* those of all members.  After *lease_silence* seconds without
+    a renewal, a node that is confirmed off has no renewal under way.  *even_for* is how many
+    seconds the wall clock must not have jumped.
     """
 
     node: str
@@ -56,11 +51,10 @@ class CrmSettings:
 class Crm:
     """The CRM of one node.
 
-    *state* is the manager's, None while this node is not manager; *written* is what was written
-    of it, None if that is not known.  *pause_reason* says why this CRM does not manage although
-    it has the manager lease or could have it.  *changes* are the steps of the last decision in
-    their order, which *state* no longer shows.  *begun* are the monotonic seconds at which the
-    turn began.
+    *state* is the manager's state, None while this node is not manager.  *written* is the last
+    written state, None if unknown.  *pause_reason* is why this CRM does not manage although it
+    holds the manager lease or could.  *changes* are the steps of the last decision in order.
+    *begun* is when the turn began, in monotonic seconds.
     """
 
     settings: CrmSettings
@@ -85,7 +79,7 @@ class Crm:
     membership_differs_since: float | None = None
 
     def copy(self) -> Crm:
-        """Return a copy that changes apart from this one."""
+        """Return a copy that can change independently."""
         after = shallow_copy(self)
         after.freed_leases = self.freed_leases.copy()
         after.fences, after.powers = list(self.fences), list(self.powers)
@@ -93,11 +87,11 @@ class Crm:
         return after
 
     def is_fencing(self, node: str) -> bool:
-        """Return whether a fence of *node* is under way, or its proof held back."""
+        """Return whether a fence of *node* is under way or its proof is held back."""
         return node in self.fencing or any(end.report.node == node for end in self.held_back)
 
     def is_late(self) -> Cycle[bool]:
-        """Return whether this turn took so long that what was read may be out of date."""
+        """Return whether this turn took so long that its observation may be out of date."""
         clocks = yield from perform(ReadClocks())
         if clocks.mono - self.begun <= LATE:
             return False
@@ -107,7 +101,7 @@ class Crm:
         return True
 
     def look_at_wall_clock(self) -> Cycle[Clocks]:
-        """Read both clocks, and note whether the wall clock jumped."""
+        """Read the clocks and record whether the wall clock jumped."""
         clocks = yield from perform(ReadClocks())
         self.wall_clock = look_again(self.wall_clock or first_look(clocks), clocks)
         if self.wall_clock.jumped_by:
@@ -139,13 +133,13 @@ class Crm:
         )
 
     def stop_managing(self) -> None:
-        """Forget the manager's state: it is read again before anything is decided."""
+        """Forget the manager's state.  It is read again before the next decision."""
         self.state = self.written = None
 
     def drop_ends(self) -> None:
-        """Forget the ends of fences that belong to a state which is not continued.
+        """Forget the fences that ended under a state that is not continued.
 
-        They free no host lease any more: for as long as that is recorded its node waits to join.
+        Their host leases are not freed, so that their nodes need not wait to join.
         """
         for fence in self.fences:
             self.freed_leases.forget(fence.node)
@@ -153,9 +147,9 @@ class Crm:
         self.powers.clear()
 
     def pause(self, why: str) -> Cycle[None]:
-        """Keep the manager lease and do nothing: the storage has less than what was known.
+        """Keep the manager lease and do nothing, because a newer record existed.
 
-        No other node could know better, so the lease is not given up.
+        The lease is not released: no other node has newer records.
         """
         if why != self.pause_reason:
             yield from perform(Log(f"not managing: {why}"))
@@ -164,7 +158,7 @@ class Crm:
         self.drop_ends()
 
     def begin_generation(self, records: Records, epoch: int) -> Cycle[None]:
-        """Take up an operator's repair: manage from a state in which every node is asked again."""
+        """Begin the generation of a repair: manage from a state in which all nodes are unknown."""
         clocks = yield from perform(ReadClocks())
         last, node = records.state or ClusterState(), self.settings.node
         state = repaired(last, records.wanted, records.floors, epoch, node, clocks.wall)
@@ -176,7 +170,7 @@ class Crm:
         yield from perform(Log(text, epoch=epoch))
 
     def obstacle(self, state: ClusterState, observation: Observation) -> Cycle[str]:
-        """Return why this node's membership keeps it from being manager after *state*."""
+        """Return why this node's membership forbids it to be manager after *state*."""
         settings = self.settings
         why = yield from eligibility.obstacle(
             settings.node, settings.host_ids, settings.timing.suspect_after, state, observation
@@ -186,13 +180,13 @@ class Crm:
         return why
 
     def record_freeing(self, record: Freeing) -> Cycle[None]:
-        """Record beside the rest of this node's slot what it is about to free, if that changed."""
+        """Write which host leases this node is about to free, if that changed."""
         if record != (yield from perform(ReadOwnFreeing())):
             yield from perform(WriteFreeing(record))
         self.freed_leases.recorded = record.leases
 
     def give_up_lease(self) -> Cycle[None]:
-        """Release the manager lease, or the try for it that may go on behind the scenes."""
+        """Release the manager lease or cancel the attempt to acquire it."""
         try:
             yield from perform(ReleaseManagerLease())
         except (StorageError, LeaseError) as error:
@@ -201,5 +195,5 @@ class Crm:
 
 
 def start_crm(settings: CrmSettings) -> Crm:
-    """Return the CRM of a process that starts."""
+    """Return the CRM of a starting process."""
     return Crm(settings, FreedLeases(settings.lease_silence))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The manager's view of nodes: health, suspicion, when one is to be fenced, and the way back."""
+"""The manager's decisions about nodes: health, suspicion, fencing, and return to service."""
 
 from __future__ import annotations
 
@@ -10,55 +10,47 @@ from dataclasses import replace
 from ..model.maintenance import fenced_by_hand, told
 from ..model.observed import Answer, NodeSeen
 from ..model.report import Mode
-from ..model.state import (
-    NodeState,
-    NodeStatus,
-    Power,
-    ProofKind,
-)
-from ..model.states import (
-    ServiceState,
-)
-from .fencing import order_fences, take_ends
+from ..model.state import NodeState, NodeStatus, Power, ProofKind
+from ..model.states import ServiceState
+from .fencing import begin_failover, declare_dead, handle_ends, order_fences
 from .health import Judgement, Verdict, judge
 from .pending_fences import (
     cut_off,
+    drop_past_fences,
     fence_may_arrive,
     is_switched_off,
-    let_fences_pass,
     restarts,
     with_own_fence,
 )
-from .probing import awaited_from
-from .recovery import begin_failover, declare_dead
+from .probing import services_waiting_for
 from .round import Round
 
 GONE_KEPT = 3600.0
-"""Seconds for which a node that was taken out of the configuration is remembered (as in Proxmox
+"""Seconds for which a node that was removed from the configuration is remembered (as in Proxmox
 VE's HA manager)."""
 
-TOLD = 160
-"""So many characters of a reason stand in the history; all of them in the configuration."""
+REASON_SHOWN = 160
+"""The number of characters of a maintenance's reason that an event shows."""
 
 _SECONDS = re.compile(r"\d+(\.\d+)? s\b")
 
 
-def look_at_nodes(round_: Round) -> None:
-    """Bring every node's status up to date and give the orders that follow from it."""
+def update_nodes(round_: Round) -> None:
+    """Update every node's status and order the fences that are due."""
     _forget_gone(round_)
-    let_fences_pass(round_)
-    take_ends(round_)
+    drop_past_fences(round_)
+    handle_ends(round_)
     for name in sorted(round_.seen.nodes):
-        _tell_of_maintenance(round_, name)
-        _look_at(round_, name, round_.seen.nodes[name])
+        _record_maintenance(round_, name)
+        _update_node(round_, name, round_.seen.nodes[name])
     if not round_.seen.held and round_.state.disarm != "disarmed":
         order_fences(round_)
 
 
 def _forget_gone(round_: Round) -> None:
-    """Remember for a while what is no longer in the configuration, and for good what runs there.
+    """Remember a removed node for a while, and as long as services may run on it.
 
-    Of a dead node there is nothing to remember.  One that is put back begins anew.
+    A dead node is forgotten at once.  A node that is added again starts as unknown.
     """
     for name in sorted(round_.state.nodes.keys() - round_.seen.nodes.keys()):
         status = round_.state.nodes[name]
@@ -78,16 +70,16 @@ def _forget_gone(round_: Round) -> None:
             round_.say("gone", reason, node=name)
 
 
-def _tell_of_maintenance(round_: Round, name: str) -> None:
-    """Write into the history who wants a node to be empty, why, and that it is over.
+def _record_maintenance(round_: Round, name: str) -> None:
+    """Write an event when a node's maintenance begins or ends.
 
-    Of one whose time was over that is told already.
+    The end of an expired maintenance already has an event.
     """
     asked, status = round_.seen.wanted.maintenance.get(name), round_.node(name)
-    kept = told(asked)[:TOLD] if asked is not None else ""
+    kept = told(asked)[:REASON_SHOWN] if asked is not None else ""
     if kept == status.kept:
         return
-    # Who ends a fence by hand may have switched it on.
+    # An operator who ends a fence by hand may have powered the node on.
     up_again = status.up_again or (not kept and status.state is NodeState.OFF)
     round_.set_node(name, replace(status, kept=kept, up_again=up_again))
     if kept:
@@ -97,7 +89,7 @@ def _tell_of_maintenance(round_: Round, name: str) -> None:
         round_.say("maintenance_ended", text, node=name)
 
 
-def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
+def _update_node(round_: Round, name: str, seen: NodeSeen) -> None:
     status = round_.node(name)
     if status.state is NodeState.GONE:
         status = replace(status, state=NodeState.UNKNOWN, reason="")
@@ -108,36 +100,39 @@ def _look_at(round_: Round, name: str, seen: NodeSeen) -> None:
     if name == round_.state.manager and judgement.verdict is not Verdict.HEALTHY:
         judgement = Judgement(Verdict.WAIT, f"{judgement.reason}; it is the manager's own node")
     if status.state is NodeState.OFF:
-        _look_at_dead(round_, name, seen, status, judgement)
+        _update_dead_node(round_, name, seen, status, judgement)
     elif judgement.verdict is Verdict.HEALTHY:
-        _is_healthy(round_, name, seen, status)
+        _handle_healthy(round_, name, seen, status)
     elif status.proved_dead and not round_.state.services_on(name):
-        _go_on_proving(round_, name, seen, status)
-    elif _lease_is_proof(round_, name, seen, judgement) and not _hands_off(round_, status):
+        _end_repeated_fence(round_, name, seen, status)
+    elif _lease_is_proof(round_, name, seen, judgement) and not _is_paused(round_, status):
         declare_dead(round_, name, ProofKind.LEASE_EXPIRED, judgement.reason)
     elif judgement.verdict is Verdict.LEFT and _may_be_released(round_, name, status):
-        _was_shut_down(round_, name, judgement)
+        _record_shutdown(round_, name, judgement)
     elif status.state is not NodeState.FENCE:
-        _is_silent(round_, name, status, judgement)
+        _handle_silent(round_, name, status, judgement)
     elif _needs_no_fence(round_, name):
-        _went_down(round_, name, status)
+        _cancel_needless_fence(round_, name, status)
     elif seen.lease_note and seen.lease_note not in status.reason:
-        # It ran out since the fence was decided on, or since its last try failed.
+        # The host lease expired after the fence was decided or last tried.
         round_.set_node(name, replace(status, reason=f"{status.reason}; {seen.lease_note}"))
 
 
-def _was_shut_down(round_: Round, name: str, judgement: Judgement) -> None:
-    """Record that a node left in order; it waits for its operator."""
+def _record_shutdown(round_: Round, name: str, judgement: Judgement) -> None:
+    """Record that a node was shut down cleanly and waits for its operator."""
     kind, power = ProofKind.CLEAN_SHUTDOWN, Power.LEFT_OFF
     declare_dead(round_, name, kind, judgement.reason, power=power)
 
 
 def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:
-    """Return the verdict on a node; only a fence tells of a service that waits for its word."""
+    """Return the verdict on a node; fence it if only that answers an open probe.
+
+    A host lease says nothing of an unmanaged service.
+    """
     judgement = judge(seen, round_.seen.storage_trouble, round_.timing)
     if judgement.verdict not in (Verdict.DEAD, Verdict.LEFT):
         return judgement
-    awaited = awaited_from(round_, name, left=judgement.verdict is Verdict.LEFT)
+    awaited = services_waiting_for(round_, name, left=judgement.verdict is Verdict.LEFT)
     if not awaited:
         return judgement
     why = f"{judgement.reason}, but that says nothing of {', '.join(awaited)}, which may run there"
@@ -145,34 +140,35 @@ def _judgement(round_: Round, name: str, seen: NodeSeen) -> Judgement:
 
 
 def _lease_is_proof(round_: Round, name: str, seen: NodeSeen, judgement: Judgement) -> bool:
-    """Return whether a host lease that ran out proves the node dead.
+    """Return whether an expired host lease proves the node dead.
 
-    That of one which was disarmed when it was last heard does not, whether a manager noted
-    it or it stands in its own record alone: it has let go of its watchdog.
+    It does not if the node was disarmed when it last reported, because its watchdog is disarmed,
+    too.
     """
     said = seen.report.mode if seen.report is not None else Mode.ACTIVE
     disarmed = said is Mode.DISARM or round_.node(name).mode == Mode.DISARM.value
     return judgement.verdict is Verdict.DEAD and not disarmed
 
 
-def _look_at_dead(
+def _update_dead_node(
     round_: Round, name: str, seen: NodeSeen, status: NodeStatus, judgement: Judgement
 ) -> None:
-    """A dead node is back only with another boot: a late write of the old one proves nothing.
+    """Bring a dead node back if it reports another boot.
 
-    One that lost its host lease lives on if it had stopped its services and disarmed its
-    watchdog by then.  It is back once it has a host lease again and says that nothing runs.
+    The same boot may be a late write.  A node that lost its host lease may still run if it had
+    stopped its services and disarmed its watchdog.  It is back once it has a new host lease and
+    reports that nothing runs.
     """
     if judgement.verdict is not Verdict.HEALTHY or seen.report is None:
         if seen.answer is Answer.YES and not status.up_again:
             status = replace(status, up_again=True)
             round_.set_node(name, status)
-        _prove_anew(round_, name, seen, status, judgement)
+        _prove_again(round_, name, seen, status, judgement)
         return
     back = "back after a new start"
     if seen.report.boot == status.boot and not status.shut_down:
         if not status.expired or seen.report.running() or seen.report.lease_lost:
-            _contradicts(round_, name, status)
+            _record_contradiction(round_, name, status)
             return
         back = "back with a new host lease; it had stopped all when it lost the last one"
     round_.set_node(
@@ -192,36 +188,36 @@ def _look_at_dead(
     round_.say("online", back, node=name)
 
 
-def _prove_anew(
+def _prove_again(
     round_: Round, name: str, seen: NodeSeen, status: NodeStatus, judgement: Judgement
 ) -> None:
-    """Prove a dead node dead once more for what may have come there since.
+    """Prove a dead node dead again for services that may have come there since.
 
-    It may have been switched on, and a service have gone over before its source died.
+    It may have been powered on, and a live migration may have ended there before the source died.
     """
     services = round_.state.services_on(name)
-    awaited = _awaited_from_dead(round_, name, seen, status)
-    if not (services or awaited) or _hands_off(round_, status):
+    awaited = _services_waiting_for_dead_node(round_, name, seen, status)
+    if not (services or awaited) or _is_paused(round_, status):
         return
     if judgement.verdict is Verdict.LEFT and not awaited:
-        _was_shut_down(round_, name, judgement)
+        _record_shutdown(round_, name, judgement)
     elif judgement.verdict is Verdict.DEAD and not awaited:
         declare_dead(round_, name, ProofKind.LEASE_EXPIRED, judgement.reason)
     elif judgement.verdict in (Verdict.FENCE, Verdict.DEAD, Verdict.LEFT):
         reason = f"{', '.join(services)} may have come there since it was proved dead"
         if awaited:
             reason = f"{', '.join(awaited)} may run there, and its proof says nothing of that"
-        again = replace(status, state=NodeState.FENCE, reason=reason, attempt=0, retry_after=0.0)
-        round_.set_node(name, again)
+        round_.set_node(name, status.to_be_fenced(reason))
         round_.say("fence", f"{reason}; to be fenced to be sure", node=name)
 
 
-def _go_on_proving(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> None:
-    """A dead node is fenced to be sure: no host lease helps, that was of an earlier start.
+def _end_repeated_fence(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> None:
+    """End the second fence of a dead node if no service needs it any more.
 
-    What it was for may be declared elsewhere meanwhile, or be found.
+    The service may have been declared elsewhere or found.  The host lease is no proof here, because
+    it is from an earlier boot.
     """
-    if name in round_.seen.fencing or _awaited_from_dead(round_, name, seen, status):
+    if name in round_.seen.fencing or _services_waiting_for_dead_node(round_, name, seen, status):
         return
     if fence_may_arrive(round_, status):
         power = Power.LEFT_OFF if status.power is Power.LEFT_OFF else Power.NONE
@@ -232,38 +228,39 @@ def _go_on_proving(round_: Round, name: str, seen: NodeSeen, status: NodeStatus)
     round_.say("fence_cancelled", text, node=name)
 
 
-def _awaited_from_dead(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> list[str]:
-    """Return the services for which a dead node is fenced to be sure: they wait for its word.
+def _services_waiting_for_dead_node(
+    round_: Round, name: str, seen: NodeSeen, status: NodeStatus
+) -> list[str]:
+    """Return the services that need a second fence of a dead node.
 
-    One that answers, or was fenced, comes up again and says it then, unless its operator has it
-    fenced by hand.
+    A node that answers or was fenced boots and answers the probe itself, unless its operator fences
+    it by hand.
     """
-    asked = round_.seen.wanted.maintenance.get(name)
-    by_hand = asked is not None and fenced_by_hand(asked)
+    by_hand = _is_fenced_by_hand(round_, name)
     comes_up = seen.answer is not Answer.NO or (
         status.proof is not None and status.proof.is_of_power
     )
     left = status.shut_down and not by_hand
-    return awaited_from(round_, name, left=left) if by_hand or not comes_up else []
+    return services_waiting_for(round_, name, left=left) if by_hand or not comes_up else []
 
 
-def _contradicts(round_: Round, name: str, status: NodeStatus) -> None:
-    doubtful = "watchdog" if status.expired else "fence device"
-    warning = f"it was proved dead, yet the same boot still writes: check its {doubtful}"
+def _record_contradiction(round_: Round, name: str, status: NodeStatus) -> None:
+    culprit = "watchdog" if status.expired else "fence device"
+    warning = f"it was proved dead, yet the same boot still writes: check its {culprit}"
     if status.reason != warning:
         round_.set_node(name, replace(status, reason=warning))
         round_.say("contradiction", warning, node=name)
 
 
-def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> None:
+def _handle_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) -> None:
     boot = seen.report.boot if seen.report is not None else status.boot
     mode = _mode(seen, status)
     if status.state is NodeState.FENCE:
         if name in round_.seen.fencing:
-            # The fence may still switch it off; it is switched on again after its end.
+            # The fence may still power the node off.  It is powered on after the fence has ended.
             return
-        if _was_started_anew(status, boot):
-            _came_back_anew(round_, name, status, boot)
+        if _has_restarted(status, boot):
+            _handle_restart(round_, name, status, boot)
             return
         why = "its heartbeat is back before it was fenced"
         if status.demanded:
@@ -299,24 +296,23 @@ def _is_healthy(round_: Round, name: str, seen: NodeSeen, status: NodeStatus) ->
 
 
 def _close_failover(round_: Round, name: str, why: str) -> None:
-    """End the timeline of a node that was not proved dead, and need not be any more."""
+    """End the failover of a node that was not proved dead and need not be any more."""
     failover = round_.state.open_failover(name)
     if failover is not None and not failover.confirmed:
         ended = replace(failover, finished=round_.seen.wall, proof=f"none: {why}")
         round_.state = round_.state.with_failover(ended)
 
 
-def _was_started_anew(status: NodeStatus, boot: str) -> bool:
+def _has_restarted(status: NodeStatus, boot: str) -> bool:
     return bool(status.boot and boot) and boot != status.boot
 
 
-def _came_back_anew(round_: Round, name: str, status: NodeStatus, boot: str) -> None:
-    """A node that was to be fenced writes from another start: what ran before is gone.
+def _handle_restart(round_: Round, name: str, status: NodeStatus, boot: str) -> None:
+    """Recover the services of a node that was to be fenced and reports another boot.
 
-    The services for which it was to be fenced are recovered before it is online again.
-    Any other that it had is started there again, once its LRM says that it does not run.
-    So is one whose start was asked of it: this start may have read that before it was to be
-    fenced, and have begun it, or be about to.
+    What ran before the boot is gone.  Only services in ``fence`` are recovered.  Others are started
+    there again once the LRM reports them stopped.  A service in ``request_start`` is not recovered:
+    the new boot may have read that command.
     """
     proof = "it was started anew, so what ran on it before is gone"
     services = round_.state.services
@@ -332,16 +328,16 @@ def _came_back_anew(round_: Round, name: str, status: NodeStatus, boot: str) -> 
 
 
 def _mode(seen: NodeSeen, status: NodeStatus) -> str:
-    """Return what a node's LRM says that it does, empty for its usual work."""
+    """Return the mode of a node's LRM, empty for ``active``."""
     if seen.report is None:
         return status.mode
     return "" if seen.report.mode is Mode.ACTIVE else seen.report.mode.value
 
 
-def _hands_off(round_: Round, status: NodeStatus) -> bool:
-    """Return whether nobody is to be fenced or taken for dead now.
+def _is_paused(round_: Round, status: NodeStatus) -> bool:
+    """Return whether no node may be fenced or declared dead now.
 
-    A fence that was begun before the cluster was to be disarmed is still ended.
+    A fence that began before the cluster was to be disarmed continues.
     """
     if round_.seen.held:
         return True
@@ -349,28 +345,28 @@ def _hands_off(round_: Round, status: NodeStatus) -> bool:
 
 
 def _may_be_released(round_: Round, name: str, status: NodeStatus) -> bool:
-    """Return whether a node that left in order lets its services be recovered without a fence.
+    """Return whether the services of a node that left cleanly are recovered without a fence.
 
-    One to which a fence was sent is proved dead by that: it may have come while it was rebooted.
+    A node to which a fence was sent is proved dead by that fence: it may have come during a reboot.
     """
-    if _hands_off(round_, status):
+    if _is_paused(round_, status):
         return False
     if fence_may_arrive(round_, status) and not is_switched_off(round_, name):
         return False
-    return bool(_at_stake(round_, name))
+    return bool(_services_at_stake(round_, name))
 
 
 def _needs_no_fence(round_: Round, name: str) -> bool:
-    """Return whether a node that is to be fenced went down by its operator's will, and idle.
+    """Return whether a node that is to be fenced was shut down by its operator and is idle.
 
-    A candidate may have meant to fence it long ago, while it was the manager and did not die.
+    A candidate may have announced the fence long ago, while the node was manager and did not die.
     """
-    if name in round_.seen.fencing or _at_stake(round_, name):
+    if name in round_.seen.fencing or _services_at_stake(round_, name):
         return False
     return is_switched_off(round_, name) or restarts(round_, name)
 
 
-def _went_down(round_: Round, name: str, status: NodeStatus) -> None:
+def _cancel_needless_fence(round_: Round, name: str, status: NodeStatus) -> None:
     reason = "it went down as its operator wanted, with nothing to recover: not fenced"
     _close_failover(round_, name, reason)
     offline = replace(status, state=NodeState.OFFLINE, reason=reason, attempt=0, retry_after=0.0)
@@ -378,25 +374,30 @@ def _went_down(round_: Round, name: str, status: NodeStatus) -> None:
     round_.say("fence_cancelled", reason, node=name)
 
 
-def _at_stake(round_: Round, name: str) -> list[str]:
-    """Return the services for which a silent node is fenced; frozen ones can wait for it.
+def _services_at_stake(round_: Round, name: str) -> list[str]:
+    """Return the services for which a silent node is fenced.
 
-    One that is looked for may be there while the node does not say otherwise.  Frozen
-    ones wait for their node, but not for one that was to be switched off by hand meanwhile.
+    A service that is being probed may run there until the node answers.  Frozen services wait for
+    their node, but not if it is being fenced by hand.
     """
-    services, asked = round_.state.services, round_.seen.wanted.maintenance.get(name)
-    by_hand = asked is not None and fenced_by_hand(asked)
+    services, by_hand = round_.state.services, _is_fenced_by_hand(round_, name)
     here = [
         one
         for one in round_.state.services_on(name)
         if services[one].state is not ServiceState.FREEZE or by_hand
     ]
-    return [*here, *awaited_from(round_, name)]
+    return [*here, *services_waiting_for(round_, name)]
 
 
-def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
-    """A node without a fresh heartbeat: what is done depends on whether anything is at stake."""
-    services = _at_stake(round_, name)
+def _is_fenced_by_hand(round_: Round, name: str) -> bool:
+    """Return whether the node is in the maintenance that a fence by hand begins."""
+    maintenance = round_.seen.wanted.maintenance.get(name)
+    return maintenance is not None and fenced_by_hand(maintenance)
+
+
+def _handle_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgement) -> None:
+    """Suspect or fence a silent node if services are at stake; otherwise mark it offline."""
+    services = _services_at_stake(round_, name)
     if not services and not cut_off(round_, name):
         if status.state not in (NodeState.UNKNOWN, NodeState.OFFLINE):
             reason = _why_left_alone(round_, name)
@@ -409,7 +410,7 @@ def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgemen
     if status.state is not NodeState.SUSPECT:
         round_.say("suspected", judgement.reason, node=name)
         status = replace(status, since=round_.seen.wall)
-    if judgement.verdict is Verdict.WAIT or _hands_off(round_, status):
+    if judgement.verdict is Verdict.WAIT or _is_paused(round_, status):
         reason = judgement.reason
         if round_.state.disarm:
             reason = f"{reason}; not fenced: the cluster is {round_.state.disarm}"
@@ -420,28 +421,25 @@ def _is_silent(round_: Round, name: str, status: NodeStatus, judgement: Judgemen
         return
     failover = begin_failover(round_, name, judgement.reason)
     round_.state = round_.state.with_failover(failover)
-    round_.set_node(
-        name,
-        replace(status, state=NodeState.FENCE, reason=judgement.reason, attempt=0, retry_after=0.0),
-    )
+    round_.set_node(name, status.to_be_fenced(judgement.reason))
     cause = ", ".join(services) or "certainty: an earlier fence may have switched it off"
     round_.say("fence", f"{judgement.reason}; to be fenced for {cause}", node=name)
 
 
 def _why_left_alone(round_: Round, name: str) -> str:
-    """Return why nothing is done about a silent node that has no services."""
-    asked = round_.seen.wanted.maintenance.get(name)
-    if asked is not None and fenced_by_hand(asked):
-        return f"was to be switched off by hand ({told(asked)}): nothing to recover, not fenced"
+    """Return why a silent node without services is not fenced."""
+    if _is_fenced_by_hand(round_, name):
+        asked = told(round_.seen.wanted.maintenance[name])
+        return f"was to be switched off by hand ({asked}): nothing to recover, not fenced"
     if is_switched_off(round_, name):
         return "switched off in order by its operator, with nothing to recover"
     return "silent with no services on it: nothing to recover, not fenced"
 
 
 def _same_but_for_numbers(status: NodeStatus, reason: str) -> bool:
-    """Return whether a suspect's reason is the one recorded, apart from times in seconds.
+    """Return whether a suspect's recorded reason differs only in times.
 
-    Without this every round of a long wait would write the whole record anew.
+    Otherwise every turn of a long wait would write the whole record.
     """
     if status.state is not NodeState.SUSPECT:
         return False

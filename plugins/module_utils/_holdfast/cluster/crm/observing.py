@@ -1,34 +1,32 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a CRM concludes from what it reads and hears: who is silent, who answers, whose lease ended.
+"""What a CRM concludes from what it reads and hears: silence, answers, expired leases, proofs.
 
-All ages count on this node's own monotonic clock, from the last change that it saw itself.  Nothing
-is concluded from the clock of another node.
+All ages count on this node's monotonic clock from the last change that this node saw.  Clocks of
+other nodes are never used.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ..model.observed import Answer, HostState, LeaseSight, NodeSeen, Timing
+from ..model.observed import Answer, FenceReport, HostState, LeaseSight, NodeSeen, Timing
 from ..model.report import Report
-from . import same_storage
-from .fence_ends import ANSWER_WAIT
-from .lease_proof import why_no_proof
-from .same_storage import Elsewhere
+from .effects import FenceEnd, Observation
+from .lease_proof import Elsewhere, beats_elsewhere, other_storage, renewed_elsewhere, why_no_proof
 
 SLOW_STORAGE = 1.0
-"""Seconds: after a look that took longer a node's own judgements are worth nothing."""
+"""Seconds: after a slower observation this node must not judge other nodes."""
 
 
 @dataclass(frozen=True)
 class ObserverSettings:
-    """What a CRM observes the members by.
+    """The settings of an observer.
 
-    *watchdog_timeout* is that of all nodes in seconds, 0 without watchdogs, and
-    *longest_watchdog_timeout* the longest that any node can have.
+    *watchdog_timeout* is that of all nodes in seconds, 0 without watchdogs.
+    *longest_watchdog_timeout* is the longest that any node can have.
     """
 
     node: str
@@ -39,7 +37,7 @@ class ObserverSettings:
 
 @dataclass(frozen=True)
 class LeaseLook:
-    """A host lease as it was just read; *unchanged_for* are seconds by the reader's clock."""
+    """A host lease as just read, unchanged for *unchanged_for* seconds by the reader's clock."""
 
     state: HostState
     unchanged_for: float
@@ -49,9 +47,9 @@ class LeaseLook:
 class NodeLook:
     """What was just read of a node.
 
-    *report_lost* says why there is no report although it wrote one, *problem* what is wrong with
-    its block.  *lease* is None while it cannot be read; it is not read of a node that is not
-    silent.  *lease_proof* is the node's setting, None for automatic.
+    *report_lost* is why a report that was written cannot be read, *problem* what is wrong with the
+    node's block.  *lease* is None if it cannot be read, and for a node that is not silent.
+    *lease_proof* is the node's setting, None for automatic.
     """
 
     report: Report | None
@@ -63,10 +61,10 @@ class NodeLook:
 
 @dataclass
 class Watch:
-    """What one CRM remembers of all members from look to look; all times are monotonic seconds.
+    """What one CRM remembers of all members between observations, in monotonic seconds.
 
-    *changed* is when the heartbeat of a member was last seen to change, *beating* are those of
-    which a change was seen since *watched_since*.  *asked* is since when a member is asked on the
+    *changed* is when each heartbeat was last seen to change; *beating* are the members whose
+    heartbeat changed since *watched_since*.  *asked* is since when a member is asked on the
     network, *answered* when it last answered.
     """
 
@@ -82,10 +80,10 @@ class Watch:
     _blank: set[str] = field(default_factory=set)
 
     def begin_look(self, now: float) -> None:
-        """Begin a look: what nobody watched is no silence.
+        """Begin an observation.  Time in which nothing was observed does not count as silence.
 
-        This process may have waited for its host lease, or all nodes for the same storage.  What
-        was seen before is no sign of life either: a node that died then would seem to be back.
+        A heartbeat that changed before such a gap is no sign of life either: the node may have died
+        in the gap.
         """
         if now - self.looked > self.settings.timing.suspect_after:
             self.watched_since = now
@@ -93,9 +91,9 @@ class Watch:
         self.looked = now
 
     def note_block(self, node: str, timestamp: float, now: float) -> None:
-        """Note the timestamp in a member's block; the first one seen shows no change.
+        """Record the timestamp in a member's block.
 
-        It does if the block was blank at the look before.
+        The first timestamp counts as a change only if the block was blank before.
         """
         before = self._timestamps.get(node)
         if before == timestamp:
@@ -109,7 +107,7 @@ class Watch:
         self._blank.discard(node)
 
     def note_no_block(self, node: str, *, blank: bool) -> None:
-        """Note that a member's block is *blank*, or cannot be read."""
+        """Record that a member's block is *blank* or cannot be read."""
         if blank:
             self._blank.add(node)
         else:
@@ -120,15 +118,15 @@ class Watch:
         return node in self._timestamps
 
     def note_answers(self, nodes: Iterable[str], now: float) -> None:
-        """Note who answered just now; a datagram may name any node."""
+        """Record which members answered just now.  A datagram may name any node."""
         self.answered.update({node: now for node in nodes if node in self.changed})
 
     def note_named_beat(self, node: str, beat: int, now: float) -> None:
-        """Note which heartbeat a node named in an answer; it may have written it elsewhere."""
+        """Record the heartbeat that a node named in an answer; it may be on another storage."""
         if node not in self.changed:
             return
         here = self._timestamps.get(node)
-        known = same_storage.heard_of(
+        known = beats_elsewhere(
             self.elsewhere.get(node),
             beat,
             int(here) if here is not None else None,
@@ -140,11 +138,11 @@ class Watch:
             self.elsewhere[node] = known
 
     def silent_for(self, node: str, now: float) -> float:
-        """Return the seconds since a member's last heartbeat that was seen."""
+        """Return the seconds since a member's heartbeat was last seen to change."""
         return now - max(self.changed[node], self.watched_since)
 
     def ask(self, node: str, now: float) -> bool:
-        """Return whether a member is silent for so long that it is to be asked; note since when."""
+        """Return whether a member has been silent long enough to be asked; record since when."""
         if self.silent_for(node, now) <= self.settings.timing.suspect_after / 2:
             self.asked.pop(node, None)
             return False
@@ -152,9 +150,9 @@ class Watch:
         return True
 
     def judge(self, node: str, look: NodeLook, now: float, fail_seconds: float) -> NodeSeen:
-        """Return what is known of a member after a look.
+        """Return the observation of a member.
 
-        *fail_seconds* are those after which a host lease that is not renewed has failed.
+        A host lease that was not renewed for *fail_seconds* has failed.
         """
         age, answer, lease = self.silent_for(node, now), Answer.UNKNOWN, LeaseSight.RENEWED
         note = ""
@@ -162,7 +160,7 @@ class Watch:
             answer = self._answer(node, now)
             lease = self.lease_sight(look.lease, look.report, age, fail_seconds)
         if lease is LeaseSight.DEAD:
-            note = same_storage.why_no_proof(self.elsewhere.get(node))
+            note = renewed_elsewhere(self.elsewhere.get(node))
             note = note or why_no_proof(look.lease_proof, look.report)
             lease = LeaseSight.FAILED if note else lease
         report, problem = look.report, look.problem
@@ -187,7 +185,7 @@ class Watch:
         silent_for: float,
         fail_seconds: float,
     ) -> LeaseSight:
-        """Return what the host lease tells of a node that has been silent for so long."""
+        """Return what the host lease of a node says after *silent_for* seconds of silence."""
         if lease is None:
             return LeaseSight.STALE
         if lease.state is HostState.FREE:
@@ -199,22 +197,21 @@ class Watch:
             return LeaseSight.FAILED
         fresh, timing = fail_seconds / 2, self.settings.timing
         if silent_for >= timing.suspect_after + timing.daemon_grace:
-            # With a long I/O timeout a host lease that nobody renews any more still looks fresh
-            # when an LRM has had its time to come back: a renewal must have come since.
+            # With a long I/O timeout, a lease that is no longer renewed still looks fresh after the
+            # grace period of the LRM. So a renewal must have come since the silence began.
             fresh = min(fresh, silent_for - timing.suspect_after)
         return LeaseSight.RENEWED if lease.unchanged_for < fresh else LeaseSight.STALE
 
     def own_trouble(self, took: float, own: LeaseLook, late_seconds: float) -> str:
-        """Return why this node's own way to the storage is not to be trusted; empty if it is.
+        """Return why this node cannot trust its own reads of the storage; empty if it can.
 
-        The look took *took* seconds.  A host lease that is not renewed for *late_seconds* is late.
+        The observation took *took* seconds.  A host lease not renewed for *late_seconds* is late.
         """
         if took > SLOW_STORAGE:
             return f"this node's own reads of the storage take {took:.1f} s"
         if own.state is not HostState.LIVE:
             return f"this node's own host lease is {own.state.value}"
-        # What is read is as new as this node's renewal in it.  A node that left or died, and has
-        # joined again since, takes as long.
+        # What this node reads is as recent as its own last renewal.
         if own.unchanged_for >= late_seconds:
             return (
                 "this node's own host lease was not seen to be renewed for"
@@ -223,11 +220,11 @@ class Watch:
         return ""
 
     def storage_trouble(self, now: float) -> str:
-        """Return why this node does not use the storage that the others use; empty if it does."""
-        return same_storage.storage_trouble(self.settings.node, self.elsewhere, now)
+        """Return why this node seems to use another storage than the others; empty if not."""
+        return other_storage(self.settings.node, self.elsewhere, now)
 
     def _answer(self, node: str, now: float) -> Answer:
-        """Return what the answers of a member that is asked, or their absence, amount to."""
+        """Return whether a member that is asked answers on the network."""
         answered, asked = self.answered.get(node), self.asked[node]
         if answered is not None and now - answered <= ANSWER_WAIT:
             return Answer.YES
@@ -237,11 +234,10 @@ class Watch:
     def _watchdog_has_fired(
         self, report: Report | None, unchanged_for: float, fail_seconds: float
     ) -> bool:
-        """Return whether a node has been reset whose lease is dead by this node's own times.
+        """Return whether the watchdog must have reset a node whose host lease is dead.
 
-        All nodes are to have the same times, and one without a watchdog cannot join.  But a node
-        that was given another timeout lives as long as it reported itself.  What a damaged report
-        said nobody knows: then it is the longest that there is.
+        All nodes should have the same timeout.  A node that reported a longer one lives for that
+        long.  If its report is damaged, the longest possible timeout counts.
         """
         ours = self.settings.watchdog_timeout
         reported = self.settings.longest_watchdog_timeout
@@ -253,15 +249,54 @@ class Watch:
 
 
 def start_watch(settings: ObserverSettings, nodes: Iterable[str], now: float) -> Watch:
-    """Return the memory of a CRM that starts; silence counts from now at the earliest."""
+    """Return the memory of a starting CRM. Silence counts from now at the earliest."""
     return Watch(settings, dict.fromkeys(nodes, now), now)
 
 
 def held_by_board(maintenance: bool | None) -> str:
-    """Return why the whiteboard's global block pauses the cluster, empty if it does not.
+    """Return why the whiteboard's global block pauses the cluster; empty if it does not.
 
     *maintenance* is what the block says, None if it is damaged.
     """
     if maintenance is None:
         return "the whiteboard's global block is damaged"
     return "set on the whiteboard" if maintenance else ""
+
+
+ANSWER_WAIT = 1.0
+"""Seconds after which a node that was asked counts as not answering."""
+
+ROUND = 0.5
+"""Seconds between two turns of a daemon."""
+
+
+def just_answered(observation: Observation, node: str, now: float) -> bool:
+    """Return whether *node* answered within the last second."""
+    answered = observation.answered.get(node)
+    return answered is not None and now - answered <= ANSWER_WAIT
+
+
+def sort_ends(
+    ends: Iterable[FenceEnd], observation: Observation, suspect_after: float, now: float
+) -> tuple[list[FenceReport], list[FenceEnd]]:
+    """Return the fences that count now, and those that are held back.
+
+    A proof is held back while the fenced node may still be writing: a device may answer before the
+    node's next heartbeat is due.  An answer from before the end of the fence says nothing.  Silence
+    counts only until the observation began.
+    """
+    reports: list[FenceReport] = []
+    held_back: list[FenceEnd] = []
+    for end in ends:
+        node = end.report.node
+        changed = observation.changed[node]
+        answers = just_answered(observation, node, now)
+        if not end.report.confirmed:
+            reports.append(end.report)
+        elif changed > end.ended + ROUND or (answers and now - end.ended > ANSWER_WAIT):
+            reports.append(replace(end.report, quiet=False))
+        elif now - observation.took - changed >= suspect_after and not answers:
+            reports.append(end.report)
+        else:
+            held_back.append(end)
+    return reports, held_back

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fences that may yet arrive, or did unseen: of other candidates, earlier managers, unknown end.
+"""Fences that may still arrive or arrived unseen: from candidates, earlier managers, unknown ends.
 
-Without this a node would stay off that such a fence cut off after its return, or in it.  How long
-ago one was sent is told by the wall clock of whoever is manager; what another clock says of it, or
-one that jumped, is not believed.
+Without these, a node would stay off if such a fence hits it after its return.  The age of a fence
+counts on the present manager's wall clock.  Times of another clock, or of one that jumped, are not
+used.
 """
 
 from __future__ import annotations
@@ -13,70 +13,64 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..model.report import POWEROFF, REBOOT, Mode
-from ..model.state import (
-    FENCE_ARRIVES,
-    FenceSender,
-    NodeState,
-    NodeStatus,
-    PendingFence,
-)
+from ..model.state import FENCE_ARRIVES, FenceSender, NodeState, NodeStatus, PendingFence
 from .round import Round
 
 FENCES_KEPT = 10
 
 
 def fence_may_arrive(round_: Round, status: NodeStatus) -> bool:
-    """Return whether a fence with an unknown end may have switched the node off, or may yet.
+    """Return whether a fence with an unknown end may have powered the node off, or may yet.
 
-    One that was sent since the node is to be fenced may have come, however long ago that is.
+    A fence that was sent since the node is to be fenced counts at any age.
     """
     return _is_present(status) or _is_recent(round_, status.fence_sent_by(FenceSender.MANAGER))
 
 
 def cut_off(round_: Round, name: str) -> bool:
-    """Return whether a silent node is fenced to be certain, as an earlier fence may have come.
+    """Return whether a silent node must be fenced because an earlier fence may have hit it.
 
-    One that restarts comes back by itself, or is switched on.
+    A restarting node comes back by itself or is powered on.
     """
     return _may_be_cut_off(round_, name) and not restarts(round_, name)
 
 
 def restarts_cut_off(round_: Round, name: str) -> bool:
-    """Return whether an earlier fence may have come to a node that said that it comes back."""
+    """Return whether an earlier fence may have hit a node that is restarting."""
     return _may_be_cut_off(round_, name) and restarts(round_, name)
 
 
 def restarts(round_: Round, name: str) -> bool:
-    """Return whether a silent node, or its LRM, comes back by itself, as its operator wants it."""
+    """Return whether a silent node, or its LRM, was restarted by its operator."""
     return _goes_down(round_, name) == REBOOT or round_.node(name).mode == Mode.RESTART.value
 
 
 def is_switched_off(round_: Round, name: str) -> bool:
-    """Return whether a silent node is off, or soon is, as its operator wants it to be."""
+    """Return whether a silent node was powered off by its operator."""
     return _goes_down(round_, name) == POWEROFF
 
 
 def with_fence(status: NodeStatus, sent: float, wall: float) -> NodeStatus:
-    """Return a node's status with one more fence that ended by now, counted once."""
+    """Return a node's status with one more fence that has ended, counted once."""
     fenced = tuple(sorted({*status.fenced, sent}))[-FENCES_KEPT:]
     return replace(status, fenced=fenced).with_pending_fence(FenceSender.CANDIDATE, wall)
 
 
 def with_own_fence(status: NodeStatus, wall: float) -> NodeStatus:
-    """Return a node's status with the manager's pending fence counted as one that ended by now."""
+    """Return a node's status with the manager's pending fence counted as ended."""
     return with_fence(status, status.fence_sent_by(FenceSender.MANAGER), wall)
 
 
 def fences_count_from(status: NodeStatus, wall: float) -> NodeStatus:
-    """Return a node's status with its pending fences as if they had been sent now.
+    """Return a node's status with its pending fences as if they were sent now.
 
-    So they count where nobody can say how long ago it was, as another clock told it.
+    Their times are those of another clock, so their real age is unknown.
     """
     return _with_times(status, dict.fromkeys(status.pending_fences, wall))
 
 
-def let_fences_pass(round_: Round) -> None:
-    """Forget the fences that can arrive no more; by a clock that jumped they count from now."""
+def drop_past_fences(round_: Round) -> None:
+    """Forget the fences that can no longer arrive.  After a clock jump they count from now."""
     for name, status in round_.state.nodes.items():
         times = {one: _passing(round_, one) for one in status.pending_fences}
         if _is_present(status):
@@ -87,7 +81,7 @@ def let_fences_pass(round_: Round) -> None:
 
 
 def _is_present(status: NodeStatus) -> bool:
-    """Return whether the fence of unknown end was sent since the node is to be fenced."""
+    """Return whether a fence with an unknown end was sent since the node is to be fenced."""
     sent = status.fence_sent_by(FenceSender.MANAGER)
     return status.state is NodeState.FENCE and bool(sent) and sent >= status.since
 
@@ -97,8 +91,8 @@ def _is_recent(round_: Round, sent: float) -> bool:
 
 
 def _goes_down(round_: Round, name: str) -> str:
-    seen = round_.seen.nodes.get(name)
-    return seen.report.goes_down if seen is not None and seen.report is not None else ""
+    report = round_.report(name)
+    return report.goes_down if report is not None else ""
 
 
 def _may_be_cut_off(round_: Round, name: str) -> bool:
@@ -109,10 +103,10 @@ def _may_be_cut_off(round_: Round, name: str) -> bool:
 
 
 def _slower_fence_may_have_come(round_: Round, name: str) -> bool:
-    """Return whether a node that came back from a fence may be off again by one more.
+    """Return whether another candidate's fence may have hit a node after its return.
 
-    Each candidate that found the manager silent sent its own; only one of them was proved.  A
-    node that is shut down or worked on is off, or soon is, by the will of its operator.
+    Each candidate that found the manager silent sent a fence, and only one was confirmed.  A node
+    that is shut down or in maintenance is off by its operator's decision.
     """
     status = round_.node(name)
     leaves = status.mode == Mode.SHUTDOWN.value and not restarts(round_, name)
@@ -122,9 +116,9 @@ def _slower_fence_may_have_come(round_: Round, name: str) -> bool:
 
 
 def _with_times(status: NodeStatus, times: Mapping[PendingFence, float]) -> NodeStatus:
-    """Return a node's status with other times for its pending fences, 0 for one that is over.
+    """Return a node's status with other times for its pending fences, 0 to drop one.
 
-    A fence that was counted under its old time is counted once, under the new one.
+    A fence that was counted under its old time is then counted under the new one.
     """
     moved = {
         one.sent_at: at
@@ -139,7 +133,7 @@ def _with_times(status: NodeStatus, times: Mapping[PendingFence, float]) -> Node
 
 
 def _passing(round_: Round, fence: PendingFence) -> float:
-    """Return when a fence counts as sent from now on, 0 if it does nothing any more."""
+    """Return the time at which a fence counts as sent from now on, 0 if it is over."""
     sent, wall = fence.sent_at, round_.seen.wall
     if sent <= wall < fence.until:
         return sent

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Moves that even the load out: one at a time, and only if it was uneven for a while.
+"""Moves that balance the load, one at a time and only if the imbalance lasts.
 
-A node's load is the mean of its shares of CPU and memory in use, or its number of services
-where nothing is measured; the imbalance is the coefficient of variation of all loads, as
-Proxmox VE's HA manager has it.  What is kept together moves as one.  Each move must take
-away a share of the imbalance that is worth it, so that balancing ends.
+A node's load is the mean of its shares of CPU and memory in use, or its number of services if no
+node reports its size.  The imbalance is the coefficient of variation of all loads, as in Proxmox
+VE's HA manager.  Services kept together move as one.  Each move must reduce the imbalance by a
+share that is worth it, so that balancing ends.
 """
 
 from __future__ import annotations
@@ -15,24 +15,21 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from ..model.service import STARTED
-from ..model.states import (
-    MOVING,
-    ServiceState,
-)
+from ..model.states import MOVING, ServiceState
 from . import selection, transitions
 from .load import NOTHING
 from .round import Round
 
 ROUND_SECONDS = 10.0
-"""The hold is counted in rounds of this length, that of Proxmox VE's HA manager."""
+"""Seconds of one round of the hold, as in Proxmox VE's HA manager."""
 
 NODES_LOOKED_AT = 16
-"""Moves are sought from this many of the fullest nodes to as many of the emptiest."""
+"""The number of fullest nodes to move from and emptiest nodes to move to."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """Services that go together to *target*, and the imbalance that this leaves."""
+    """Services that move together from *source* to *target*, and the *imbalance* afterwards."""
 
     services: tuple[str, ...]
     source: str
@@ -41,7 +38,7 @@ class Move:
 
 
 def imbalance(loads: Iterable[float]) -> float:
-    """Return the coefficient of variation of *loads*; 0 where there is no load."""
+    """Return the coefficient of variation of *loads*; 0 without load."""
     values = list(loads)
     total = sum(values)
     if not values or total <= 0:
@@ -51,7 +48,7 @@ def imbalance(loads: Iterable[float]) -> float:
 
 
 def rebalance(round_: Round) -> None:
-    """Begin the best move, if the load was uneven for long enough and nothing else moves."""
+    """Begin the best move if the imbalance has lasted long enough and nothing else moves."""
     policy = round_.seen.wanted.policy
     if not policy.rebalance:
         return
@@ -74,9 +71,9 @@ def rebalance(round_: Round) -> None:
 
 
 def next_move(round_: Round, threshold: float) -> tuple[float, Move | None]:
-    """Return the imbalance, and the best move if it is above *threshold* and the move worth it.
+    """Return the imbalance, and the best move if it exceeds *threshold* and is worth it.
 
-    Nothing is waited for and nothing is begun: this is for who plans.
+    Nothing is begun: this is for forecasts.
     """
     loads = _loads(round_)
     before = imbalance(loads.values())
@@ -84,7 +81,7 @@ def next_move(round_: Round, threshold: float) -> tuple[float, Move | None]:
 
 
 def _worthwhile(round_: Round, loads: dict[str, float], before: float) -> Move | None:
-    """Return the best move, if it takes away the share of the imbalance that it has to."""
+    """Return the best move if it reduces the imbalance enough."""
     best = _best_move(round_, loads)
     margin = round_.seen.wanted.policy.rebalance_margin
     return None if best is None or before - best.imbalance < margin * before else best
@@ -94,14 +91,14 @@ def _begin(round_: Round, best: Move, before: float) -> None:
     text = f"evens the load out: imbalance from {before:.2f} to {best.imbalance:.2f}"
     for service_id in best.services:
         status = round_.state.services[service_id]
-        wanted = round_.seen.wanted.services[service_id]
+        desired = round_.seen.wanted.services[service_id]
         round_.say("balance", text, service=service_id, node=best.target)
-        transitions.move(round_, service_id, status, wanted, selection.Choice(best.target, text))
+        transitions.move(round_, service_id, status, desired, selection.Choice(best.target, text))
     round_.state = replace(round_.state, uneven=0.0)
 
 
 def _loads(round_: Round) -> dict[str, float]:
-    """Return the load of each node that can carry services."""
+    """Return the load of each node that can run services."""
     load = round_.load
     loads = {}
     for node in round_.seen.nodes:
@@ -115,7 +112,7 @@ def _loads(round_: Round) -> dict[str, float]:
 
 
 def _share(used: Sequence[float], room: Sequence[float] | None) -> float:
-    """Return the mean of the shares of CPU and memory that are in use."""
+    """Return the mean of the shares of CPU and memory in use."""
     if room is None:
         return 0.0
     shares = [one / most if most > 0 else 0.0 for one, most in zip(used, room)]
@@ -163,7 +160,7 @@ def _variation(total: float, squares: float, count: int) -> float:
 
 
 def _groups(round_: Round, sources: set[str]) -> list[tuple[str, ...]]:
-    """Return the services on *sources* that could move, those kept together as one."""
+    """Return the services on *sources* that can move, those kept together as one."""
     groups: list[tuple[str, ...]] = []
     for service_id, status in sorted(round_.state.services.items()):
         if status.state is not ServiceState.STARTED or status.node not in sources:
@@ -178,16 +175,16 @@ def _groups(round_: Round, sources: set[str]) -> list[tuple[str, ...]]:
 
 def _movable(round_: Round, service_id: str, node: str) -> bool:
     status = round_.state.services.get(service_id)
-    wanted = round_.seen.wanted.services.get(service_id)
-    if status is None or wanted is None or wanted.state != STARTED:
+    desired = round_.seen.wanted.services.get(service_id)
+    if status is None or desired is None or desired.state != STARTED:
         return False
-    if selection.waits_for_word(service_id, round_.state, round_.seen):
+    if selection.waits_for_probe(service_id, round_.state, round_.seen):
         return False
     return status.state is ServiceState.STARTED and status.node == node
 
 
 def _weight(round_: Round, group: Sequence[str], node: str) -> float:
-    """Return what a group adds to the load of *node*."""
+    """Return the load that a group adds to *node*."""
     figures = round_.load.figures
     if figures is None:
         return float(len(group))
@@ -197,13 +194,13 @@ def _weight(round_: Round, group: Sequence[str], node: str) -> float:
 
 
 def _may_go(round_: Round, service_id: str, target: str) -> bool:
-    """Return whether the rules let a service go to *target* and stay there."""
+    """Return whether the rules allow a service to move to *target* and stay there."""
     status = round_.state.services[service_id]
     if target in status.failed_nodes or target in status.no_failback:
         return False
     rule = round_.seen.wanted.node_rule_for(service_id)
     if rule is not None and rule.strict and target not in rule.nodes:
-        # It may be where it must not be, too: its operator moved it there.
+        # Its operator may have moved it against its rule.
         return False
     if rule is not None and rule.nodes.get(target, -1) < rule.nodes.get(status.node, -1):
         return False

@@ -1,12 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a CRM or an operator makes of the records on storage: what went back, how to repair it.
+"""Repair of the records: what went back in time, what a repair does, and a new generation.
 
-Beginning a new generation: the state of a manager after an operator repaired the records.
-
-What the record says about places and proofs may be out of date, so none of it is used: every
-node is observed again, and every service is looked for on every node before anything is done
-with it.  A node that cannot answer has to be confirmed off; its expired lease is not enough.
+After a repair, places and proofs in the record may be out of date and are not used.  Every node is
+observed again and every service is probed on every node first.  A node that cannot answer must be
+confirmed off; an expired host lease is not enough.
 """
 
 from __future__ import annotations
@@ -20,29 +18,19 @@ from ..model.maintenance import Maintenance, told
 from ..model.observed import Seen, Timing
 from ..model.report import NOT_RUNNING, Report
 from ..model.service import STARTED, Service
-from ..model.state import (
-    ClusterState,
-    FenceSender,
-    NodeState,
-    NodeStatus,
-    ServiceStatus,
-)
-from ..model.states import (
-    ACTIVE,
-    ServiceState,
-)
+from ..model.state import ClusterState, FenceSender, NodeState, NodeStatus, ServiceStatus
+from ..model.states import ACTIVE, ServiceState
 from ..model.versions import Floor, LeaseVersion, regressions
 from .round import Round
 
 
 @dataclass(frozen=True)
 class Records:
-    """The newest records that can be read, and why they are not to be acted on.
+    """The newest readable records, and why they must not be acted on.
 
-    *state* is None if no manager ever wrote one; *regressions* is empty if both are current.
-    *generation* is the highest that is known from anywhere but the configuration;
-    *configuration_older* says that a newer configuration existed, or may have; *floors* are those
-    that both were compared with.
+    *state* is None if no manager has written one.  *regressions* is empty if all records are
+    current.  *generation* is the highest known outside the configuration.  *configuration_older*
+    says that a newer configuration existed or may have.  *floors* are the versions compared with.
     """
 
     state: ClusterState | None
@@ -55,13 +43,13 @@ class Records:
 
     @property
     def repaired(self) -> bool:
-        """Whether an operator has repaired the records, and no manager has taken that up yet."""
+        """Whether an operator has repaired the records and no manager has adopted that yet."""
         return self.wanted.generation > self.generation
 
 
 def compare(
     state: ClusterState | None,
-    wanted: Wanted,
+    desired: Wanted,
     slot: int,
     floors: Iterable[Floor],
     leases: tuple[LeaseVersion, int],
@@ -69,30 +57,30 @@ def compare(
     *,
     configuration_older: bool = False,
 ) -> Records:
-    """Return the newest records that were read, compared with all *floors* and both *leases*.
+    """Return the newest records, compared with all *floors* and both *leases*.
 
-    *damaged* has a sentence for each record of which a newer one may have been damaged;
+    *damaged* has a sentence for each record of which a newer one may be damaged.
     *configuration_older* says that the configuration is one of them.
     """
     known = list(floors)
-    older = regressions(state, wanted, known, *leases)
+    older = regressions(state, desired, known, *leases)
     generation = max((floor.generation for floor in known), default=0)
     minimum = [(floor.generation, floor.config_version) for floor in known]
     if state is not None:
         generation = max(generation, state.generation)
         minimum.append((state.generation, state.config_version))
-    if not all(wanted.at_least(*versions) for versions in minimum):
+    if not all(desired.at_least(*versions) for versions in minimum):
         configuration_older = True
     return Records(
-        state, wanted, slot, (*damaged, *older), generation, configuration_older, tuple(known)
+        state, desired, slot, (*damaged, *older), generation, configuration_older, tuple(known)
     )
 
 
 class Keep(str, enum.Enum):
-    """What is right where the storage and the nodes differ.
+    """What is right where storage and nodes differ.
 
-    running: what runs goes on, also what the configuration on storage does not have (any more).
-    file: what the configuration on storage does not have is stopped.
+    running: running services go on, even if the configuration on storage lacks them. file: services
+    that the configuration on storage lacks are stopped.
     """
 
     RUNNING = "running"
@@ -101,13 +89,12 @@ class Keep(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Repair:
-    """What a repair does: *regressions* are its reason, empty if there is nothing to repair.
+    """The effect of a repair.  *regressions* are its reason, empty if nothing needs repair.
 
-    *taken* are the services whose definition comes from the report of the node, named beside
-    them, that ran them last; *lost* those that the manager's record has and of which no definition
-    is known; *stopped* those that run on the node beside them and are not declared.
-    *written_again* says that nothing went back, but a copy of the configuration is damaged: it is
-    written again.
+    *taken* are services whose definition comes from the report of the node named beside them.
+    *lost* are services in the manager's record without a known definition.  *stopped* are
+    undeclared services that run on the node beside them.  *written_again* says that only a damaged
+    copy of the configuration is written again.
     """
 
     regressions: tuple[str, ...]
@@ -121,7 +108,7 @@ class Repair:
 def plan_repair(
     records: Records, reports: Mapping[str, Report], keep: Keep, by: Maintenance
 ) -> Repair:
-    """Return what a repair would do, from what was read and what nodes report."""
+    """Return what a repair would do with these records and reports."""
     running, last = _definitions(reports)
     declared = dict(records.wanted.services)
     taken: dict[str, str] = {}
@@ -130,7 +117,8 @@ def plan_repair(
     if keep is Keep.FILE:
         stopped = {one: node for one, (node, _known) in running.items() if one not in declared}
     elif records.configuration_older:
-        # Otherwise the configuration is what it was, and what runs differently is being changed.
+        # Otherwise the configuration is current, and a service that runs differently is being
+        # changed.
         for service_id in sorted({*running, *_active(records), *_beyond(records, reports)}):
             known = declared.get(service_id)
             if service_id in running:
@@ -156,7 +144,7 @@ def plan_repair(
 
 
 def _active(records: Records) -> list[str]:
-    """Return the services that were to run by a manager's record newer than the configuration."""
+    """Return the services that should run by a manager's record newer than the configuration."""
     state = records.state
     if state is None or records.wanted.at_least(state.generation, state.config_version):
         return []
@@ -164,9 +152,9 @@ def _active(records: Records) -> list[str]:
 
 
 def _beyond(records: Records, reports: Mapping[str, Report]) -> list[str]:
-    """Return the services of the nodes that acted on more than the manager's record has.
+    """Return the services of nodes that acted on more than the manager's record has.
 
-    What stopped there, as with a node that lost its power, was to run as far as anybody knows.
+    Services that stopped there, for example in a power cut, should run as far as anyone knows.
     """
     state = records.state or ClusterState()
     known = (state.generation, state.epoch, state.commands)
@@ -179,14 +167,14 @@ def _beyond(records: Records, reports: Mapping[str, Report]) -> list[str]:
 
 
 Definitions = dict[str, tuple[str, Service]]
-"""Services with the node that reports each, and by which definition it knows the service."""
+"""Each service with a node that reports it and the definition known there."""
 
 
 def _definitions(reports: Mapping[str, Report]) -> tuple[Definitions, Definitions]:
-    """Return the services that nodes report to have, and all that they know of."""
+    """Return the services that nodes run, and all that they know."""
     running: Definitions = {}
     last: Definitions = {}
-    # The report of the node that acted on the latest command counts.
+    # The report of the node that acted on the latest command wins.
     newest_last = sorted(reports.items(), key=lambda one: (one[1].epoch, one[1].commands, one[0]))
     for node, report in newest_last:
         for service_id, local in report.services.items():
@@ -201,16 +189,16 @@ REASON = "asking where it runs after the records were repaired"
 
 def repaired(
     last: ClusterState,
-    wanted: Wanted,
+    desired: Wanted,
     floors: Iterable[Floor],
     epoch: int,
     manager: str,
     wall: float,
 ) -> ClusterState:
-    """Return the state with which *manager* begins the generation of *wanted*.
+    """Return the state with which *manager* begins the generation of *desired*.
 
-    *last* is the newest record that can be read; *floors* are the versions that are known: the
-    numbers of commands go on above all of them, so that no uid is given twice.
+    *last* is the newest readable record.  Command numbers continue above all *floors*, so that no
+    uid is used twice.
     """
     commands = max([last.commands, *(floor.commands for floor in floors)]) + 1
     state = ClusterState(
@@ -227,11 +215,11 @@ def repaired(
         board_pending=last.board_pending,
         ended=last.ended,
         membership=last.membership,
-        generation=wanted.generation,
+        generation=desired.generation,
         base=commands,
     )
-    round_ = Round(state, Seen(0.0, wall, wanted), Timing())
-    for service_id, service in sorted(wanted.services.items()):
+    round_ = Round(state, Seen(0.0, wall, desired), Timing())
+    for service_id, service in sorted(desired.services.items()):
         if service.ignored:
             continue
         before = last.services.get(service_id)
@@ -243,16 +231,16 @@ def repaired(
             request=before.request if before is not None else 0.0,
         )
         round_.command(service_id, asking, ServiceState.PROBE)
-    by = f", {told(wanted.repaired_by)}" if wanted.repaired_by is not None else ""
-    round_.say("repaired", f"the records were repaired{by}: generation {wanted.generation} begins")
+    by = f", {told(desired.repaired_by)}" if desired.repaired_by is not None else ""
+    round_.say("repaired", f"the records were repaired{by}: generation {desired.generation} begins")
     probes = tuple(sorted(round_.state.services))
     return replace(round_.state, probes=probes)
 
 
 def record_restored(state: ClusterState, wall: float) -> ClusterState:
-    """Return *state* with a note that its record on storage was not as the manager wrote it.
+    """Return *state* with an event that its record was damaged and is written again.
 
-    The manager knows what it wrote, so that nothing is lost; it writes it again.
+    The manager knows what it wrote, so nothing is lost.
     """
     round_ = Round(state, Seen(0.0, wall, Wanted()), Timing())
     text = "its record on storage was damaged or older than what it wrote: written again"
@@ -261,7 +249,7 @@ def record_restored(state: ClusterState, wall: float) -> ClusterState:
 
 
 def _observed_again(status: NodeStatus, wall: float) -> NodeStatus:
-    """Return a node as one of which nothing is known but the fences that may still arrive."""
+    """Return a node of which only the pending fences are known."""
     earlier = max(
         status.fence_sent_by(sender)
         for sender in (FenceSender.MANAGER, FenceSender.EARLIER_MANAGER)

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One round of the manager while it is being thought through.
+"""One turn of the manager while it is decided.
 
-The steps of ``nodes.py`` and ``services.py`` work on a ``Round``: the state so far,
-what was seen, and the orders that go out once the state is written.  The round owns the
-services' dictionary of its state from the first change on, so that a change costs the
-same however many services there are.
+The decisions work on a ``Round``: the state so far, the observation, and the orders that are sent
+once the state is written.  The round copies the dictionary of services once, so that a change costs
+the same with any number of services.
 """
 
 from __future__ import annotations
@@ -14,27 +13,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Optional, Union
 
+from ..model.desired import Request
 from ..model.observed import Seen, Timing
-from ..model.report import NOT_RUNNING, LocalState
-from ..model.state import (
-    ClusterState,
-    Event,
-    NodeState,
-    NodeStatus,
-    ServiceStatus,
-)
-from ..model.states import (
-    ServiceState,
-)
+from ..model.report import NOT_RUNNING, LocalState, Report
+from ..model.state import ClusterState, Event, NodeState, NodeStatus, ServiceStatus
+from ..model.states import ServiceState
 from .load import Load
 
 REJECTED_KEPT = 8
-"""The history names at most so many nodes that were not chosen."""
+"""The number of rejected nodes that an event names."""
 
 
 @dataclass(frozen=True)
 class FenceOrder:
-    """Switch this node off and prove it; *reason* stands in the record by then."""
+    """A fence of *node*.  Its *reason* is in the record before it is sent."""
 
     node: str
     reason: str
@@ -42,7 +34,7 @@ class FenceOrder:
 
 @dataclass(frozen=True)
 class ServiceChange:
-    """A service went from one status to another; None where it was or is not known."""
+    """A change of a service's status; None where the service is not in the record."""
 
     service: str
     before: Optional[ServiceStatus]
@@ -51,7 +43,7 @@ class ServiceChange:
 
 @dataclass(frozen=True)
 class NodeChange:
-    """A node went from one status to another."""
+    """A change of a node's status."""
 
     node: str
     before: NodeStatus
@@ -63,12 +55,12 @@ Change = Union[ServiceChange, NodeChange, Event]
 
 @dataclass
 class Round:
-    """The state as this round changes it, and the orders that it gives.
+    """The state as this turn changes it, and the orders of this turn.
 
-    *board* is what the global block of the whiteboard shall say; None leaves it alone.
-    *changes* are the steps of this round in their order, which its end no longer shows;
-    *fresh* are the uids given in this round: no node has seen them, so they can be taken back.
-    *placed* says that a service was given back to its last node in this turn.
+    *board* is what to write into the whiteboard's global block, None for nothing.  *changes* are
+    the steps of this turn in order.  *fresh* are the uids of this turn: no node has read them, so
+    they can be replaced.  *placed* says that a service was given back to its last node in this
+    pass.
     """
 
     state: ClusterState
@@ -85,7 +77,7 @@ class Round:
 
     @property
     def load(self) -> Load:
-        """What each node has to carry as things stand now."""
+        """The load of each node as the state is now."""
         if self._load is None:
             self._load = Load.of(self.state.services, self.seen)
         return self._load
@@ -95,11 +87,16 @@ class Round:
         return node in self.seen.nodes and self.node(node).state is NodeState.ONLINE
 
     def node(self, name: str) -> NodeStatus:
-        """Return the status of a node; one that is new is unknown."""
+        """Return the status of a node; a new node is unknown."""
         return self.state.nodes.get(name) or NodeStatus(since=self.seen.wall)
 
+    def report(self, name: str) -> Report | None:
+        """Return the report of a node's LRM, None if there is none or it cannot be trusted."""
+        seen = self.seen.nodes.get(name)
+        return seen.report if seen is not None else None
+
     def set_node(self, name: str, status: NodeStatus) -> None:
-        """Write a node's status, with a new ``since`` if its state changed."""
+        """Set a node's status, with a new ``since`` if its state changed."""
         before = self.node(name)
         if status.state is not before.state:
             status = replace(status, since=self.seen.wall)
@@ -107,10 +104,10 @@ class Round:
         self.state = self.state.with_node(name, status)
 
     def set_service(self, service_id: str, status: ServiceStatus) -> None:
-        """Write a service's status, with a new ``since`` if its state changed.
+        """Set a service's status, with a new ``since`` if its state changed.
 
-        That a command is over counts as one: a node forgets it then, and must not take up an
-        older record, read late, in which it was still to be done.
+        The end of a command counts as a command: a node then forgets it, and must not follow an
+        older record in which the command is still open.
         """
         before = self.state.services.get(service_id)
         if before is None or status.state is not before.state:
@@ -120,17 +117,30 @@ class Round:
         self._own_services()[service_id] = status
         self._note(service_id, before, status)
 
+    def explain(
+        self, service_id: str, status: ServiceStatus, reason: str, kind: str, node: str = ""
+    ) -> None:
+        """Set why a service waits and write an event of *kind*, if the reason changed."""
+        if reason != status.reason:
+            self.set_service(service_id, replace(status, reason=reason))
+            self.say(kind, reason, service=service_id, node=node)
+
+    def refuse(self, service_id: str, request: Request, why: str) -> None:
+        """Write an event that an operator's request is refused, and why."""
+        text = f"asked to {request.kind} {request.node}".rstrip()
+        self.say("refused", f"{text}: {why}", service=service_id, node=request.node)
+
     def forget_service(self, service_id: str) -> None:
-        """Drop a service from the record, which counts as a command in the same way."""
+        """Remove a service from the record.  This counts as a command, too."""
         self.state = replace(self.state, commands=self.state.commands + 1)
         before = self._own_services().pop(service_id)
         self._note(service_id, before, None)
 
     def reported_elsewhere(self, service_id: str, node: str) -> str:
-        """Return a node other than *node* whose report says that it has the service, or nothing.
+        """Return a node other than *node* whose report has the service; empty if none.
 
-        The report of a node that is confirmed off says what ran there before; any other counts,
-        whatever the record says, but for what the node itself has not seen since it was started.
+        The record does not matter.  Two reports do not count: that of a node confirmed off, which
+        is of before, and a service that the node has not seen since its boot.
         """
         for name, seen in sorted(self.seen.nodes.items()):
             if name == node or seen.report is None:
@@ -145,10 +155,10 @@ class Round:
         return ""
 
     def command(self, service_id: str, status: ServiceStatus, state: ServiceState) -> None:
-        """Give the service's node a new command: the state that it is to bring about.
+        """Give the service's node a new command: the state to bring about.
 
-        A start is not ordered while another node reports the service: it waits instead.  What
-        comes live is started nowhere, only taken in.
+        A start waits while another node reports the service.  A live-migrated service is only taken
+        in, not started.
         """
         if state is ServiceState.REQUEST_START and not status.from_node:
             elsewhere = self.reported_elsewhere(service_id, status.node)
@@ -172,7 +182,7 @@ class Round:
         service: str = "",
         rejected: Mapping[str, str] | None = None,
     ) -> None:
-        """Add a line to the history."""
+        """Write an event."""
         others = tuple(sorted((rejected or {}).items())[:REJECTED_KEPT])
         event = Event(self.seen.wall, kind, node, service, text, others)
         self.changes.append(event)

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""On which node a service may run, and which is best: the rules applied, with the reasons.
+"""Where a service may run and which node is best, with the reasons.
 
-Exclusions come first and priorities second, so that a preferred node on which the start
-failed, or on which a partner to be kept apart runs, does not keep the others from being
-tried (Proxmox VE's HA manager does it the other way round, and gives such services up).
+Exclusions come before priorities: if a preferred node is excluded, the other nodes are still tried.
+(Proxmox VE's HA manager applies priorities first and gives such services up.)
 """
 
 from __future__ import annotations
@@ -17,28 +16,21 @@ from ..model.observed import Seen
 from ..model.report import Mode
 from ..model.rules import NodeRule
 from ..model.service import STARTED
-from ..model.state import (
-    ClusterState,
-    NodeState,
-    ServiceStatus,
-)
-from ..model.states import (
-    ACTIVE,
-    ServiceState,
-)
+from ..model.state import ClusterState, NodeState, ServiceStatus
+from ..model.states import ACTIVE, ServiceState
 from .load import Load
 
 SHOWN = 8
-"""A reason names at most so many nodes."""
+"""The number of nodes that a reason names."""
 
 FAILED_THERE = "its start failed there"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The node chosen, empty if none fits; *rejected* gives each other node's reason.
+    """The chosen node, empty if none fits, and each rejected node's reason.
 
-    *leave* is why the service may not stay where it is, if no node can take it.
+    *leave* is why the service may not stay where it is although no node can take it.
     """
 
     node: str
@@ -57,10 +49,10 @@ def choose(
     again: bool = False,
     among: Iterable[str] | None = None,
 ) -> Choice:
-    """Return where the service is best started now.
+    """Return the best node to start the service on now.
 
-    *stay* is taken if it is as preferred as any other node.  With *again* the nodes on
-    which its start failed are not avoided.  *among* are the only nodes to look at, if given.
+    *stay* is chosen if no other node is preferred to it.  With *again*, nodes on which the start
+    failed are allowed.  *among* limits the nodes to consider.
     """
     status = state.services[service_id]
     rule = seen.wanted.node_rule_for(service_id)
@@ -96,9 +88,9 @@ def choose(
 def better_place(
     service_id: str, state: ClusterState, seen: Seen, load: Load | None = None
 ) -> Choice | None:
-    """Return where a running service should move to, or None if it is well placed.
+    """Return where a running service should move, None if it should stay.
 
-    A ``Choice`` without a node says that it should leave but cannot, and why.
+    A ``Choice`` without a node means that it should leave but cannot.
     """
     status = state.services[service_id]
     current = status.node
@@ -112,7 +104,7 @@ def better_place(
             return Choice("", cannot_leave(current, why, choice.reason), leave=why)
         return Choice(choice.node, f"{why}; {choice.reason}", choice.rejected)
     service = seen.wanted.services.get(service_id)
-    if service is None or not service.failback or waits_for_word(service_id, state, seen):
+    if service is None or not service.failback or waits_for_probe(service_id, state, seen):
         return None
     returns = _returns_to(status, state, seen)
     if returns and _all_return(service_id, returns, state, seen):
@@ -137,7 +129,7 @@ def cannot_leave(node: str, why: str, reason: str) -> str:
 
 
 def refusal(service_id: str, node: str, state: ClusterState, seen: Seen) -> str:
-    """Return why an operator's move of the service to *node* cannot be done, or nothing."""
+    """Return why an operator's move of the service to *node* is refused; empty if it is not."""
     if node not in seen.nodes:
         return f"{node} is not a node of this cluster"
     reason = unusable(node, state, seen)
@@ -150,8 +142,8 @@ def refusal(service_id: str, node: str, state: ClusterState, seen: Seen) -> str:
     return ""
 
 
-def waits_for_word(service_id: str, state: ClusterState, seen: Seen) -> bool:
-    """Return whether a service stays where it is, as what it is kept apart from is looked for."""
+def waits_for_probe(service_id: str, state: ClusterState, seen: Seen) -> bool:
+    """Return whether a service stays because a service to be kept apart is being probed."""
     opposites = seen.wanted.partners(service_id, "apart")
     return any(
         state.services[one].state is ServiceState.PROBE
@@ -161,24 +153,24 @@ def waits_for_word(service_id: str, state: ClusterState, seen: Seen) -> bool:
 
 
 def drained(node: str, state: ClusterState, seen: Seen) -> bool:
-    """Return whether the node is to be empty: by the configuration, or as its LRM says."""
+    """Return whether the node is to be empty, by the configuration or its LRM's mode."""
     if node in seen.wanted.maintenance:
         return True
     status = state.nodes.get(node)
     return status is not None and status.mode == Mode.MAINTENANCE.value
 
 
-def _drained_told(node: str, seen: Seen) -> str:
+def _drain_reason(node: str, seen: Seen) -> str:
     return "to be emptied" if seen.wanted.maintenance.get(node) == EMPTIED else "in maintenance"
 
 
 def unusable(node: str, state: ClusterState, seen: Seen) -> str:
-    """Return why nothing may be started on the node at all, or nothing."""
+    """Return why nothing may be started on the node; empty if it may."""
     status = state.nodes.get(node)
     if status is None or status.state is not NodeState.ONLINE:
         return f"it is {status.state.value if status else 'unknown'}"
     if drained(node, state, seen):
-        return f"it is {_drained_told(node, seen)}"
+        return f"it is {_drain_reason(node, seen)}"
     sight = seen.nodes[node]
     if not sight.beats:
         return "its heartbeat was not seen to change yet"
@@ -199,9 +191,9 @@ def unusable(node: str, state: ClusterState, seen: Seen) -> str:
 def _why_leave(
     service_id: str, current: str, rule: NodeRule | None, state: ClusterState, seen: Seen
 ) -> str:
-    """Return why the service may not stay where it is, or nothing."""
+    """Return why the service may not stay where it is; empty if it may."""
     if drained(current, state, seen):
-        return f"{current} is {_drained_told(current, seen)}"
+        return f"{current} is {_drain_reason(current, seen)}"
     if rule is not None and rule.strict and current not in rule.nodes:
         return f"rule {rule.name!r} does not allow {current}"
     apart = _apart_nodes(service_id, state, seen, leaving=False)
@@ -210,21 +202,21 @@ def _why_leave(
     together = _partners_nodes(service_id, state, seen)
     if together:
         node, partner = next(iter(together.items()))
-        # Where it failed before it is not tried again and again: each time it is stopped for that.
+        # A node where it failed before is not tried again and again: each try stops the service.
         if node not in (current, *state.services[service_id].no_failback):
             return f"kept together with {partner!r}"
     return ""
 
 
 def _preferred_to(current: str, rule: NodeRule | None, returns: str) -> list[str]:
-    """Return the nodes to which the service might rather go than stay."""
+    """Return the nodes that the service may prefer to its current one."""
     own = _priority(rule, current)
     better = [] if rule is None else [node for node in rule.nodes if rule.nodes[node] > own]
     return [*better, returns] if returns else better
 
 
 def _returns_to(status: ServiceStatus, state: ClusterState, seen: Seen) -> str:
-    """Return the node that the service left for a maintenance which is over, or nothing."""
+    """Return the node that the service left for a maintenance that has ended; empty if none."""
     node = status.maintenance_node
     if not node or node == status.node or node not in seen.nodes:
         return ""
@@ -232,16 +224,16 @@ def _returns_to(status: ServiceStatus, state: ClusterState, seen: Seen) -> str:
 
 
 def _all_return(service_id: str, node: str, state: ClusterState, seen: Seen) -> bool:
-    """Return whether all that is kept together with a service would return to *node* too.
+    """Return whether all services kept together with this one would return to *node*, too.
 
-    Each of them alone stays where the others are, so that none would ever go first.
+    Each alone would stay with the others, so that none would move first.
     """
     partners = seen.wanted.partners(service_id, "together")
     for member in sorted(partners):
         status, service = state.services.get(member), seen.wanted.services.get(member)
         if status is None or service is None or service.state != STARTED:
             continue
-        if _will_be(status) != node and (
+        if _destination(status) != node and (
             not service.failback or _returns_to(status, state, seen) != node
         ):
             return False
@@ -257,15 +249,15 @@ def _all_return(service_id: str, node: str, state: ClusterState, seen: Seen) -> 
 def _keep_together(
     service_id: str, state: ClusterState, seen: Seen, fit: list[str], rejected: dict[str, str]
 ) -> list[str]:
-    """Return of the nodes that fit the one where most of its partners are.
+    """Return the node among *fit* that has most of the service's partners.
 
-    Where it may not run where any of them is, it goes elsewhere, and they follow it; but a
-    partner's node that is only not well at the moment is waited for.
+    If no partner's node may run it, it goes elsewhere and the partners follow.  If a partner's node
+    is only unavailable at the moment, it waits.
     """
     nodes = _partners_nodes(service_id, state, seen)
     rule = seen.wanted.common_rule(service_id)
     if rule is not None and nodes:
-        # All of them follow this rule, so that what it prefers comes first.
+        # All of them follow this rule, so the nodes it prefers come first.
         top = max((_priority(rule, node) for node in fit), default=-1)
         nodes = {node: one for node, one in nodes.items() if _priority(rule, node) >= top}
         if not nodes:
@@ -282,27 +274,26 @@ def _keep_together(
 
 
 def _partners_nodes(service_id: str, state: ClusterState, seen: Seen) -> dict[str, str]:
-    """Return the nodes of partners to be together with, the most first, with one of each.
+    """Return the nodes of partners to be kept together with, most partners first.
 
-    A partner counts where it will be, and not at all on a node that is being drained: it
-    will follow.  Of several nodes with as many the first by name comes first, so that all
-    partners come to the same answer.
+    A partner counts on its destination, and not on a node that is being drained.  Ties are resolved
+    by name, so that all partners choose the same node.
     """
     partners = seen.wanted.partners(service_id, "together")
     counts: dict[str, int] = {}
     named: dict[str, str] = {}
     for partner in sorted(partners):
-        node = _will_be(state.services.get(partner))
+        node = _destination(state.services.get(partner))
         if node and not drained(node, state, seen):
             counts[node] = counts.get(node, 0) + 1
             named.setdefault(node, partner)
     return {node: named[node] for node in sorted(counts, key=lambda one: (-counts[one], one))}
 
 
-def _will_be(status: ServiceStatus | None) -> str:
-    """Return the node on which a service is active, or to which it goes; empty if none.
+def _destination(status: ServiceStatus | None) -> str:
+    """Return the node on which a service is active or to which it moves; empty if none.
 
-    One whose node died in its live migration may be on its target already.
+    A service whose source died in a live migration may already run on its target.
     """
     if status is None or status.state not in ACTIVE:
         return ""
@@ -314,16 +305,16 @@ def _will_be(status: ServiceStatus | None) -> str:
 def _apart_nodes(
     service_id: str, state: ClusterState, seen: Seen, *, leaving: bool = True
 ) -> dict[str, str]:
-    """Return the nodes on which partners to be kept apart are or will be, with one of each.
+    """Return the nodes that have, or will have, a partner to be kept apart from.
 
-    A partner that is *leaving* a node still counts there, unless that is to be passed over.
+    A partner that leaves a node still counts there, unless *leaving* is False.
     """
     nodes: dict[str, str] = {}
     for partner in sorted(seen.wanted.partners(service_id, "apart")):
         status = state.services.get(partner)
-        goes_to = _will_be(status)
+        goes_to = _destination(status)
         if status is not None and status.state is ServiceState.PROBE:
-            nodes.update(dict.fromkeys(_found_on(status.probe(partner), seen), partner))
+            nodes.update(dict.fromkeys(_nodes_that_run(status.probe(partner), seen), partner))
         if status is not None and goes_to:
             nodes[goes_to] = partner
             if leaving and status.node and status.state is not ServiceState.RECOVERY:
@@ -331,8 +322,8 @@ def _apart_nodes(
     return nodes
 
 
-def _found_on(probe: str, seen: Seen) -> list[str]:
-    """Return the nodes that say that a service which is looked for runs there."""
+def _nodes_that_run(probe: str, seen: Seen) -> list[str]:
+    """Return the nodes that answered that a probed service runs there."""
     return [
         name
         for name, node in seen.nodes.items()
@@ -341,7 +332,7 @@ def _found_on(probe: str, seen: Seen) -> list[str]:
 
 
 def _strict_rules_of_partners(service_id: str, seen: Seen) -> dict[str, frozenset[str]]:
-    """Return where partners that are kept together with the service must run, by the reason."""
+    """Return the allowed nodes of each strict rule of a partner kept together, by reason."""
     strict: dict[str, frozenset[str]] = {}
     for partner in sorted(seen.wanted.partners(service_id, "together")):
         rule = seen.wanted.node_rule_of(partner)
@@ -382,7 +373,7 @@ def _best(
 
 
 def _priority(rule: NodeRule | None, node: str) -> int:
-    """Return the node's priority by the rule; a node that it does not name comes last."""
+    """Return the node's priority by the rule, -1 if the rule does not name it."""
     return -1 if rule is None else rule.nodes.get(node, -1)
 
 
@@ -391,7 +382,7 @@ def _list(rejected: Mapping[str, str]) -> str:
 
 
 def _some(parts: list[str], between: str = ", ") -> str:
-    """Return the first few of many: a reason is read by people."""
+    """Return the first few of many parts, because people read the reason."""
     more = len(parts) - SHOWN
     text = between.join(parts[:SHOWN])
     return f"{text}{between}and {more} more" if more > 0 else text

@@ -1,45 +1,37 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the manager does with each service: its states and the ways between them.
+"""The manager's decisions about services: dispatch to the file for each state.
 
-A command once given to a node ends in one of two ways only: the node's LRM
-publishes its result, or the node is proved dead.  No other event moves the
-service elsewhere; that is what keeps it from running twice.
+A command ends in one of two ways: the node's LRM reports its result, or the node is proved dead.
+Nothing else moves the service.  This keeps it from running twice.
 
-This file calls the file for a service's state: ``stopped.py`` for a service that runs nowhere,
-``probing.py`` for one that may run somewhere, ``started.py`` for one that runs, ``results.py`` for
-one whose command ended or that is in error, ``freeze.py`` for one that is left alone.
+``stopped.py`` handles services that run nowhere, ``probing.py`` those that may run anywhere,
+``started.py`` those that run, ``results.py`` commands and errors, ``freeze.py`` services that are
+left alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model.desired import CLEAR, MOVE
+from ..model.desired import CLEAR, MOVE, Request
 from ..model.policy import COUNT
 from ..model.report import Report
 from ..model.service import Service
-from ..model.state import (
-    REMOVED_KEPT,
-    ClusterState,
-    ServiceStatus,
-)
-from ..model.states import (
-    HELD,
-    ServiceState,
-)
+from ..model.state import REMOVED_KEPT, ServiceStatus
+from ..model.states import HELD, ServiceState
 from . import freeze, probing, results, selection, started, stopped, transitions
 from .round import Round
 
 TURNS = 12
-"""The services are gone through at most so often in one round, until none moves any more."""
+"""The largest number of passes over the services in one turn."""
 
 
-def look_at_services(round_: Round) -> None:
-    """Move every service along as far as what was seen allows.
+def update_services(round_: Round) -> None:
+    """Advance every service as far as the observation allows.
 
-    They come in the order of their ids, or with the largest first where nodes are compared
-    by their load: what is small still fits into what the large leave.
+    Services are handled by id, or with the largest first if placement is by load, because small
+    ones fit into what remains.
     """
     waiting = sorted({*round_.state.services, *round_.seen.wanted.services})
     if round_.seen.wanted.policy.placement != COUNT:
@@ -47,19 +39,20 @@ def look_at_services(round_: Round) -> None:
     for _turn in range(TURNS):
         before = len(round_.changes)
         round_.placed = False
-        for service_id in _newcomers_first(round_, waiting):
-            _look_at(round_, service_id)
+        for service_id in _new_commands_first(round_, waiting):
+            _handle(round_, service_id)
         if len(round_.changes) == before:
             break
     _close_failovers(round_)
-    _note_ignored(round_)
-    probes = _probes(round_.state)
+    _record_unmanaged(round_)
+    services = round_.state.services
+    probes = tuple(key for key in sorted(services) if services[key].state is ServiceState.PROBE)
     if probes != round_.state.probes:
         round_.state = replace(round_.state, probes=probes)
 
 
-def _newcomers_first(round_: Round, waiting: list[str]) -> list[str]:
-    """Return the services with those first that were given to a node in this round."""
+def _new_commands_first(round_: Round, waiting: list[str]) -> list[str]:
+    """Return the services with those first that got a command in this turn."""
     if not round_.fresh:
         return waiting
     services = round_.state.services
@@ -67,47 +60,55 @@ def _newcomers_first(round_: Round, waiting: list[str]) -> list[str]:
     return [*(key for key in waiting if key in new), *(key for key in waiting if key not in new)]
 
 
-def _look_at(round_: Round, service_id: str) -> None:
-    wanted = round_.seen.wanted.services.get(service_id)
+def _handle(round_: Round, service_id: str) -> None:
+    desired = round_.seen.wanted.services.get(service_id)
     status = round_.state.services.get(service_id)
-    if wanted is not None and wanted.ignored:
+    if desired is not None and desired.ignored:
         if status is not None:
             transitions.forget(round_, service_id, "to be ignored: left as it is")
         return
     if status is None:
-        if not round_.state.disarm and wanted is not None:
-            _ask_for(round_, service_id, wanted)
+        if not round_.state.disarm and desired is not None:
+            _begin_probe(round_, service_id, desired)
         return
-    if status.state in HELD or freeze.is_held(round_, status):
-        freeze.look_at(round_, service_id, status, wanted)
+    if status.state in HELD or freeze.needs_overlay(round_, status):
+        freeze.handle(round_, service_id, status, desired)
         return
     if status.uid in round_.fresh and status.state is ServiceState.REQUEST_START:
-        _just_placed(round_, service_id, status, wanted)
+        _check_placement(round_, service_id, status, desired)
         return
-    if status.request != _asked(round_, service_id):
-        _note_request(round_, service_id, status)
-        return
-    if status.state is ServiceState.PROBE:
-        probing.look_for(round_, service_id, status, wanted)
+    request = round_.seen.wanted.requests.get(service_id)
+    if request is not None and request.made != status.request:
+        _handle_request(round_, service_id, status, desired, request)
     elif status.state in (ServiceState.STOPPED, ServiceState.RECOVERY):
-        stopped.look_at_stopped(round_, service_id, status, wanted)
+        stopped.handle(round_, service_id, status, desired)
     elif status.state is ServiceState.ERROR:
-        results.look_at_error(round_, service_id, status, wanted)
-    elif status.node not in round_.seen.nodes:
-        _not_configured(round_, service_id, status)
-    elif round_.online(status.node):
-        report = round_.seen.nodes[status.node].report
-        if report is not None:
-            _active(round_, service_id, status, wanted, report)
+        results.handle_error(round_, service_id, status, desired)
+    elif status.state is not ServiceState.PROBE and status.node not in round_.seen.nodes:
+        _report_unknown_node(round_, service_id, status)
+    else:
+        _advance(round_, service_id, status, desired)
 
 
-def _ask_for(round_: Round, service_id: str, wanted: Service) -> None:
-    """Have all nodes look for a service that is declared, or no longer ignored.
+def _advance(
+    round_: Round, service_id: str, status: ServiceStatus, desired: Service | None
+) -> None:
+    """Probe a service, or handle what its node reports if that node is online."""
+    if status.state is ServiceState.PROBE:
+        probing.handle(round_, service_id, status, desired)
+        return
+    report = round_.report(status.node)
+    if report is not None and round_.online(status.node):
+        _active(round_, service_id, status, desired, report)
 
-    One that was left to its operator may run anywhere: it is asked for with a number.
+
+def _begin_probe(round_: Round, service_id: str, desired: Service) -> None:
+    """Probe a service that is declared or no longer unmanaged.
+
+    A formerly unmanaged service may run anywhere and is probed under a number.
     """
     asking = ServiceStatus(
-        ServiceState.PROBE, reason="asking whether it runs anywhere", last_node=wanted.node
+        ServiceState.PROBE, reason="asking whether it runs anywhere", last_node=desired.node
     )
     if service_id in round_.state.ignored:
         round_.command(service_id, asking, ServiceState.PROBE)
@@ -115,67 +116,58 @@ def _ask_for(round_: Round, service_id: str, wanted: Service) -> None:
         round_.set_service(service_id, asking)
 
 
-def _note_ignored(round_: Round) -> None:
-    """Keep in mind which services are unmanaged, until they are asked for again.
+def _record_unmanaged(round_: Round) -> None:
+    """Record which services are unmanaged, until they are probed.
 
-    That is also of those that are not declared any more: whoever declares one of them again does
-    not say by that that it runs nowhere.
+    Removed services stay recorded: declaring one again does not mean that it runs nowhere.
     """
-    wanted, state = round_.seen.wanted, round_.state
+    desired, state = round_.seen.wanted, round_.state
     kept = [one for one in state.ignored if one not in state.services]
-    kept += sorted(wanted.ignored.difference(kept))
-    removed = [one for one in kept if one not in wanted.services]
+    kept += sorted(desired.ignored.difference(kept))
+    removed = [one for one in kept if one not in desired.services]
     dropped = frozenset(removed[:-REMOVED_KEPT])
     ignored = tuple(one for one in kept if one not in dropped)
     if ignored != state.ignored:
         round_.state = replace(state, ignored=ignored)
 
 
-def _just_placed(
-    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None
+def _check_placement(
+    round_: Round, service_id: str, status: ServiceStatus, desired: Service | None
 ) -> None:
-    """It is to start where it was last, and its node was not told yet: is that its right place?
+    """Move a service that was just given to its last node if another node is better.
 
-    If not, it leaves that node without having been started there; the node makes sure that
-    nothing of it is left.
+    The node has not read the command.  It still confirms that nothing runs there.
     """
-    if wanted is None or status.from_node or status.node not in round_.seen.nodes:
+    if desired is None or status.from_node or status.node not in round_.seen.nodes:
         return
     better = selection.better_place(service_id, round_.state, round_.seen, round_.load)
     if better is None:
         return
     if not better.node and status.node in status.failed_nodes:
-        # Its start failed wherever it may be, and it is tried here once more.
+        # Its start failed on all nodes, so it is tried here once more.
         return
     if better.node:
-        transitions.move(round_, service_id, status, wanted, better, live=False)
+        transitions.move(round_, service_id, status, desired, better, live=False)
         return
     round_.set_service(service_id, replace(status.stopped(better.reason), leave=better.leave))
     round_.say("waiting", better.reason, service=service_id)
 
 
-def _asked(round_: Round, service_id: str) -> float:
-    """Return when the last request for the service was made, or of which one was heard."""
-    request = round_.seen.wanted.requests.get(service_id)
-    return request.made if request is not None else round_.state.services[service_id].request
-
-
-def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None:
-    """Answer a request: only a service that runs, or is stopped, can be asked something."""
-    request = round_.seen.wanted.requests[service_id]
+def _handle_request(
+    round_: Round,
+    service_id: str,
+    status: ServiceStatus,
+    desired: Service | None,
+    request: Request,
+) -> None:
+    """Carry out or refuse a request.  A service must run or be stopped for it."""
     if status.state in (
         ServiceState.REQUEST_START,
         ServiceState.REQUEST_START_BALANCE,
         ServiceState.PROBE,
     ):
-        # Not yet: it is heard once the service runs.
-        wanted = round_.seen.wanted.services.get(service_id)
-        if status.state is ServiceState.PROBE:
-            probing.look_for(round_, service_id, status, wanted)
-        elif round_.online(status.node):
-            report = round_.seen.nodes[status.node].report
-            if report is not None:
-                _active(round_, service_id, status, wanted, report)
+        # The request is handled once the service runs.
+        _advance(round_, service_id, status, desired)
         return
     if request.kind == MOVE and _is_not_known_yet(round_, request.node):
         return
@@ -192,27 +184,26 @@ def _note_request(round_: Round, service_id: str, status: ServiceStatus) -> None
     if status.state is ServiceState.STOPPED and request.kind == MOVE:
         why = selection.refusal(service_id, request.node, round_.state, round_.seen)
         if not why:
-            _go_stopped(round_, service_id, heard, request.node)
+            _move_stopped(round_, service_id, heard, request.node)
             return
     else:
         why = f"it is in the state {status.state.value}"
     round_.set_service(service_id, heard)
-    text = f"asked to {request.kind} {request.node}".rstrip()
-    round_.say("refused", f"{text}: {why}", service=service_id, node=request.node)
+    round_.refuse(service_id, request, why)
 
 
 def _is_not_known_yet(round_: Round, node: str) -> bool:
-    """Return whether it will turn out within seconds if a node that was online still is.
+    """Return whether this manager has not yet seen a heartbeat of an online node change.
 
-    So it is for a manager that is new, or did not watch for a while.
+    A new manager needs a few seconds for that, as does one that was delayed.
     """
     return round_.online(node) and not round_.seen.nodes[node].beats
 
 
-def _go_stopped(round_: Round, service_id: str, heard: ServiceStatus, node: str) -> None:
-    """A stopped service is to be elsewhere: it is stopped there too, and starts there next.
+def _move_stopped(round_: Round, service_id: str, heard: ServiceStatus, node: str) -> None:
+    """Move a stopped service: stop it on the requested node, where it starts next.
 
-    It leaves nothing behind, so it goes through ``relocate`` in one step.
+    It leaves nothing behind, so it passes ``relocate`` in one step.
     """
     reason = f"asked for by the operator: it starts on {node} next"
     gone = replace(heard, state=ServiceState.RELOCATE, node=heard.last_node, target=node)
@@ -223,28 +214,26 @@ def _go_stopped(round_: Round, service_id: str, heard: ServiceStatus, node: str)
 
 
 def _active(
-    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None, report: Report
+    round_: Round, service_id: str, status: ServiceStatus, desired: Service | None, report: Report
 ) -> None:
-    """A service on a node that is online: read the result of its command, or keep it well."""
+    """Handle a service on an online node: the result of its command, or its running state."""
     if status.state is ServiceState.STARTED:
-        started.look_at(round_, service_id, status, wanted, report)
+        started.handle(round_, service_id, status, desired, report)
         return
-    results.take_result(round_, service_id, status, wanted, report)
+    results.take_result(round_, service_id, status, desired, report)
 
 
-def _not_configured(round_: Round, service_id: str, status: ServiceStatus) -> None:
-    """A node that was taken out of the configuration with a service on it proves nothing."""
+def _report_unknown_node(round_: Round, service_id: str, status: ServiceStatus) -> None:
+    """Report a service on a node that was removed.  The removal proves nothing."""
     reason = (
         f"may run on {status.node}, which is not in the configuration any more:"
         " put it back, and remove it once it is drained"
     )
-    if status.reason != reason:
-        round_.set_service(service_id, replace(status, reason=reason))
-        round_.say("blocked", reason, service=service_id, node=status.node)
+    round_.explain(service_id, status, reason, "blocked", status.node)
 
 
 def _close_failovers(round_: Round) -> None:
-    """A failover is over when none of its services waits or is on its way any more."""
+    """End the failovers whose services are no longer in recovery or being started."""
     under_way = (ServiceState.RECOVERY, ServiceState.REQUEST_START)
     for failover in round_.state.failovers:
         if failover.finished or not failover.confirmed:
@@ -253,10 +242,3 @@ def _close_failovers(round_: Round) -> None:
         if not any(status is not None and status.state in under_way for status in states):
             finished = replace(failover, finished=round_.seen.wall)
             round_.state = round_.state.with_failover(finished)
-
-
-def _probes(state: ClusterState) -> tuple[str, ...]:
-    """Return the services that every node is to look for."""
-    return tuple(
-        sorted(key for key, one in state.services.items() if one.state is ServiceState.PROBE)
-    )

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A service that runs: what its node says of it, what an operator asks, where it should be."""
+"""A service that runs: its state on the node, an operator's requests, and its placement."""
 
 from __future__ import annotations
 
@@ -9,36 +9,31 @@ from dataclasses import replace
 from ..model.desired import MOVE, Request
 from ..model.report import LocalState, Mode, Report, stays_up
 from ..model.service import STARTED, Service
-from ..model.state import (
-    ClusterState,
-    ServiceStatus,
-)
-from ..model.states import (
-    ServiceState,
-)
+from ..model.state import ClusterState, ServiceStatus
+from ..model.states import ServiceState
 from . import selection, transitions
 from .round import Round
 
 DOUBLED_AT_MOST = 32
-"""A wait that was doubled more often is the longest anyway."""
+"""The number of times a wait is doubled; longer waits are capped anyway."""
 
 
-def look_at(
-    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None, report: Report
+def handle(
+    round_: Round, service_id: str, status: ServiceStatus, desired: Service | None, report: Report
 ) -> None:
-    """Read what the node says of a service that was started there, and keep it well."""
+    """Handle what the node reports about its service, then apply the definition."""
     local = report.services.get(service_id)
     if local is not None and local.uid == status.uid:
         if local.state is LocalState.BLOCKED:
             transitions.fail(round_, service_id, status, local.reason, node=status.node)
             return
         if local.state is LocalState.FAILED:
-            _failed(round_, service_id, status, local.reason)
+            _count_failure(round_, service_id, status, local.reason)
             return
         if local.state is LocalState.STOPPED:
-            _found_stopped(round_, service_id, status, wanted, report, local.reason)
+            _handle_stopped(round_, service_id, status, desired, report, local.reason)
             return
-        if local.settled and _has_a_past(status):
+        if local.settled and _has_failures(status):
             avoided = {*status.no_failback, *status.failed_nodes} - {status.node}
             forgotten = replace(
                 status,
@@ -53,21 +48,21 @@ def look_at(
         _probe_again(round_, service_id, status)
         return
     if report.mode is not Mode.SHUTDOWN:
-        _keep_well(round_, service_id, status, wanted)
+        _apply_definition(round_, service_id, status, desired)
 
 
 def _has_followed(state: ClusterState, report: Report) -> bool:
-    """Return whether *report* was made by all of this manager's commands, and keeps services."""
+    """Return whether *report* was written after all of this manager's commands."""
     versions = (report.generation, report.epoch, report.commands)
     current = versions == (state.generation, state.epoch, state.commands)
     return current and report.mode in (Mode.ACTIVE, Mode.MAINTENANCE)
 
 
 def _probe_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
-    """Have all nodes look for a service that its node does not know, although it follows.
+    """Probe a service that its node does not know although it follows this manager.
 
-    The manager's record went back to a time before the service ended there, and no number shows
-    it: an error, for one, is recorded without a command.
+    The manager's record went back in time, and no version shows it: an error, for example, is
+    recorded without a command.
     """
     asking = ServiceStatus(
         ServiceState.PROBE,
@@ -79,11 +74,11 @@ def _probe_again(round_: Round, service_id: str, status: ServiceStatus) -> None:
 
 
 def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request: Request) -> None:
-    """Move a service that runs as its operator asked, its partners with it, or say why not."""
-    wanted = round_.seen.wanted.services.get(service_id)
+    """Stop or move a running service, with its partners, as its operator requested."""
+    desired = round_.seen.wanted.services.get(service_id)
     if request.kind != MOVE:
-        if wanted is not None and wanted.state == STARTED:
-            # It was declared started again meanwhile: no later stop is to be as short.
+        if desired is not None and desired.state == STARTED:
+            # It was declared started again: the request's timeout must not apply to a later stop.
             round_.set_service(service_id, heard)
             round_.say(
                 "refused", "asked to stop, but it is declared started by now", service=service_id
@@ -109,41 +104,41 @@ def answer_request(round_: Round, service_id: str, heard: ServiceStatus, request
             reason = "asked for by the operator"
             if member != service_id:
                 reason = f"kept together with {service_id!r}, which the operator moves"
-            live = request.live and (wanted is None or wanted.live_migration)
+            live = request.live and (desired is None or desired.live_migration)
             transitions.move(
                 round_, member, status, one, selection.Choice(request.node, reason), live=live
             )
 
 
-def _has_a_past(status: ServiceStatus) -> bool:
+def _has_failures(status: ServiceStatus) -> bool:
     return bool(status.failed_nodes or status.crashes or status.node in status.no_failback)
 
 
-def _failed(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
-    """It failed while it ran, and its node gave it up: count that, and slow down if it goes on."""
+def _count_failure(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
+    """Count a failure that its node could not fix, and delay the next start if it repeats."""
     crashes = status.crashes + 1
-    wanted = round_.seen.wanted.services.get(service_id)
+    desired = round_.seen.wanted.services.get(service_id)
     wait = 0.0
-    if crashes > 2 and wanted is not None:
+    if crashes > 2 and desired is not None:
         longer = 2 ** min(crashes - 3, DOUBLED_AT_MOST)
-        wait = min(wanted.backoff * longer, wanted.backoff_max)
+        wait = min(desired.backoff * longer, desired.backoff_max)
     not_before = round_.seen.wall + wait if wait else 0.0
     counted = replace(status, crashes=crashes, not_before=not_before)
     transitions.try_elsewhere(round_, service_id, counted, text)
 
 
-def _found_stopped(
+def _handle_stopped(
     round_: Round,
     service_id: str,
     status: ServiceStatus,
-    wanted: Service | None,
+    desired: Service | None,
     report: Report,
     text: str,
 ) -> None:
-    """It does not run any more though nobody stopped it: start it again, there if it may be.
+    """Start a service again that stopped unexpectedly, on the same node if possible.
 
-    On a node that is being shut down that is left until the node is gone, or back, unless
-    something there keeps it from going down.
+    On a node that shuts down, wait until the node is gone or back, unless a blocked service keeps
+    it up.
     """
     if report.mode is Mode.RESTART or (report.mode is Mode.SHUTDOWN and not stays_up(report)):
         return
@@ -151,22 +146,22 @@ def _found_stopped(
     round_.say("lost", reason, service=service_id, node=status.node)
     stay = selection.better_place(service_id, round_.state, round_.seen, round_.load) is None
     free = not selection.unusable(status.node, round_.state, round_.seen)
-    if wanted is not None and wanted.state == STARTED and stay and free:
-        again = replace(status, digest=wanted.digest(), reason=reason)
+    if desired is not None and desired.state == STARTED and stay and free:
+        again = replace(status, digest=desired.digest(), reason=reason)
         round_.command(service_id, again, ServiceState.REQUEST_START)
         return
     round_.set_service(service_id, replace(status.stopped(reason, status.node), leave=""))
 
 
-def _keep_well(
-    round_: Round, service_id: str, status: ServiceStatus, wanted: Service | None
+def _apply_definition(
+    round_: Round, service_id: str, status: ServiceStatus, desired: Service | None
 ) -> None:
-    """A service that runs: stop it if it is not wanted so, move it if its place is wrong."""
-    if wanted is None or wanted.state != STARTED:
-        reason = "no longer declared" if wanted is None else "to be stopped, as wanted"
+    """Stop, restart or move a running service as its definition and the rules say."""
+    if desired is None or desired.state != STARTED:
+        reason = "no longer declared" if desired is None else "to be stopped, as wanted"
         round_.command(service_id, replace(status, reason=reason), ServiceState.REQUEST_STOP)
         return
-    if wanted.digest() != status.digest:
+    if desired.digest() != status.digest:
         reason = "its definition changed: stopped to be started with the new one"
         round_.command(service_id, replace(status, reason=reason), ServiceState.REQUEST_STOP)
         round_.say("restart", reason, service=service_id, node=status.node)
@@ -190,20 +185,20 @@ def _keep_well(
             round_.set_service(service_id, blocked)
             round_.say("blocked", better.reason, service=service_id, node=status.node)
         return
-    transitions.move(round_, service_id, status, wanted, better)
+    transitions.move(round_, service_id, status, desired, better)
 
 
 def _may_move(round_: Round, service_id: str, status: ServiceStatus) -> bool:
-    """Return False for the many services of which nothing could ask that they move."""
-    wanted = round_.seen.wanted
+    """Return False for the many services that have no reason to move."""
+    desired = round_.seen.wanted
     if round_.placed:
-        # Who has just come is to go, rather than who was there: it is looked at first.
+        # A service that was just placed moves rather than one that was there.
         return False
     return bool(
         status.maintenance_node
         or status.leave
-        or wanted.node_rule_for(service_id) is not None
-        or wanted.partners(service_id, "apart")
-        or wanted.partners(service_id, "together")
+        or desired.node_rule_for(service_id) is not None
+        or desired.partners(service_id, "apart")
+        or desired.partners(service_id, "together")
         or selection.drained(status.node, round_.state, round_.seen)
     )

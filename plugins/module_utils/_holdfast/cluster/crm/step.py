@@ -1,10 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cluster resource manager's step: the node that holds the manager lease runs it each round.
+"""The manager's decision of one turn, as a function of the last state and the observation.
 
-``step`` takes the last state and what was seen, and returns the state to write
-and the orders to carry out once it is written.  Its cost grows with the number
-of nodes plus the number of services that change.
+Its cost grows with the number of nodes and the number of services that change.
 """
 
 from __future__ import annotations
@@ -23,24 +21,24 @@ from ..model.state import (
     NodeStatus,
     Power,
 )
-from .fencing import switch_on_again
-from .freeze import look_at_disarm
-from .global_maintenance import look_at_maintenance
-from .nodes import look_at_nodes
+from .fencing import power_on_again
+from .freeze import update_disarm
+from .global_maintenance import update_maintenance
+from .nodes import update_nodes
 from .pending_fences import fences_count_from, with_fence
 from .rebalance import rebalance
 from .round import Change, FenceOrder, Round
-from .services import look_at_services
+from .services import update_services
 
 MANAGER, EARLIER_MANAGER = FenceSender.MANAGER, FenceSender.EARLIER_MANAGER
 
 
 @dataclass(frozen=True)
 class Step:
-    """The state to write, then the orders: fences to send and nodes to switch on.
+    """The state to write, then the orders: fences to send and nodes to power on.
 
-    *board* is what to write into the whiteboard's global block, None for nothing;
-    *changes* are the steps that led to the state, in their order.
+    *board* is what to write into the whiteboard's global block, None for nothing.  *changes* are
+    the steps that led to the state, in order.
     """
 
     state: ClusterState
@@ -53,13 +51,12 @@ class Step:
 def take_over(
     last: ClusterState, epoch: int, manager: str, wall: float, intent: Intent | None = None
 ) -> ClusterState:
-    """Return the state with which a new manager begins: the last one's, under a new epoch.
+    """Return the state with which a new manager begins: the last state under a new epoch.
 
-    Waits of the last manager are dropped, as they count on its own clock, and a
-    node that it was about to switch on is switched on again.  A fence of its that may
-    yet arrive counts from now: how long ago it was sent only its clock could say.  The
-    fence that a candidate sent, whether it won the lease or not, becomes part of the state
-    through its *intent*; one that was meant for an earlier manager does not.
+    Retry times are dropped, because they count on the last manager's clock.  A node that the last
+    manager was about to power on is powered on again.  A pending fence counts from now, because
+    only its sender's clock knows its age.  A candidate's announced fence (*intent*) becomes part of
+    the state, unless it was meant for an earlier manager.
     """
     state = replace(last, epoch=epoch, manager=manager, base=last.commands)
     for name, status in last.nodes.items():
@@ -83,20 +80,20 @@ def take_over(
 def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
     """Return what the manager does next.
 
-    While global maintenance holds (see ``global_maintenance.py``), results are still read into the
-    nodes' states, but nothing is fenced, recovered, started or moved.
+    In global maintenance, results still change the nodes' states, but nothing is fenced, recovered,
+    started or moved.
     """
     round_ = Round(state, seen, timing)
     _note_configuration(round_)
-    look_at_maintenance(round_)
+    update_maintenance(round_)
     if not round_.seen.held:
-        look_at_disarm(round_)
-    look_at_nodes(round_)
+        update_disarm(round_)
+    update_nodes(round_)
     if not round_.seen.held:
-        look_at_services(round_)
+        update_services(round_)
         if not round_.state.disarm:
             rebalance(round_)
-        switch_on_again(round_)
+        power_on_again(round_)
     return Step(
         round_.state,
         tuple(round_.fences),
@@ -109,9 +106,9 @@ def step(state: ClusterState, seen: Seen, timing: Timing) -> Step:
 def _with_lost_manager(
     state: ClusterState, last: ClusterState, intent: Intent, wall: float
 ) -> ClusterState:
-    """Return the state with a fence of the *last* manager's node, if one after it was fenced.
+    """Return the state with a fence of *last*'s manager, if a later manager was fenced.
 
-    That one never wrote what became of the node before it, which is why it was manager.
+    The later manager never wrote its record, but it could be manager only after that fence.
     """
     if last.manager not in state.nodes or last.manager == intent.node:
         return state
@@ -122,23 +119,16 @@ def _with_lost_manager(
 
 
 def _with_intent(state: ClusterState, intent: Intent, wall: float) -> ClusterState:
-    """Return the state with the candidate's fence under way, as if the manager had sent it.
+    """Return the state with the candidate's fence pending as if the manager had sent it.
 
-    A node that was the manager by then was on, even if the record still has it off: what proved
-    it dead before counts no more.  How long ago the fence was sent nobody can say, as the
-    candidate's clock is another: it may yet arrive.
+    The fenced node was manager, so it was on, even if the record has it off: an earlier proof no
+    longer counts.  The fence may still arrive, because only the candidate's clock knows its age.
     """
     status = state.nodes.get(intent.node, NodeStatus())
     if status.state is NodeState.OFF and not intent.epoch:
         return state
     fenced = replace(
-        status,
-        state=NodeState.FENCE,
-        since=intent.recorded,
-        reason=intent.reason,
-        attempt=0,
-        proof=None,
-        up_again=False,
+        status.to_be_fenced(intent.reason), since=intent.recorded, proof=None, up_again=False
     ).with_pending_fence(MANAGER, wall)
     failover = Failover(
         node=intent.node,
@@ -153,7 +143,7 @@ def _with_intent(state: ClusterState, intent: Intent, wall: float) -> ClusterSta
 
 
 def _note_configuration(round_: Round) -> None:
-    """Record which wanted configuration this state was made from."""
+    """Record which desired configuration this state was made from."""
     seen, state = round_.seen, round_.state
     if (state.config_version, state.config_slot) != (seen.wanted.version, seen.config_slot):
         round_.state = replace(

@@ -1,31 +1,26 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ways from one state of a service to another that more than one state leads to."""
+"""Transitions that more than one service state uses."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ..model.service import STARTED, Service
-from ..model.state import (
-    NodeState,
-    ServiceStatus,
-)
-from ..model.states import (
-    ServiceState,
-)
+from ..model.state import NodeState, ServiceStatus
+from ..model.states import ServiceState
 from . import selection
-from .recovery import begin_failover
+from .fencing import begin_failover
 from .round import Round
 
 
 def begin(
-    round_: Round, service_id: str, status: ServiceStatus, wanted: Service, node: str, reason: str
+    round_: Round, service_id: str, status: ServiceStatus, desired: Service, node: str, reason: str
 ) -> None:
-    """Tell a node to start a service that runs nowhere, or to take in one that came there live.
+    """Command a node to start a service, or to take in one that was live-migrated there.
 
-    What came runs by the definition with which it was started: if there is another by now, it
-    is started anew once it was taken in, or is stopped first by a node that does not know it.
+    A migrated service runs by the definition it was started with.  If that has changed, the service
+    is restarted after it was taken in.
     """
     placed = replace(
         status,
@@ -34,7 +29,7 @@ def begin(
         before="",
         stop_timeout=None,
         reason=reason,
-        digest=status.digest if status.from_node else wanted.digest(),
+        digest=status.digest if status.from_node else desired.digest(),
         last_node=node,
         maintenance_node="" if node == status.maintenance_node else status.maintenance_node,
     )
@@ -52,13 +47,13 @@ def move(
     round_: Round,
     service_id: str,
     status: ServiceStatus,
-    wanted: Service,
+    desired: Service,
     chosen: selection.Choice,
     *,
     live: bool = True,
 ) -> None:
-    """Tell a service's node to let it go to another: while it runs, or by stopping it."""
-    goes_live = live and wanted.live_migration and not status.no_live
+    """Command a service's node to release it to another node, by live migration or a stop."""
+    goes_live = live and desired.live_migration and not status.no_live
     state = ServiceState.MIGRATE if goes_live else ServiceState.RELOCATE
     leaving = status.maintenance_node
     if not leaving and selection.drained(status.node, round_.state, round_.seen):
@@ -76,14 +71,14 @@ def move(
 
 
 def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
-    """It failed on its node and is clean there: try another, as often as it is allowed.
+    """Try the next node after a failed start, as often as ``max_relocate`` allows.
 
-    When all nodes were tried, it is tried again where it is.
+    After all nodes failed, it is tried again in place.
     """
-    wanted = round_.seen.wanted.services.get(service_id)
+    desired = round_.seen.wanted.services.get(service_id)
     failed = (*status.failed_nodes, status.node)
     status = replace(status, failed_nodes=failed, leave="")
-    if wanted is None or len(failed) > wanted.max_relocate:
+    if desired is None or len(failed) > desired.max_relocate:
         where = ", ".join(dict.fromkeys(failed))
         reason = f"{text}; tried on {where}: mend it, then clear its error"
         fail(round_, service_id, status, reason, node="")
@@ -91,7 +86,7 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
     round_.say("failed", text, service=service_id, node=status.node)
     round_.set_service(service_id, status)
     stopped = status.stopped(text, status.node)
-    if wanted.state != STARTED:
+    if desired.state != STARTED:
         round_.set_service(service_id, stopped)
         return
     chosen = selection.choose(service_id, round_.state, round_.seen, round_.load)
@@ -110,7 +105,7 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
         node=chosen.node,
         target="",
         last_node=chosen.node,
-        digest=wanted.digest(),
+        digest=desired.digest(),
         reason=f"{text}; {chosen.reason}",
     )
     round_.command(service_id, placed, ServiceState.REQUEST_START)
@@ -120,7 +115,7 @@ def try_elsewhere(round_: Round, service_id: str, status: ServiceStatus, text: s
 
 
 def _next_try(round_: Round, service_id: str, status: ServiceStatus) -> selection.Choice:
-    """Return where to try again once all nodes were tried: in place, if that can be."""
+    """Return where to retry after all nodes were tried: in place if possible."""
     chosen = selection.choose(
         service_id, round_.state, round_.seen, round_.load, stay=status.node, again=True
     )
@@ -130,18 +125,18 @@ def _next_try(round_: Round, service_id: str, status: ServiceStatus) -> selectio
 
 
 def fail(round_: Round, service_id: str, status: ServiceStatus, text: str, *, node: str) -> None:
-    """Give a service up until its operator mends it; one that blocks its node may have it fenced.
+    """Put a service into error, or let its node be fenced if it blocks the node.
 
-    *node* is where something of it may still run, empty if nothing does.
+    *node* is where the service may still run, empty if it runs nowhere.
     """
-    wanted = round_.seen.wanted.services.get(service_id)
-    if node and wanted is not None and _fenced_enough(status, wanted):
+    desired = round_.seen.wanted.services.get(service_id)
+    if node and desired is not None and _fenced_enough(status, desired):
         text = (
             f"{text}; no other node is fenced for it, as it failed {status.crashes} times in a row"
         )
     if text != status.reason:
         round_.say("error", text, service=service_id, node=status.node)
-    if may_demand_fence(round_, node, status, wanted):
+    if may_demand_fence(round_, node, status, desired):
         _demand_fence(round_, service_id, status, text)
         return
     round_.set_service(
@@ -158,41 +153,34 @@ def fail(round_: Round, service_id: str, status: ServiceStatus, text: str, *, no
 
 
 def may_demand_fence(
-    round_: Round, node: str, status: ServiceStatus, wanted: Service | None
+    round_: Round, node: str, status: ServiceStatus, desired: Service | None
 ) -> bool:
-    """Return whether a service that cannot be stopped on *node* can have it fenced now.
+    """Return whether a service that cannot be stopped on *node* may have it fenced now.
 
-    A manager never fences its own node: there it stays in error until another is manager.
-    What cannot be stopped wherever it comes does not have one node after the other fenced.
+    A manager never fences its own node.  A service that blocks every node it runs on must not have
+    one node after the other fenced.
     """
-    if wanted is None or not wanted.fence_on_stop_failure or node == round_.state.manager:
+    if desired is None or not desired.fence_on_stop_failure or node == round_.state.manager:
         return False
-    if _fenced_enough(status, wanted):
+    if _fenced_enough(status, desired):
         return False
     return node in round_.seen.nodes and round_.node(node).state is NodeState.ONLINE
 
 
-def _fenced_enough(status: ServiceStatus, wanted: Service) -> bool:
-    """Return whether it failed on as many nodes as it may, one right after the other."""
-    return wanted.fence_on_stop_failure and status.crashes > wanted.max_relocate
+def _fenced_enough(status: ServiceStatus, desired: Service) -> bool:
+    """Return whether a service failed on as many nodes in a row as it may."""
+    return desired.fence_on_stop_failure and status.crashes > desired.max_relocate
 
 
 def _demand_fence(round_: Round, service_id: str, status: ServiceStatus, text: str) -> None:
-    """Let the node be fenced for a service that cannot be stopped there, as it asks for."""
+    """Let the node be fenced for a service that cannot be stopped there."""
     reason = f"{service_id!r} could not be stopped and asks for this: {text}"
-    fenced = replace(
-        round_.node(status.node),
-        state=NodeState.FENCE,
-        reason=reason,
-        attempt=0,
-        retry_after=0.0,
-        demanded=True,
-    )
+    fenced = replace(round_.node(status.node).to_be_fenced(reason), demanded=True)
     failover = begin_failover(round_, status.node, reason)
     round_.state = round_.state.with_failover(failover)
     round_.set_node(status.node, fenced)
     round_.say("fence", reason, node=status.node)
-    # If the fence is called off it is in error: the result of its last command may be a good one.
+    # If the fence is cancelled, the service is in error: its last command may have succeeded.
     blocked = replace(
         status,
         state=ServiceState.FENCE,

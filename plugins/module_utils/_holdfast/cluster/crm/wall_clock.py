@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the wall clock can be believed: it must not have jumped for a while.
+"""Whether the wall clock can be trusted: it must not have jumped for a while.
 
-The expiry of a maintenance is in wall clock time.  A clock that jumps forward would end it early.
+The expiry of a maintenance is in wall clock time.  A forward jump would end it early.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from ..model.effects import Clocks
 
 EVEN_FOR = 60.0
-"""Seconds for which the wall clock must not have jumped before an expiry is believed."""
+"""Seconds without a jump before an expiry is trusted."""
 
 JUMP = 1.0
-"""Seconds: a larger change of the offset between the clocks from one look to the next is a jump."""
+"""Seconds: a larger change of the offset between the clocks is a jump."""
 
 
 @dataclass(frozen=True)
 class WallClock:
-    """*offset* is wall minus monotonic seconds, the same since the monotonic *even_since*."""
+    """The offset of wall minus monotonic time in seconds, even since *even_since* (monotonic)."""
 
     even_since: float
     offset: float
@@ -32,12 +32,12 @@ class WallClock:
 
 
 def first_look(clocks: Clocks) -> WallClock:
-    """Return the wall clock of a process that starts: it must prove even first."""
+    """Return the wall clock of a starting process, which is not trusted at first."""
     return WallClock(clocks.mono, clocks.wall - clocks.mono)
 
 
 def look_again(before: WallClock, clocks: Clocks) -> WallClock:
-    """Return the wall clock after another look; *jumped_by* is not 0 if it jumped since."""
+    """Return the wall clock after another reading; *jumped_by* is not 0 after a jump."""
     offset = clocks.wall - clocks.mono
     jumped_by = offset - before.offset
     if abs(jumped_by) > JUMP:

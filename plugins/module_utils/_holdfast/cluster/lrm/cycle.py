@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The LRM's cycle: look, decide, write the report, and only then begin jobs.
+"""The LRM's cycle: observe, decide, write the report, and only then begin jobs.
 
-The LRM of a node plays one turn every half second.  Its own end changes nothing for the services:
-the next LRM continues with them as they are.  Told to end by SIGTERM it first publishes why, so
-that its services are frozen, moved or stopped as the policy says; told once more it ends at once.
+The LRM of a node runs one turn every half second.  Its end changes nothing for the services: the
+next LRM continues with them.  At SIGTERM it first reports why it ends, so that its services are
+frozen, moved or stopped as the policy says.  At a second SIGTERM it ends at once.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ HEARTBEAT = 1.0
 """Seconds between two heartbeats on the whiteboard."""
 
 OWN_LOOK = 5.0
-"""Seconds between two looks at whether this node's report on storage is as it was written."""
+"""Seconds between two checks of this node's own report on storage."""
 
 _NOT_RUNNING = frozenset({LocalState.STARTING, LocalState.STOPPED, LocalState.FAILED})
 
 
 @dataclass(frozen=True)
 class LrmSettings:
-    """What an LRM is configured with.
+    """The configuration of an LRM.
 
-    *boot* identifies this boot of the node.  *joins* says that the LRM joins the lockspace by
-    itself.  *virtual* names the kind of virtual machine, empty on a physical one and None if that
-    is not known.  *room* is what the node has of CPU and memory.  After *idle_after* seconds
-    without a service the LRM no longer needs the watchdog.
+    *boot* identifies this boot of the node.  *joins* says that the LRM joins the lockspace itself.
+    *virtual* is the kind of virtual machine, empty on a physical one, None if unknown.  *room* is
+    the node's CPUs and memory.  After *idle_after* seconds without a service the LRM disarms the
+    watchdog.
     """
 
     node: str
@@ -79,7 +79,7 @@ class LrmSettings:
 class Lrm:
     """The LRM of one node.
 
-    *clocks* are those of the last turn that read the host lease and the manager's record: jobs
+    *clocks* were read in the last turn that read the host lease and the manager's record.  Jobs
     begin only if the clocks have not jumped since.
     """
 
@@ -104,14 +104,14 @@ class Lrm:
     ends: bool = False
 
     def copy(self) -> Lrm:
-        """Return a copy that changes apart from this one."""
+        """Return a copy that can change independently."""
         after = shallow_copy(self)
         after.host_lease = shallow_copy(self.host_lease)
         return after
 
 
 def start(settings: LrmSettings) -> Cycle[Lrm]:
-    """Return the LRM of a process that starts: it continues with what the last one reported."""
+    """Return the LRM of a starting process; it continues from the last report."""
     clocks = yield from perform(ReadClocks())
     report, memory = step.resume(
         (yield from _last_report(settings)),
@@ -134,7 +134,7 @@ def start(settings: LrmSettings) -> Cycle[Lrm]:
 
 
 def turn(lrm: Lrm) -> Cycle[None]:
-    """Play one turn: look, decide, write, act."""
+    """Run one turn: observe, decide, write, act."""
     yield from _note_terms(lrm)
     if lrm.ends:
         return
@@ -150,7 +150,7 @@ def turn(lrm: Lrm) -> Cycle[None]:
 
 
 def start_obstacle(lrm: Lrm, clocks: Clocks) -> str:
-    """Return why nothing may be started at this moment; asked just before an agent is called."""
+    """Return why nothing may be started now; called just before an agent is called."""
     silent = clocks.mono - lrm.host_lease.renewed_at
     if lrm.trouble:
         return f"this node's host lease {lrm.trouble}"
@@ -163,9 +163,9 @@ def start_obstacle(lrm: Lrm, clocks: Clocks) -> str:
 
 
 def ran_here(lrm: Lrm, service_id: str) -> bool:
-    """Return whether a service was seen to run here, and not to end.
+    """Return whether a service ran here and was not seen to end.
 
-    A service that ran here when it became unmanaged counts, too: only a probe can end that.
+    A service that ran here when it became unmanaged counts: only a probe can end that.
     """
     if service_id in lrm.report.left:
         return True
@@ -174,7 +174,7 @@ def ran_here(lrm: Lrm, service_id: str) -> bool:
 
 
 def _last_report(settings: LrmSettings) -> Cycle[Report | None]:
-    """Return what the last LRM of this node published: on the storage, or kept on local disk."""
+    """Return the last report of this node, from storage or from the local disk."""
     kept = yield from perform(ReadKeptReport())
     try:
         stored = yield from perform(ReadOwnReport())
@@ -184,7 +184,7 @@ def _last_report(settings: LrmSettings) -> Cycle[Report | None]:
         yield from perform(Log(f"goes on from the copy on the local disk: {error}"))
         stored = replace(kept, number=0, report=None)
     if stored.report is not None and stored.report.node not in ("", settings.node):
-        # The host id was another node's.
+        # The host id belonged to another node.
         return stored.report
     newer = newer_report(stored.number, stored.report, kept.number, kept.report)
     if newer is kept.report and kept.report is not None and kept.number > stored.number:
@@ -198,7 +198,7 @@ def _last_report(settings: LrmSettings) -> Cycle[Report | None]:
 
 
 def _note_terms(lrm: Lrm) -> Cycle[None]:
-    """Once SIGTERM has come, find out why; a second one asks for the end at once."""
+    """After a SIGTERM find out why; after a second one end at once."""
     terms = yield from perform(CountTerms())
     if terms and not lrm.shutdown:
         lrm.shutdown_tries += 1
@@ -210,7 +210,7 @@ def _note_terms(lrm: Lrm) -> Cycle[None]:
 
 
 def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
-    """Decide what to do, write the report, and begin the jobs that it allows."""
+    """Decide, write the report, and begin the jobs it allows."""
     has_read = yield from _read(lrm)
     current = yield from perform(ReadClocks())
     if has_read and not trouble:
@@ -220,7 +220,7 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
         now=now,
         wall=current.wall,
         state=lrm.state,
-        wanted=lrm.desired,
+        desired=lrm.desired,
         lease_trouble=trouble,
         renewal_trouble=lrm.host_lease.doubt,
         ended=lrm.pending,
@@ -234,7 +234,7 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
     decided = step.step(report, lrm.memory, seen)
     yield from _note_refusal(lrm, decided.refused, now)
     if not (yield from _write(lrm, decided.report, current.mono)) and not trouble:
-        # Nothing may happen that is not recorded on storage; the next turn looks again.
+        # Nothing may happen that is not recorded on storage.  The next turn tries again.
         return
     lrm.report, lrm.memory = decided.report, decided.memory
     lrm.pending = ()
@@ -245,7 +245,7 @@ def _decide(lrm: Lrm, trouble: str, clocks: Clocks, now: float) -> Cycle[None]:
 
 
 def _begin(lrm: Lrm, jobs: tuple[Job, ...]) -> Cycle[None]:
-    """Begin *jobs*; the node is bound to its watchdog before the first of them."""
+    """Begin *jobs*, after the watchdog was armed."""
     if jobs:
         yield from perform(Supervise(_runs_services(lrm)))
     for job in jobs:
@@ -256,7 +256,7 @@ def _begin(lrm: Lrm, jobs: tuple[Job, ...]) -> Cycle[None]:
 
 
 def _with_membership(lrm: Lrm) -> Cycle[Report]:
-    """Return the report with this node's membership, and how it differs from the recorded one."""
+    """Return the report with this node's membership and its difference to the recorded one."""
     own = yield from perform(ReadOwnMembership())
     recorded = lrm.state.membership if lrm.state is not None else None
     differs = differences(own, recorded) if recorded is not None else ""
@@ -266,7 +266,7 @@ def _with_membership(lrm: Lrm) -> Cycle[Report]:
 
 
 def _note_refusal(lrm: Lrm, refused: str, now: float) -> Cycle[None]:
-    """Publish that a manager's record is not followed; and look at this node's own record."""
+    """Report that a manager's record is not followed, and check this node's own record."""
     if refused:
         lrm.hindrance = lrm.hindrance.begun(OLDER_RECORD, refused, now)
         text = f"the manager's record is not followed: {refused}"
@@ -287,7 +287,7 @@ def _note_refusal(lrm: Lrm, refused: str, now: float) -> Cycle[None]:
 
 
 def _take_jobs(lrm: Lrm) -> Cycle[JobStatus]:
-    """Take the jobs that ended, and log those that were not only a successful monitor."""
+    """Take the jobs that ended, and log all but successful monitors."""
     jobs = yield from perform(TakeJobs())
     for end in jobs.ended:
         well = end.job.kind is JobKind.MONITOR and end.sight is Sight.RUNNING
@@ -299,7 +299,7 @@ def _take_jobs(lrm: Lrm) -> Cycle[JobStatus]:
 
 
 def _line(lrm: Lrm, job: Job, text: str, mark: str = "") -> Log:
-    """Return a line for the journal about *job*."""
+    """Return a journal line about *job*."""
     return Log(
         f"{job.kind.value} {job.service.id} {job.uid}{mark} {text}".rstrip(),
         service=job.service.id,
@@ -310,7 +310,7 @@ def _line(lrm: Lrm, job: Job, text: str, mark: str = "") -> Log:
 
 
 def _runs_services(lrm: Lrm) -> bool:
-    """Return whether services run here, or are on their way here, that need supervision."""
+    """Return whether services that need the watchdog run here or are coming."""
     return bool(lrm.report.running() or lrm.report.coming or lrm.busy)
 
 
@@ -326,7 +326,7 @@ def _write_heartbeat(lrm: Lrm, now: float) -> Cycle[None]:
 
 
 def _is_drained(lrm: Lrm) -> bool:
-    """Return whether this node is in maintenance, unless the manager has ended that."""
+    """Return whether this node is in a maintenance that the manager has not ended."""
     if lrm.desired is None:
         return False
     ended = lrm.state.ended if lrm.state is not None else {}
@@ -334,9 +334,9 @@ def _is_drained(lrm: Lrm) -> bool:
 
 
 def _note_jump(lrm: Lrm, clocks: Clocks, current: Clocks) -> Cycle[None]:
-    """Let agents be called again: lease and record were read after the clocks jumped.
+    """Allow agents again after a clock jump, once lease and record were read again.
 
-    *clocks* were read before that, and *current* after it.
+    *clocks* were read before lease and record, *current* after them.
     """
     jump = jump_between(lrm.clocks, current)
     if jump:
@@ -346,7 +346,7 @@ def _note_jump(lrm: Lrm, clocks: Clocks, current: Clocks) -> Cycle[None]:
 
 
 def _read(lrm: Lrm) -> Cycle[bool]:
-    """Read the manager's record and its configuration; return whether that worked."""
+    """Read the manager's record and its configuration; return whether both were readable."""
     try:
         state = lrm.state = yield from perform(ReadManagerRecord())
         if state is not None and state.config_slot and not _has_configuration_of(lrm, state):
@@ -365,20 +365,20 @@ def _read(lrm: Lrm) -> Cycle[bool]:
 
 
 def _has_configuration_of(lrm: Lrm, state: ClusterState) -> bool:
-    """Return whether the configuration that *state* was made from was read before."""
+    """Return whether the configuration of *state* was already read."""
     desired = lrm.desired
     return desired is not None and desired.is_version(state.generation, state.config_version)
 
 
 def _write(lrm: Lrm, report: Report, now: float) -> Cycle[bool]:
-    """Write the report if it changed, or was last written long ago; False if that failed."""
+    """Write the report if it changed or is old; return False if that failed."""
     changed = report != lrm.written
     if not changed and now < lrm.write_again:
         return True
     if not lrm.host_lease.owns_slot:
         return False
     try:
-        # On the local disk first.  A full disk does not end a node's work.
+        # The local disk comes first.  A full disk does not stop a node's work.
         yield from perform(KeepReport(report))
     except StorageError as error:
         text = f"the report is not kept on the local disk: {error}"
@@ -391,7 +391,7 @@ def _write(lrm: Lrm, report: Report, now: float) -> Cycle[bool]:
         return False
     lrm.hindrance = lrm.hindrance.ended(OWN_RECORD)
     lrm.written, lrm.write_again = report, now + WRITTEN_AGAIN
-    # The manager reads the report when the heartbeat names its number.
+    # The heartbeat names the report's number, so the manager then reads it.
     yield from _write_heartbeat(lrm, (yield from perform(ReadClocks())).mono)
     if changed and lrm.state is not None:
         yield from perform(WakeManager(lrm.state.manager))

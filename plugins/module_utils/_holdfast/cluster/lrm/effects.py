@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The effects of the LRM's cycle.
 
-An effect that reads or writes the shared storage throws ``StorageError`` into the cycle when the
-storage fails.  What asks the keeper of the host lease (sanlock, or the machine of an embedded
-cluster) throws ``NoAnswerError`` when it does not answer, and ``LeaseError`` for any other refusal.
+An effect on shared storage throws ``StorageError`` when the storage fails.  An effect on the keeper
+of the host lease (sanlock, or the machine of an embedded cluster) throws ``NoAnswerError`` when it
+does not answer and ``LeaseError`` for other failures.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ..model.state import ClusterState
 
 @dataclass(frozen=True)
 class OwnHostLease:
-    """This node's host lease as it is on the storage.
+    """This node's host lease on storage.
 
-    *name* is the node that has it, *unchanged_for* the seconds for which it was not renewed, by
-    this node's own monotonic clock.
+    *name* is the node that has it; it was not renewed for *unchanged_for* seconds by this node's
+    monotonic clock.
     """
 
     name: str
@@ -37,7 +37,7 @@ class OwnHostLease:
 
 @dataclass(frozen=True)
 class Adopted:
-    """The host lease that this node works under; it fails *fail_seconds* after a renewal."""
+    """The adopted host lease; it fails *fail_seconds* after a renewal."""
 
     generation: int
     fail_seconds: float
@@ -53,7 +53,7 @@ class NumberedReport:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """The jobs that ended since the last turn, and the services that have one under way."""
+    """The jobs that ended since the last turn, and the services with a job under way."""
 
     ended: tuple[JobEnd, ...] = ()
     busy: frozenset[str] = frozenset()
@@ -68,7 +68,7 @@ class JoinEnd:
 
 
 class AdoptHostLease(Effect[Adopted]):
-    """Work under this node's host lease with the watchdog armed; do neither if one fails."""
+    """Work under this node's host lease with the watchdog armed; if one fails, do neither."""
 
 
 class ReadOwnHostLease(Effect[OwnHostLease]):
@@ -80,23 +80,23 @@ class ConfirmHostLease(Effect[None]):
 
 
 class DisarmWatchdog(Effect[None]):
-    """Let this machine live although its host lease is lost."""
+    """Disarm the watchdog although the host lease is lost."""
 
 
 class LeaveHostLease(Effect[None]):
-    """Work under the host lease no longer."""
+    """Stop working under the host lease."""
 
 
 class BeginJoin(Effect[str]):
-    """Begin to join the lockspace; return what is done, for the journal."""
+    """Begin to join the lockspace; return a text for the journal."""
 
 
 class FollowJoin(Effect[JoinEnd]):
-    """Return whether the join has ended; throws ``LeaseError`` if it never comes to its end."""
+    """Return whether the join has ended; throws ``LeaseError`` if it never will."""
 
 
 class ReadLateFree(Effect[str]):
-    """Return why another node may still overwrite a new host lease of this one, empty if none."""
+    """Return why another node may still overwrite this node's new host lease; empty if not."""
 
 
 class IsFreeingHostLease(Effect[bool]):
@@ -124,7 +124,7 @@ class ReadOwnReport(Effect[NumberedReport]):
 
 @dataclass(frozen=True)
 class ContinueAfter(Effect[None]):
-    """Give the next report a sequence number above *number*."""
+    """Number the next report above *number*."""
 
     number: int
 
@@ -144,15 +144,15 @@ class WriteReport(Effect[None]):
 
 
 class OwnReportStands(Effect[bool]):
-    """Return whether this node's report on the storage is as it was written."""
+    """Return whether this node's report on storage is as it was written."""
 
 
 @dataclass(frozen=True)
 class WriteHeartbeat(Effect[None]):
     """Write this node's block on the whiteboard.
 
-    *running* services run, *drained* says that the node is in maintenance, and *trouble* why its
-    LRM does nothing.
+    *running* is the number of running services, *drained* says that the node is in maintenance,
+    *trouble* is why its LRM does nothing.
     """
 
     running: int
@@ -162,13 +162,13 @@ class WriteHeartbeat(Effect[None]):
 
 @dataclass(frozen=True)
 class WakeManager(Effect[None]):
-    """Tell the CRM of *node* on the network that there is a new report."""
+    """Notify the CRM of *node* on the network of a new report."""
 
     node: str
 
 
 class TakeJobs(Effect[JobStatus]):
-    """Return the jobs that ended, and what is under way."""
+    """Return the jobs that ended and those under way."""
 
 
 @dataclass(frozen=True)
@@ -187,24 +187,24 @@ class ResizeWorkers(Effect[None]):
 
 @dataclass(frozen=True)
 class Supervise(Effect[None]):
-    """Say that this LRM is alive; *bound* while the watchdog is to reset the node if it ends."""
+    """Report progress to the watchdog supervision; *bound* if the watchdog must be armed."""
 
     bound: bool
 
 
 class CountTerms(Effect[int]):
-    """Return how many times this process was told to end."""
+    """Return how many times this process received SIGTERM."""
 
 
 @dataclass(frozen=True)
 class ReadShutdown(Effect[str]):
-    """Return why this process is told to end; empty if that cannot be told yet.
+    """Return why this process is told to end; empty while that is unknown.
 
-    *tries* counts the questions: after some of them the answer is a restart of the LRM.
+    After some *tries* the answer is a restart of the LRM.
     """
 
     tries: int
 
 
 class ReadOwnMembership(Effect[Membership]):
-    """Return the membership that this node is configured with."""
+    """Return the membership in this node's configuration."""

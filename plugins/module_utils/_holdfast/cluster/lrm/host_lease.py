@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The LRM's hold on its node's host lease: adopt it, see that it is good, join after a loss.
+"""The LRM's use of its node's host lease: adopt it, confirm it, join again after a loss.
 
 sanlock, or the machine of an embedded cluster, keeps the host lease.  So the end of a daemon
-changes nothing, and the next one adopts the host lease as it is.  An LRM joins only where nobody
-has the host lease and nothing runs on the node: after a boot, and after the lockspace was lost.
+changes nothing, and the next one adopts the lease.  An LRM joins only where no one has the host
+lease and nothing runs: after a boot, or after the lockspace was lost.
 """
 
 from __future__ import annotations
@@ -29,24 +29,22 @@ from .effects import (
 )
 
 LOOK = 1.0
-"""Seconds between two questions to the keeper of the host lease; it is read each turn."""
+"""Seconds between two confirmations of the host lease; it is read each turn."""
 
 JOIN_AGAIN = 3.0
-"""Seconds from a join that failed to the next."""
+"""Seconds from a failed join to the next."""
 
 
 @dataclass
 class HostLease:
     """One node's host lease as its LRM works under it.
 
-    *joins* says that the LRM joins by itself, as with sanlock; on an embedded node the machine
-    does.  *begun* and all other times are monotonic seconds.  *generation* is that of the host
-    lease, 0 while there is none.  *renewed_at* is when it was renewed as last seen, and
-    *fail_seconds* how long after that this node has to stop; other nodes count from there, too.
-    *owns_slot* says whether this node's slots on the storage are its own to write: a node that
-    never had the host lease may have another's host id by mistake, one that lost it still has to
-    report that its services have stopped.  *trouble* is why this node may not act, None while
-    that cannot be told yet.  *doubt* is why the next renewal may not come.
+    *joins* says that the LRM joins itself, as with sanlock; on an embedded node the machine does.
+    All times are monotonic seconds.  *generation* is 0 without a host lease.  *renewed_at* is its
+    last renewal; *fail_seconds* later this node must have stopped, and other nodes count from
+    there, too.  *owns_slot* says whether this node may write its slots: a node that never had the
+    host lease may use another's host id by mistake, one that lost it must still report that its
+    services stopped.  *trouble* is why this node may not act, None while that is unknown.
     """
 
     node: str
@@ -69,15 +67,14 @@ class HostLease:
 
     @property
     def doubt(self) -> str:
-        """Why the next renewal may not come although the host lease is still good; or empty."""
+        """Why the next renewal may not come although the host lease is good; empty if none."""
         return f"is in doubt: {self.unconfirmed}" if self.unconfirmed else self.unrenewed
 
     def look(self, clocks: Clocks) -> Cycle[str | None]:
-        """Return why this node may not act, as what its host lease does or is; empty if it may.
+        """Return why this node may not act, as a part of a sentence; empty if it may.
 
-        None while it cannot be told yet whether there is a host lease: services that the LRM
-        before this one left are neither stopped then nor added to.  Throws ``LeaseError`` when a
-        join does not come to its end.
+        None while it is unknown whether there is a host lease: services of the previous LRM then
+        run on, and none is started.  Throws ``LeaseError`` if a join does not end.
         """
         self._note_suspension(clocks)
         if self.joining:
@@ -92,10 +89,10 @@ class HostLease:
         return self.trouble
 
     def come_back(self) -> Cycle[None]:
-        """Take the next step to a host lease; for while there is trouble and nothing runs here.
+        """Take the next step towards a host lease; only while nothing runs here.
 
-        The watchdog is disarmed first: nothing is left that it would have to stop.  A join goes
-        on behind the scenes, and ``look`` finds how it ended.
+        The watchdog is disarmed first: there is nothing to stop.  A join continues in the
+        background, and ``look`` handles its end.
         """
         if not self.joins or self.joining:
             return
@@ -114,9 +111,9 @@ class HostLease:
     def _note_suspension(self, clocks: Clocks) -> None:
         """Count the host lease as lost if it may have failed while this node was suspended.
 
-        Its keeper goes on renewing it as if nothing had happened, but the other nodes have seen
-        it fail.  So it stays lost until this node has left and joined again.  The machines of an
-        embedded cluster are suspended together, and no other node sees that.
+        Its keeper renews it as if nothing had happened, but other nodes have seen it fail.  So it
+        stays lost until this node leaves and joins again.  The machines of an embedded cluster are
+        suspended together, so no other node sees that.
         """
         jump = jump_between(self.clocks, clocks)
         self.clocks = clocks
@@ -126,11 +123,11 @@ class HostLease:
             self.outlived = f"may have failed meanwhile: {jump}"
 
     def _adopt(self, now: float) -> Cycle[None]:
-        """Work under the host lease that there is."""
+        """Work under the existing host lease."""
         try:
             adopted = yield from perform(AdoptHostLease())
         except (StorageError, NoAnswerError) as error:
-            # Half: the LRM before this one may have been as long without an answer.
+            # Half the time, because the previous LRM may have been without an answer as long.
             if self.trouble is not None or now - self.begun >= self.fail_seconds / 2:
                 self.trouble = f"could not be taken up: {error}"
             else:
@@ -148,7 +145,7 @@ class HostLease:
             yield from perform(Log(f"works under host lease generation {self.generation}"))
 
     def _confirm(self, now: float) -> Cycle[str]:
-        """Return what is wrong with the host lease by now, by this node's own clock."""
+        """Return what is wrong with the host lease, by this node's clock; empty if nothing."""
         try:
             lease = yield from perform(ReadOwnHostLease())
             if now >= self.next_look or self.trouble or self.unconfirmed:
@@ -178,24 +175,24 @@ class HostLease:
         return ""
 
     def _waits_for_late_free(self) -> Cycle[bool]:
-        """Return whether a node may still be freeing the host lease that is to be joined.
+        """Return whether a node may still be freeing the host lease to be joined.
 
-        Asked before the join as well, so that no late write hits one that is under way.
+        This is checked before the join, so that a late write does not hit a join under way.
         """
         try:
             awaited = yield from perform(ReadLateFree())
         except (StorageError, LeaseError):
-            # The join reports what is wrong, and the lease is not adopted before this is known.
+            # The join reports the error, and the lease is not adopted before this is known.
             return False
         if awaited:
             self.trouble = self.refused = f"is not joined yet: {awaited}"
         return bool(awaited)
 
     def _let_go(self) -> Cycle[None]:
-        """Leave a host lease that was lost; the machine may live on, as nothing runs on it.
+        """Leave a lost host lease.  The machine may stay up, because nothing runs on it.
 
-        It may not while this node's CRM frees another node's host lease.  Other nodes wait for
-        that write as long as this node's host lease lasts, and only a reset surely ends it.
+        It must not while this node's CRM is freeing another node's host lease.  Other nodes wait
+        for that write as long as this node's host lease lasts, and only a reset surely ends it.
         """
         if (yield from perform(IsFreeingHostLease())):
             text = "the watchdog stays armed: this node's CRM has not finished freeing a host lease"
@@ -203,7 +200,7 @@ class HostLease:
             return
         had, self.generation = self.generation, 0
         self.outlived = ""
-        # The watchdog first, while the lockspace's name is known without asking a storage that
+        # Disarm the watchdog first, while the lockspace's name is known without the storage, which
         # may be gone.
         for effect in (DisarmWatchdog(), LeaveHostLease()):
             try:
@@ -213,13 +210,13 @@ class HostLease:
                 yield from perform(Log(text, repeated=True))
                 return
             except (LeaseError, StorageError) as error:
-                # Most likely sanlock has no such lockspace (any more), or does not run.
+                # Most likely sanlock no longer has the lockspace or does not run.
                 if had:
                     yield from perform(Log(f"the lost host lease is not left: {error}"))
         self.disarmed = True
 
     def _follow_join(self, now: float) -> Cycle[None]:
-        """Adopt the host lease once it was joined, or report why it was not."""
+        """Adopt the host lease after a join, or record why the join failed."""
         join = yield from perform(FollowJoin())
         if not join.ended:
             return
@@ -227,13 +224,13 @@ class HostLease:
         self.next_join = now + JOIN_AGAIN
         if join.error:
             self.trouble = self.refused = f"cannot be joined: {join.error}"
-            # sanlock does not leave what still counts as used, whoever asked for it.
+            # sanlock does not leave a lockspace that still counts as used.
             self.disarmed = False
         else:
             yield from self._adopt(now)
 
     def _look_whose_slot(self) -> Cycle[None]:
-        """Give the slots up when the host lease is another node's by now."""
+        """Stop writing the slots if the host lease belongs to another node."""
         try:
             lease = yield from perform(ReadOwnHostLease())
         except StorageError:

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an LRM is about, and whether what it runs binds it to the watchdog.
+"""The mode and phase of an LRM.
 
-Its mode says to the manager what becomes of the node: it is to be emptied, its LRM or the
-whole node comes back soon, it goes away, or the cluster is disarmed.  Its phase says to
-the watchdog whether the node may run services: only an LRM that has none, and whose
-workers have ended, lets go of it.
+The mode tells the manager what happens to the node: it is being emptied, restarts, shuts down, or
+is disarmed.  The phase says whether the node may run services and needs its watchdog.  Only an LRM
+without services and running jobs disarms the watchdog.
 """
 
 from __future__ import annotations
@@ -16,39 +15,34 @@ from ..crm.global_maintenance import in_force
 from ..model import policy
 from ..model.desired import IGNORE, Wanted
 from ..model.report import POWEROFF, REBOOT, RESTART, Mode, Phase, Report
-from ..model.state import (
-    ClusterState,
-    NodeState,
-)
-from ..model.states import (
-    ServiceState,
-)
+from ..model.state import ClusterState, NodeState
+from ..model.states import ServiceState
 from .round import LocalRound
 
 FREEZE_WAIT = 10.0
-"""Seconds for the manager to freeze the services of an LRM that is to end; then it ends anyway."""
+"""Seconds for the manager to freeze the services of an ending LRM. Then the LRM ends anyway."""
 
 UNBOUND = frozenset(
     {ServiceState.STOPPED, ServiceState.FREEZE, ServiceState.ERROR, ServiceState.PROBE}
 )
-"""States of a service that do not bind the LRM of its node."""
+"""States of a service for which its node needs no watchdog."""
 
 
-def look_at_phase(
+def update_mode(
     round_: LocalRound,
     state: ClusterState | None,
-    wanted: Wanted | None,
+    desired: Wanted | None,
     shutdown: str,
     waited: float,
 ) -> None:
-    """Bring the LRM's mode and phase up to date; *waited* seconds ago it was told to end."""
+    """Update the LRM's mode and phase; it was told to end *waited* seconds ago."""
     said = round_.report.mode
     bound = _bound(round_, state)
-    mode = _mode(said, round_.report.node, state, wanted, shutdown)
-    if shutdown and mode is Mode.MAINTENANCE and wanted is not None:
-        # Proxmox VE's HA manager waits for ever, until systemd kills what still runs.  What is
-        # left here by then, or as nobody moves it, is stopped; an empty node says that it goes.
-        late = waited >= wanted.policy.shutdown_timeout
+    mode = _mode(said, round_.report.node, state, desired, shutdown)
+    if shutdown and mode is Mode.MAINTENANCE and desired is not None:
+        # Proxmox VE's HA manager waits until systemd kills what still runs.  Here, services that
+        # are left at the timeout are stopped.  An empty node reports that it shuts down.
+        late = waited >= desired.policy.shutdown_timeout
         if late or not (bound or _is_stuck(round_.report)):
             mode = Mode.SHUTDOWN
     round_.set(mode=mode, goes_down=shutdown if shutdown in (REBOOT, POWEROFF) else "")
@@ -61,7 +55,7 @@ def look_at_phase(
     if since is not round_.memory.idle_since:
         round_.memory = replace(round_.memory, idle_since=since)
     idle = since is not None and now - since >= round_.idle_after
-    # What the manager is told first is done next, so that it has heard of it by then.
+    # The manager must read the mode before the phase follows it.
     phase = _next_phase(round_, state, said, bound, idle)
     if phase is not round_.report.phase:
         round_.set(phase=phase)
@@ -69,36 +63,36 @@ def look_at_phase(
 
 
 def may_act(round_: LocalRound) -> bool:
-    """Return whether the LRM follows the manager's commands at all."""
+    """Return whether the LRM follows the manager's commands."""
     return round_.report.phase in (Phase.ACTIVE, Phase.MAINTENANCE)
 
 
 def stops_all(mode: Mode, shutdown: str) -> bool:
-    """Return whether the services are stopped because their node goes down."""
+    """Return whether all services are stopped because the node shuts down."""
     return shutdown in (REBOOT, POWEROFF) and mode in (Mode.RESTART, Mode.SHUTDOWN)
 
 
 def may_end(
     round_: LocalRound,
     state: ClusterState | None,
-    wanted: Wanted | None,
+    desired: Wanted | None,
     shutdown: str,
     waited: float,
 ) -> bool:
-    """Return whether the LRM may end now, with nothing left that anybody has to wait for.
+    """Return whether the LRM may end now.
 
-    Services are frozen by a manager that is there and not held by global maintenance.  Frozen
-    ones are stopped like all others before their node goes down, and so is what comes while it
-    runs: that is waited for as long as the emptying of a node is.
+    Services are frozen by a manager that is present and not in global maintenance.  Frozen services
+    are stopped before their node shuts down.  Services that are being migrated here are awaited for
+    ``shutdown_timeout``.
     """
     if not shutdown or round_.busy:
         return False
     if round_.report.phase is Phase.LOST:
-        # A node whose storage is gone need not wait for it to go down once nothing runs there:
-        # nobody believes in its death without proof, whatever it might still say.
+        # A node without storage need not wait once nothing runs there: no report of it could be
+        # trusted as proof anyway.
         goes_down = shutdown in (REBOOT, POWEROFF)
         return goes_down and round_.report.lease_lost and not round_.report.running()
-    late = wanted is None or waited >= wanted.policy.shutdown_timeout
+    late = desired is None or waited >= desired.policy.shutdown_timeout
     if shutdown != RESTART and not late and state is not None and round_.report.coming:
         return False
     if round_.report.mode is Mode.SHUTDOWN:
@@ -111,24 +105,24 @@ def may_end(
 
 
 def _is_stuck(report: Report) -> bool:
-    """Return whether all that still runs here cannot be stopped."""
+    """Return whether all services that still run here cannot be stopped."""
     return bool(report.running()) and not report.to_be_stopped()
 
 
 def _mode(
-    last: Mode, node: str, state: ClusterState | None, wanted: Wanted | None, shutdown: str
+    last: Mode, node: str, state: ClusterState | None, desired: Wanted | None, shutdown: str
 ) -> Mode:
-    if wanted is None or state is None:
+    if desired is None or state is None:
         return last
     if shutdown == RESTART:
         return Mode.RESTART
     if state.disarm_mode == IGNORE and not shutdown:
-        # Else what is left to its operator would go on binding a drained node to its watchdog.
+        # Otherwise an unmanaged service would keep the watchdog of a drained node armed.
         return Mode.DISARM
-    if node in in_force(wanted, state.ended).maintenance:
+    if node in in_force(desired, state.ended).maintenance:
         return Mode.MAINTENANCE
     if shutdown:
-        chosen = wanted.policy.shutdown
+        chosen = desired.policy.shutdown
         if chosen == policy.MIGRATE:
             return Mode.MAINTENANCE
         if chosen == policy.FREEZE or (chosen == policy.CONDITIONAL and shutdown == REBOOT):
@@ -138,9 +132,9 @@ def _mode(
 
 
 def _bound(round_: LocalRound, state: ClusterState | None) -> bool:
-    """Return whether a service is, or is to be, active here; unchanged where that is unknown.
+    """Return whether a service is or will be active here; unchanged if that is unknown.
 
-    So is one in error whose stop is to be tried again, which nobody does who is not bound.
+    A service in error whose stop is to be repeated counts: the stop needs an active LRM.
     """
     if state is None:
         return round_.report.phase is not Phase.WAIT

@@ -1,16 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The wanted configuration: which services there are, their rules, and what is in maintenance.
+"""The desired configuration: services, rules, maintenances, requests and policy.
 
-It is what the modules ``service``, ``rule``, ``node_maintenance`` and
-``cluster_maintenance`` change and what the manager works towards.  As a document it
-is plain JSON data; this file turns it into checked values and back.
+The modules ``service``, ``rule``, ``node_maintenance`` and ``cluster_maintenance`` change it, and
+the manager works towards it.  This file turns it into checked values and back into plain JSON data.
 
-What an operator asks for once: a move, a stop with a timeout, or the end of an error.
-
-A request stands in the wanted configuration with the time at which it was made.  The
-manager remembers in the service's status the last one that it has heard, so that each is
-answered once: it is carried out, or refused with a reason, and never tried again later.
+A request is made once: a move, a stop with a timeout, or clearing an error.  It has the time at
+which it was made, and the manager records in the service's status the last request it handled.  So
+each request is carried out or refused once and never repeated later.
 """
 
 from __future__ import annotations
@@ -53,10 +50,10 @@ CLEAR = "clear"
 
 @dataclass(frozen=True)
 class Request:
-    """One request: ``move`` to *node*, ``stop`` within *timeout* seconds, or ``clear`` its error.
+    """A request: ``move`` to *node*, ``stop`` within *timeout* seconds, or ``clear`` the error.
 
-    *made* is seconds since 1970 and tells one request from another.  *live* False means
-    that a move stops the service and starts it again, even where it could migrate.
+    *made* is seconds since 1970 and identifies the request.  With *live* False, a move stops and
+    starts the service even if it could be live-migrated.
     """
 
     kind: str
@@ -72,7 +69,7 @@ def request_document(request: Request) -> dict[str, Any]:
 
 
 def request_from_document(row: Mapping[str, Any]) -> Request:
-    """Read back what ``request_document`` made; raises ``InputError`` where it is wrong."""
+    """Return the request of a document; raises ``InputError`` if it is wrong."""
     kind = row.get("kind")
     if kind not in (MOVE, STOP, CLEAR):
         raise InputError("kind", kind, "'move', 'stop' or 'clear'")
@@ -93,13 +90,12 @@ DISARM_MODES = (FREEZE, IGNORE)
 
 @dataclass(frozen=True)
 class Wanted:
-    """The whole wanted configuration; *version* is that of the configuration lease.
+    """The whole desired configuration; *version* is that of the configuration lease.
 
-    *maintenance* are the drained nodes; *global_maintenance* is that of the cluster.
-    *requests* are what was asked for once, by service.  *disarm* is empty, or what
-    becomes of the services while the cluster is disarmed: ``freeze`` or ``ignore``;
-    *disarmed_by* says who asked for that, and why.  *generation* is one more with each repair
-    of the records, and *repaired_by* says who did the last one, and why.  *membership* is the
+    *maintenance* are the drained nodes, *global_maintenance* is that of the cluster.  *requests*
+    has the last request for each service.  *disarm* is empty, ``freeze`` or ``ignore``: what
+    happens to services while the cluster is disarmed, as *disarmed_by* asked.  *generation* grows
+    with each repair of the records; *repaired_by* made the last one.  *membership* is the
     membership that an operator asked the manager to adopt.
     """
 
@@ -118,7 +114,7 @@ class Wanted:
     membership: Acceptance | None = None
 
     def at_least(self, generation: int, version: int) -> bool:
-        """Return whether this is that configuration, or a newer one."""
+        """Return whether this is that configuration or a newer one."""
         return (self.generation, self.version) >= (generation, version)
 
     def is_version(self, generation: int, version: int) -> bool:
@@ -136,16 +132,15 @@ class Wanted:
     def with_service(self, service: Service) -> Wanted:
         """Return this configuration with *service* added or replaced.
 
-        What was asked of one that is ignored is not asked any more, also not later.  Raises
-        ``InputError`` when it is to come after one that is not declared, or after itself by
-        way of others.
+        An unmanaged service loses its request.  Raises ``InputError`` if the service is to start
+        after an undeclared one or, through others, after itself.
         """
         return self.with_services([service])
 
     def with_services(self, services: Iterable[Service]) -> Wanted:
-        """Return this configuration with *services* added or replaced as ``with_service`` does.
+        """Return this configuration with *services* added or replaced at once.
 
-        They count all at once, so that each may come after any other of them.
+        Each may start after any other of them.
         """
         new = {service.id: service for service in services}
         every = {**self.services, **new}
@@ -173,8 +168,7 @@ class Wanted:
     def with_rule(self, rule: NodeRule | ServiceRule) -> Wanted:
         """Return this configuration with *rule* added or replaced.
 
-        Raises ``InputError`` when it names an unknown service or contradicts
-        another rule.
+        Raises ``InputError`` if it names an unknown service or contradicts another rule.
         """
         for service_id in rule.services:
             if service_id not in self.services:
@@ -208,19 +202,19 @@ class Wanted:
         return replace(self, global_maintenance=maintenance)
 
     def without_global_maintenance(self) -> Wanted:
-        """Return this configuration with the cluster in no maintenance of its own."""
+        """Return this configuration without global maintenance."""
         return replace(self, global_maintenance=None)
 
     def with_request(self, service_id: str, request: Request) -> Wanted:
-        """Return this configuration with something asked of a service, once."""
+        """Return this configuration with a request for a service."""
         return replace(self, requests={**self.requests, service_id: request})
 
     def with_policy(self, policy: Policy) -> Wanted:
-        """Return this configuration with another policy of the cluster."""
+        """Return this configuration with another policy."""
         return replace(self, policy=policy)
 
     def with_disarm(self, mode: str, by: Maintenance | None = None) -> Wanted:
-        """Return this configuration with the cluster disarmed, or armed by an empty *mode*."""
+        """Return this configuration with the cluster disarmed; an empty *mode* arms it."""
         if mode and mode not in DISARM_MODES:
             raise InputError("disarm", mode, f"one of {', '.join(DISARM_MODES)}, or empty")
         if mode and self.disarm and mode != self.disarm:
@@ -232,28 +226,28 @@ class Wanted:
         return self._node_rules_by_service.get(service_id)
 
     def node_rule_for(self, service_id: str) -> NodeRule | None:
-        """Return the node rule that counts for the service: its own, or its partners'.
+        """Return the node rule that applies to the service: its own, or its partners'.
 
-        Services that are kept together follow the one rule that names any of them.
+        Services kept together follow the one rule that names any of them.
         """
         return self._node_rules_for.get(service_id)
 
     def partners(self, service_id: str, affinity: str) -> frozenset[str]:
-        """Return the services that rules keep ``apart`` from or ``together`` with this one.
+        """Return the services that rules keep ``apart`` from, or ``together`` with, this one.
 
-        Rules that keep services together and name one service in common make one group,
-        and who is to stay apart from one of a group stays apart from all of it.
+        Rules that keep services together and share a service make one group.  A service to be kept
+        apart from one of a group is kept apart from all of it.
         """
         return self._affinities.get(affinity, {}).get(service_id, frozenset())
 
     @cached_property
     def ignored(self) -> frozenset[str]:
-        """The services that are left to their operator."""
+        """The unmanaged services."""
         return frozenset(key for key, one in self.services.items() if one.ignored)
 
     @cached_property
     def needs(self) -> Mapping[str, tuple[float, float]]:
-        """What services declare to take of their nodes: CPUs, and MiB of memory."""
+        """What services declare to use of their nodes: CPUs, and MiB of memory."""
         return {
             key: (one.cpus, one.memory)
             for key, one in self.services.items()
@@ -261,7 +255,7 @@ class Wanted:
         }
 
     def common_rule(self, service_id: str) -> NodeRule | None:
-        """Return the one node rule of the service and of all that it is kept together with."""
+        """Return the node rule shared by the service and all that it is kept together with."""
         rule = self.node_rule_for(service_id)
         partners = self.partners(service_id, TOGETHER)
         same = rule is not None and all(self.node_rule_for(one) is rule for one in partners)
@@ -280,42 +274,44 @@ class Wanted:
         return affinities(self.service_rules.values())
 
 
-def wanted_document(wanted: Wanted) -> dict[str, Any]:
-    """Return the whole configuration as plain data, as it stands in its record."""
+def wanted_document(desired: Wanted) -> dict[str, Any]:
+    """Return the whole configuration as plain data for its record."""
     document: dict[str, Any] = {
-        "version": wanted.version,
-        "services": [service_document(wanted.services[key]) for key in sorted(wanted.services)],
-        "node_rules": [rule_document(wanted.node_rules[key]) for key in sorted(wanted.node_rules)],
+        "version": desired.version,
+        "services": [service_document(desired.services[key]) for key in sorted(desired.services)],
+        "node_rules": [
+            rule_document(desired.node_rules[key]) for key in sorted(desired.node_rules)
+        ],
         "service_rules": [
-            rule_document(wanted.service_rules[key]) for key in sorted(wanted.service_rules)
+            rule_document(desired.service_rules[key]) for key in sorted(desired.service_rules)
         ],
         "maintenance": {
-            node: maintenance_document(one) for node, one in sorted(wanted.maintenance.items())
+            node: maintenance_document(one) for node, one in sorted(desired.maintenance.items())
         },
     }
-    if wanted.global_maintenance is not None:
-        document["global_maintenance"] = maintenance_document(wanted.global_maintenance)
-    if wanted.requests:
+    if desired.global_maintenance is not None:
+        document["global_maintenance"] = maintenance_document(desired.global_maintenance)
+    if desired.requests:
         document["requests"] = {
-            key: request_document(one) for key, one in sorted(wanted.requests.items())
+            key: request_document(one) for key, one in sorted(desired.requests.items())
         }
-    if wanted.policy != Policy():
-        document["policy"] = policy_document(wanted.policy)
-    if wanted.disarm:
-        document["disarm"] = wanted.disarm
-    if wanted.disarmed_by is not None:
-        document["disarmed_by"] = maintenance_document(wanted.disarmed_by)
-    if wanted.generation:
-        document["generation"] = wanted.generation
-    if wanted.repaired_by is not None:
-        document["repaired_by"] = maintenance_document(wanted.repaired_by)
-    if wanted.membership is not None:
-        document["membership"] = acceptance_document(wanted.membership)
+    if desired.policy != Policy():
+        document["policy"] = policy_document(desired.policy)
+    if desired.disarm:
+        document["disarm"] = desired.disarm
+    if desired.disarmed_by is not None:
+        document["disarmed_by"] = maintenance_document(desired.disarmed_by)
+    if desired.generation:
+        document["generation"] = desired.generation
+    if desired.repaired_by is not None:
+        document["repaired_by"] = maintenance_document(desired.repaired_by)
+    if desired.membership is not None:
+        document["membership"] = acceptance_document(desired.membership)
     return document
 
 
 def wanted_from_document(document: Mapping[str, Any]) -> Wanted:
-    """Read back what ``wanted_document`` made; raises ``InputError`` where it is wrong."""
+    """Return the configuration of a document; raises ``InputError`` if it is wrong."""
     services = [service_from_options(row) for row in document.get("services", ())]
     node_rules = [node_rule_from_options(row) for row in document.get("node_rules", ())]
     service_rules = [service_rule_from_options(row) for row in document.get("service_rules", ())]

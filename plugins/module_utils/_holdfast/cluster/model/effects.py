@@ -3,9 +3,9 @@
 """What a cycle asks its driver to do, as data.
 
 A cycle is a generator: it yields effects and receives their results.  It owns the order of all
-steps and every rule about them.  It touches no file, clock, socket or process.  The driver of a
-node performs each effect for real; the simulator performs it in virtual time and may delay it,
-let it fail or end the cycle there.
+steps and every rule about them, and touches no file, clock, socket or process.  The driver of a
+node performs each effect.  The simulator performs it in virtual time, and may delay it, let it fail
+or end the cycle there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Effect(Generic[T]):
-    """One thing for the driver to do; the driver sends a ``T`` back, or throws an error."""
+    """One action of the driver, which returns a ``T`` or throws an error into the cycle."""
 
 
 Cycle = Generator[Effect[Any], Any, T]
@@ -26,13 +26,13 @@ Cycle = Generator[Effect[Any], Any, T]
 
 
 def perform(effect: Effect[T]) -> Cycle[T]:
-    """Yield *effect* and return its result; for ``yield from``, so that the result has a type."""
+    """Yield *effect* and return its result with its type; for ``yield from``."""
     result: T = yield effect
     return result
 
 
 def shallow_copy(memory: T) -> T:
-    """Return a copy of what a daemon knows; its attributes are the same objects."""
+    """Return a copy of a daemon's memory with the same attributes."""
     after = object.__new__(type(memory))
     after.__dict__.update(memory.__dict__)
     return after
@@ -42,8 +42,8 @@ def shallow_copy(memory: T) -> T:
 class Clocks:
     """All clocks of a node at one moment.
 
-    *mono* are seconds of its monotonic clock, *wall* seconds since 1970.  *boottime* goes on while
-    the node is suspended, which *mono* does not (clock_gettime.2, CLOCK_BOOTTIME).
+    *mono* are seconds of its monotonic clock, *wall* seconds since 1970.  *boottime* also counts
+    while the node is suspended, *mono* does not (clock_gettime.2, CLOCK_BOOTTIME).
     """
 
     mono: float
@@ -57,9 +57,9 @@ class ReadClocks(Effect[Clocks]):
 
 @dataclass(frozen=True)
 class Log(Effect[None]):
-    """Write *text* to the journal; with *repeated* only if it is not the text of the last time.
+    """Write *text* to the journal; with *repeated* only if it differs from the last text.
 
-    *node*, *service*, *uid* (of a command) and *epoch* say what the text is about.
+    *node*, *service*, *uid* (of a command) and *epoch* are what the text is about.
     """
 
     text: str
@@ -72,4 +72,4 @@ class Log(Effect[None]):
 
 
 class ForgetRepeated(Effect[None]):
-    """Write the next repeated text to the journal even if it is the text of the last time."""
+    """Write the next repeated text to the journal even if it equals the last one."""

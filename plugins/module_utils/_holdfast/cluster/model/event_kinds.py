@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kinds of the history's events, for whoever asks for some of them."""
+"""The kinds of the history's events."""
 
 from __future__ import annotations
 

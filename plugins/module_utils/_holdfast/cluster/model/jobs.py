@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The jobs that an LRM gives to its workers, and how they end: plain data."""
+"""The jobs that an LRM gives to its workers, and how they end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class JobKind(enum.Enum):
 
 
 class Sight(enum.Enum):
-    """What a probe or a monitor found: all resources, none, or neither of the two."""
+    """What a probe or a monitor found: all resources, none, or some."""
 
     RUNNING = "running"
     STOPPED = "stopped"
@@ -31,10 +31,10 @@ class Sight(enum.Enum):
 
 
 class Purpose(enum.Enum):
-    """What a stop is for, and so what its end means.
+    """The purpose of a stop, which decides what its end means.
 
-    COMMAND: the manager asked; CLEAN_UP: the service failed and is to be clean;
-    AWAY: this node may not run it; INTERRUPTED: it was begun by a daemon that died.
+    COMMAND: the manager ordered it; CLEAN_UP: the service failed and must leave nothing behind;
+    AWAY: this node must not run it; INTERRUPTED: its start was begun by a daemon that died.
     """
 
     COMMAND = "command"
@@ -45,10 +45,10 @@ class Purpose(enum.Enum):
 
 @dataclass(frozen=True)
 class Job:
-    """One piece of work; *uid* is the command that it carries out, if any.
+    """One job; *uid* is the command that it carries out, if any.
 
-    *other* is the node that a service migrates to, or for a start the one that it
-    migrates from.  *timeout* is that of a stop which was asked for with one, in seconds.
+    *other* is the target of a live migration, or for a start its source.  *timeout* is that of a
+    requested stop, in seconds.
     """
 
     kind: JobKind
@@ -64,8 +64,7 @@ class Job:
 class JobEnd:
     """How a job ended; *at* is seconds since 1970, *took* seconds.
 
-    *sight* is what a probe or monitor found, *outcome* how a start, stop or
-    restart ended.
+    *sight* is the result of a probe or monitor, *outcome* that of other jobs.
     """
 
     job: Job

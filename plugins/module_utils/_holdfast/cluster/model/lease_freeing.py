@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which host leases are about to be freed, and when a node has to wait for that before it works.
+"""Which host leases are about to be freed, and when a node has to wait for that.
 
-Freeing a host lease writes one sector on behalf of another node.  Storage has no
-compare-and-swap: a write that hangs on a dead path may land after the node has joined again,
-and overwrites a live host lease.  So a CRM records in its own slot which host leases it is
-about to free, before it reads one again and writes.  A node joins first and reads these
-records afterwards.  Either the CRM reads the new generation and does not write, or the node
-reads the record and does not work under its host lease until the write has returned.
+Freeing a host lease writes one sector on behalf of another node.  Storage has no compare-and-swap:
+a write that hangs may land after the node has joined again, and overwrite a live host lease.  So a
+CRM records in its own slot which host leases it is about to free, before it reads one again and
+writes.  A node joins first and reads these records afterwards.  Either the CRM reads the new
+generation and does not write, or the node reads the record and waits until the write has returned.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from typing import Any
 class Freeing:
     """The host leases that one node is about to free.
 
-    *generation* is that of the writer's own host lease, and *leases* maps each node to the
-    generation of its host lease that is to be freed.
+    *generation* is that of the writer's own host lease.  *leases* maps each node to the generation
+    of its host lease.
     """
 
     generation: int = 0
@@ -30,7 +29,7 @@ class Freeing:
 
 
 def freeing(generation: int, leases: Mapping[str, int]) -> Freeing:
-    """Return the record of a writer with host lease *generation*; the same one for no leases."""
+    """Return the record of a writer with host lease *generation*; empty without leases."""
     return Freeing(generation, dict(leases)) if leases else Freeing()
 
 
@@ -53,11 +52,10 @@ def awaited_writers(
 ) -> list[str]:
     """Return the nodes whose write may still overwrite the host lease of *node*.
 
-    *generation* is the one that *node* joined with, 0 before it joins; a write against that
-    same generation is no late one.  *records* are those of all nodes.  A write ends at the
-    latest with its writer's host lease: *has_ended* is asked for the writer and the generation
-    of its host lease.  An LRM does not disarm the watchdog while the CRM of its node writes, so a
-    host lease that ended by time ended with a reset.
+    *generation* is the one that *node* joined with, 0 before it joins; a write against the same
+    generation is no late one.  *records* are those of all nodes.  A write ends at the latest with
+    its writer's host lease: *has_ended* is called with the writer and that generation.  While a CRM
+    writes, its node's watchdog is not disarmed, so a host lease that expired ended with a reset.
     """
     return [
         writer
@@ -69,7 +67,7 @@ def awaited_writers(
 
 
 def why_awaited(node: str, writers: list[str]) -> str:
-    """Return why *node* waits for *writers*, and what ends that."""
+    """Return why *node* waits for *writers*, and what ends the wait."""
     names = " and ".join(writers)
     return (
         f"{names} may still be freeing an earlier host lease of {node}, and a late write would"

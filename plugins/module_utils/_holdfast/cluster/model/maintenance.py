@@ -1,14 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A maintenance, of the whole cluster or of one node: why, by whom, since when, until when.
+"""A maintenance of the cluster or of one node: reason, owner, beginning and expiry.
 
-Both times are wall time, seconds since 1970: an expiry must outlive the manager that
-first saw it, and a monotonic clock dies with its machine.  A wall clock may be wrong,
-so nothing unsafe hangs on it.  Maintenance only ever holds the manager back, and is
-no part of any proof: what is done after an end that came too early is what is done
-without maintenance, each act with its own proof.  An end that comes too late leaves
-the cluster held.  And a clock that jumped is not believed at once, see
-``crm/global_maintenance.py``.
+Both times are wall time, seconds since 1970, because an expiry must outlive the manager.  A wall
+clock may be wrong, so no safety depends on it: maintenance only makes the manager do less and is
+never part of a proof.  An end that comes too early leads to normal operation, with a proof for each
+action; one that comes too late leaves the cluster paused.  A clock that jumped is not trusted at
+once, see ``crm/global_maintenance.py``.
 """
 
 from __future__ import annotations
@@ -19,10 +17,10 @@ from datetime import datetime, timezone
 from typing import Any
 
 NOT_PROVED = " (not proved off)"
-"""How the reason of a fence by hand ends once that has failed: the node may be on."""
+"""The end of a maintenance's reason when its fence by hand failed: the node may be on."""
 
 FENCE_REASON = "fenced: "
-"""With this begins the reason for which a node that was fenced by hand is kept empty.
+"""The beginning of a maintenance's reason that a fence by hand sets.
 
 The playbooks have the same, see ``tasks/begin.yml`` there.
 """
@@ -30,7 +28,7 @@ The playbooks have the same, see ``tasks/begin.yml`` there.
 
 @dataclass(frozen=True)
 class Maintenance:
-    """Why, who asked, since when, and until when; *until* is 0 if it has no expiry."""
+    """Reason, owner, beginning and expiry; *until* is 0 without an expiry."""
 
     reason: str = ""
     owner: str = ""
@@ -39,20 +37,20 @@ class Maintenance:
 
     @property
     def identity(self) -> tuple[float, float]:
-        """What tells this maintenance from another of the same node: its two times.
+        """The two times, which identify this maintenance among those of the same node.
 
-        With another expiry it is another one: who puts the end off while the manager
-        ends it is not overruled.
+        With another expiry it is another maintenance: an extension is not lost if the manager ends
+        the old one at the same time.
         """
         return self.since, self.until
 
     def expired(self, wall: float) -> bool:
-        """Return whether its time is over at *wall*."""
+        """Return whether it has expired at *wall*."""
         return 0 < self.until <= wall
 
 
 EMPTIED = Maintenance("to be emptied")
-"""Stands in a plan for a node that nobody drained, and that is to be emptied by it."""
+"""The maintenance, in a plan, of a node that the plan drains."""
 
 
 def maintenance_document(maintenance: Maintenance) -> dict[str, Any]:
@@ -61,16 +59,16 @@ def maintenance_document(maintenance: Maintenance) -> dict[str, Any]:
 
 
 def maintenance_from_document(row: Mapping[str, Any]) -> Maintenance:
-    """Read back what ``maintenance_document`` made; one without *until* has no expiry."""
+    """Return the maintenance of a document; without *until* it has no expiry."""
     return Maintenance(
         str(row["reason"]), str(row["owner"]), float(row["since"]), float(row.get("until", 0.0))
     )
 
 
 def with_times_told(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return what ``maintenance_document`` made, or a like one, with its times in UTC for people.
+    """Return a maintenance document with its times as text in UTC.
 
-    One without an expiry has none there.
+    An expiry of 0 becomes None.
     """
     if document is None:
         return None
@@ -79,19 +77,19 @@ def with_times_told(document: Mapping[str, Any] | None) -> dict[str, Any] | None
 
 
 def fenced_by_hand(maintenance: Maintenance) -> bool:
-    """Return whether it is that of a fence by hand, and not somebody's drain."""
+    """Return whether this is the maintenance of a fence by hand."""
     return maintenance.reason.startswith(FENCE_REASON)
 
 
 def told(maintenance: Maintenance) -> str:
-    """Return a maintenance in a few words: who and why, and until when."""
+    """Return a maintenance in a few words: owner, reason and expiry."""
     by = f"by {maintenance.owner}" if maintenance.owner else ""
     words = ": ".join(part for part in (by, maintenance.reason) if part) or "no reason given"
     return f"{words}; until {utc(maintenance.until)}" if maintenance.until else words
 
 
 def time_from_text(text: str) -> float:
-    """Return a time in seconds since 1970 from that number or from ISO 8601 with a zone.
+    """Return seconds since 1970 from a number or from ISO 8601 with a time zone.
 
     Raises ``ValueError`` for anything else.
     """
@@ -99,7 +97,7 @@ def time_from_text(text: str) -> float:
         return float(text)
     except ValueError:
         pass
-    # Python 3.9 and 3.10 do not know the Z.
+    # Python 3.9 and 3.10 do not accept the Z.
     at = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
     if at.tzinfo is None:
         raise ValueError(f"{text} has no time zone")
@@ -107,7 +105,7 @@ def time_from_text(text: str) -> float:
 
 
 def utc(at: float) -> str:
-    """Return a time in seconds since 1970 as ISO 8601 in UTC; a dash where it is none."""
+    """Return a time in seconds since 1970 as ISO 8601 in UTC; a dash if it is not valid."""
     try:
         return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (OverflowError, ValueError, OSError):

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cluster's membership: which nodes there are, where they are, and how they are fenced.
+"""The cluster's membership: its nodes, their addresses, and their fence settings.
 
-The manager records the membership that it manages with.  Each node computes its own one from
-its configuration; two nodes have the same membership when the digests are equal.
+The manager records the membership that it manages with.  Each node computes its own from its
+configuration.  Memberships are the same if their digests are equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAMES_SHOWN = 5
 
 @dataclass(frozen=True)
 class Place:
-    """Where a member is: its host id, and the address and first port of its daemons."""
+    """A member's host id, and the address and first port of its daemons."""
 
     host_id: int
     address: str = ""
@@ -31,9 +31,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Membership:
-    """A membership; *version* is 0 in one that no manager has recorded.
+    """A membership; *version* is 0 if no manager has recorded it.
 
-    *fence* is the digest of the members' fence settings, empty if there are none.
+    *fence* is the digest of the members' fence settings, empty without any.
     """
 
     version: int
@@ -48,9 +48,9 @@ class Membership:
 
 @dataclass(frozen=True)
 class Acceptance:
-    """An operator's request to adopt the membership *digest* in place of version *after*.
+    """An operator's request to adopt the membership *digest* after version *after*.
 
-    It has no effect on any other version: an earlier membership cannot come back by it.
+    It applies to no other version, so it cannot bring an earlier membership back.
     """
 
     digest: str
@@ -83,7 +83,7 @@ def differences(own: Membership, recorded: Membership) -> str:
 
 
 def with_version(membership: Membership, version: int) -> Membership:
-    """Return the same membership as the manager records it."""
+    """Return the membership as recorded with *version*."""
     return replace(membership, version=version)
 
 

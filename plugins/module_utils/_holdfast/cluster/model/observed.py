@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a manager's step is given: everything that was observed this round.
+"""The observation that a manager's decision starts from.
 
-All ages are seconds by the observer's own monotonic clock since it last saw a
-change; nothing in here compares two machines' clocks.
+All ages are seconds by the observer's monotonic clock since its last observed change.  Clocks of
+two machines are never compared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .report import Report
 
 
 class Answer(enum.Enum):
-    """Whether a node answers on the network: not asked long enough is UNKNOWN."""
+    """Whether a node answers on the network; UNKNOWN if it was not asked for long enough."""
 
     YES = "yes"
     NO = "no"
@@ -25,11 +25,11 @@ class Answer(enum.Enum):
 
 
 class LeaseSight(enum.Enum):
-    """What the observer sees of a node's host lease.
+    """The state of a node's host lease as observed.
 
-    RENEWED: it changes; STALE: it has not changed for a while; FAILED: not for
-    the time after which its owner may no longer act; DEAD: host-dead has passed
-    behind a watchdog, so its owner is dead; FREE: nobody has it.
+    RENEWED: it changes; STALE: it has not changed for a while; FAILED: not for the fail time, so
+    its owner must no longer act; DEAD: not for host-dead time behind a watchdog, so its owner is
+    dead; FREE: no one has it.
     """
 
     RENEWED = "renewed"
@@ -40,32 +40,28 @@ class LeaseSight(enum.Enum):
 
 
 class HostState(enum.Enum):
-    """What a reader may conclude from a host lease."""
+    """The state of a host lease as one read of it shows.
+
+    FREE: never held, left cleanly, or freed after a proof; LIVE: renewed within the fail time, as
+    far as the reader could see; FAIL: not renewed for the fail time, so the holder must stop its
+    services; DEAD: not renewed for so long that the holder's watchdog must have reset it.
+    """
 
     FREE = "free"
-    """Never held, left cleanly, or set free after a proof."""
-
     LIVE = "live"
-    """Renewed within the fail time, as far as the reader could see."""
-
     FAIL = "fail"
-    """Not renewed for the fail time: the holder has to stop what it runs."""
-
     DEAD = "dead"
-    """Not renewed for so long that the holder's watchdog must have reset it."""
 
 
 @dataclass(frozen=True)
 class NodeSeen:
-    """One node this round.
+    """One node as observed in this turn.
 
-    *heartbeat_age* counts from the observer's own start where no change was seen
-    yet; *beats* says whether one was, as an old block alone is no sign of life;
-    *report* is the node's LRM record, None if there is none that can be trusted;
-    *problem* says what is wrong with either on storage; *report_lost* that it wrote a report
-    which is damaged on storage, or older there than its heartbeat says.  *lease_note* says why a
-    host lease that ran out behind a watchdog is no proof of this node's death, empty if it is or
-    did not run out.
+    *heartbeat_age* counts from the observer's start if no change was seen; *beats* says whether one
+    was, because an old block is no sign of life.  *report* is the LRM's record, None if there is
+    none or it cannot be trusted.  *problem* is what is wrong with block or report on storage.
+    *report_lost* says that its report is damaged or older than its heartbeat says.  *lease_note* is
+    why an expired host lease is no proof of death, empty if it is one or is not expired.
     """
 
     heartbeat_age: float
@@ -80,11 +76,11 @@ class NodeSeen:
 
 @dataclass(frozen=True)
 class FenceReport:
-    """How a fence ended: *confirmed* only if it is proof that the node is dead.
+    """How a fence ended; *confirmed* only if it proves the node dead.
 
-    *sent* and *ended* are seconds since 1970; *quiet* says that the node wrote
-    nothing after it was confirmed, and does not answer on the network.  *verified* is
-    False where no device said so, and the operator's word for the node's watchdog counts.
+    *sent* and *ended* are seconds since 1970.  *quiet* says that the node wrote nothing after the
+    confirmation and does not answer.  *verified* is False if the operator's statement about the
+    watchdog replaces a device.
     """
 
     node: str
@@ -98,7 +94,7 @@ class FenceReport:
 
 @dataclass(frozen=True)
 class PowerReport:
-    """How switching a node on again ended."""
+    """How a power-on ended."""
 
     node: str
     ok: bool
@@ -107,7 +103,7 @@ class PowerReport:
 
 @dataclass(frozen=True)
 class Figures:
-    """What nodes report to have and services declare to take of it: CPUs, and MiB of memory."""
+    """What nodes have and services use: CPUs, and MiB of memory."""
 
     nodes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     services: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -115,13 +111,12 @@ class Figures:
 
 @dataclass(frozen=True)
 class Seen:
-    """Everything the manager saw this round.
+    """Everything that the manager observed in this turn.
 
-    *now* is monotonic seconds, *wall* seconds since 1970; *storage_trouble* is
-    empty, or says why the manager's own way to the storage is not to be
-    trusted; *held* says what the whiteboard's global block holds the cluster for, and
-    is empty if that says no maintenance; *board_readable* is False where it is damaged.
-    *wall_even* says that the wall clock did not jump for a while.
+    *now* is monotonic seconds, *wall* seconds since 1970.  *storage_trouble* is why the manager
+    cannot trust its reads of the storage, or empty.  *held* is why the whiteboard pauses the
+    cluster, or empty; *board_readable* is False if its global block is damaged.  *wall_even* says
+    that the wall clock has not jumped for a while.
     """
 
     now: float
@@ -140,14 +135,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Timing:
-    """The cluster's times in seconds, and its limits; the same on all nodes.
+    """The cluster's times in seconds and its limits, the same on all nodes.
 
-    suspect_after: a heartbeat older than this makes its node a suspect.
-    daemon_grace: how long a node that lives may be without its LRM.
+    suspect_after: a node with an older heartbeat is a suspect.
+    daemon_grace: how long a live node may be without its LRM.
     candidate_delay: how much later each further node acts when the manager died.
-    fence_retry: wait after a failed fence, doubled each time up to 60 s.
+    fence_retry: the wait after a failed fence, doubled each time up to 60 s.
     fence_window, fence_limit: a node fenced this often within the window stays off.
-    concurrent_fences: at most so many fences at a time.
+    concurrent_fences: the largest number of fences at a time.
     """
 
     suspect_after: float = 3.0

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a cluster behaves as a whole: at a node's shutdown, in placing, rebalancing and working."""
+"""The cluster's policy: shutdown of a node, placement, balancing and workers."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ SCORE = "score"
 PLACEMENTS = (COUNT, LOAD, SCORE)
 
 MOST_CPUS_PER_CORE = 4.0
-"""So many declared CPUs for each of a node's fit there (Ganeti 3.1's standard ``vcpu-ratio``)."""
+"""The number of declared CPUs that fit on each CPU of a node (Ganeti 3.1's standard
+``vcpu-ratio``)."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The cluster's own choices; the defaults are those of Proxmox VE's HA manager.
+    """The cluster's policy; the defaults are those of Proxmox VE's HA manager.
 
-    *shutdown* is what a node does with its services when it is shut down: ``migrate``
-    moves them away first, ``failover`` stops them for others to recover, ``freeze`` stops
-    them and nobody touches them, ``conditional`` is ``freeze`` for a reboot and
-    ``failover`` for a poweroff.  What could not be moved away within *shutdown_timeout*
-    seconds is stopped.  *placement* compares nodes by the number of services, by their
-    load of CPU and memory, or by the score of Ganeti's allocator.  *rebalance_on_start*
-    gives up a service's last node for a better one when it is started.  *rebalance* moves
-    services by itself when the imbalance was above *rebalance_threshold* for
-    *rebalance_hold* rounds, if a move takes away at least the share *rebalance_margin*.
-    A node has at most *max_workers* agents at work at a time.
+    *shutdown* is what happens to services when their node is shut down: ``migrate`` moves them away
+    first, ``failover`` stops them for recovery elsewhere, ``freeze`` stops them and leaves them
+    alone, ``conditional`` is ``freeze`` for a reboot and ``failover`` for a poweroff.  Services not
+    moved within *shutdown_timeout* seconds are stopped.  *placement* compares nodes by the number
+    of services, by their load of CPU and memory, or by the score of Ganeti's allocator.
+    *rebalance_on_start* allows a start on a better node than the last one.  *rebalance* moves
+    services if the imbalance was above *rebalance_threshold* for *rebalance_hold* rounds and a move
+    reduces it by at least the share *rebalance_margin*.  A node runs at most *max_workers* agents
+    at a time.
     """
 
     shutdown: str = CONDITIONAL
@@ -61,7 +61,7 @@ _NUMBERS = {
     "rebalance_margin": (0.0, 1.0, "a share"),
     "max_workers": (1.0, 64.0, "a whole number of workers"),
 }
-"""The numbers of a policy: the least, the most, and what they are."""
+"""The numbers of a policy: minimum, maximum, and unit."""
 
 
 def policy_document(policy: Policy) -> dict[str, Any]:
@@ -70,9 +70,9 @@ def policy_document(policy: Policy) -> dict[str, Any]:
 
 
 def policy_from_document(row: Mapping[str, Any]) -> Policy:
-    """Return the checked policy of a document or of module options; the rest has its default.
+    """Return the checked policy of a document or of module options, with defaults.
 
-    Raises ``InputError`` naming the option that is wrong.
+    Raises ``InputError`` naming the wrong option.
     """
     given: dict[str, Any] = {}
     for item in fields(Policy):

@@ -1,16 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the LRM of a node knows and publishes: its report, as it stands in its record.
+"""The report of a node's LRM, as in its record.
 
-The report is also what a daemon that was started again takes up from, so a
-command is in it as accepted before it is carried out.
+A restarted LRM continues from it, so a command is in it as accepted before it is carried out.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from .service import Service, service_document, service_from_options
@@ -18,7 +17,7 @@ from .state_codec import known
 
 
 class LocalState(str, enum.Enum):
-    """What a node's LRM knows of a service on its own node."""
+    """The state of a service on its own node, as its LRM knows it."""
 
     UNKNOWN = "unknown"
     STARTING = "starting"
@@ -33,24 +32,23 @@ class LocalState(str, enum.Enum):
 RESTART = "restart"
 REBOOT = "reboot"
 POWEROFF = "poweroff"
-"""What ends an LRM: it alone is to be started anew, or its node is to be."""
+"""Why an LRM ends: it alone restarts, or its node reboots or powers off."""
 
 WRITTEN_AGAIN = 60.0
-"""Seconds after which an LRM writes its report once more though nothing changed: what was damaged
-on the storage is whole again by that, also where nobody could tell this node what to do."""
+"""Seconds after which an LRM writes an unchanged report again, which repairs a damaged copy."""
 
 NOT_RUNNING = frozenset({LocalState.STOPPED, LocalState.FAILED})
-"""States in which nothing of a service is left on its node; in all others something may be."""
+"""States in which nothing of a service is left on its node.  In all others something may be."""
 
 WORKED_ON = frozenset({LocalState.STARTING, LocalState.STOPPING, LocalState.MIGRATING})
 
 
 class Mode(str, enum.Enum):
-    """What an LRM is about, beyond keeping its services.
+    """What an LRM does besides keeping its services running.
 
-    active: nothing else; maintenance: its node is being emptied; restart: it, or its
-    node, comes back soon and its services are to be left alone; shutdown: its node goes
-    away; disarm: it keeps no service and needs no watchdog.
+    active: nothing else; maintenance: its node is being emptied; restart: it, or its node, comes
+    back soon and its services are left alone; shutdown: its node goes away; disarm: it manages no
+    service and needs no watchdog.
     """
 
     ACTIVE = "active"
@@ -61,10 +59,10 @@ class Mode(str, enum.Enum):
 
 
 class Phase(str, enum.Enum):
-    """An LRM's own state: whether it is bound to the watchdog by what it runs.
+    """The state of an LRM: whether its services need the watchdog.
 
-    wait: it runs nothing, and its watchdog may be closed; active: it runs services, or is
-    to; maintenance: it empties its node; lost: its host lease is gone and it may not act.
+    wait: it runs nothing, and its watchdog may be disarmed; active: it runs services, or will;
+    maintenance: its node is being emptied; lost: it has no host lease and may not act.
     """
 
     WAIT = "wait_for_agent_lock"
@@ -76,10 +74,9 @@ class Phase(str, enum.Enum):
 class Outcome(str, enum.Enum):
     """How a command ended.
 
-    ok: done; failed: not done, and nothing of it is left running; blocked: not
-    done, and something may still run; interrupted: given up half-way with nothing
-    left running, and the command may be given anew; refused: not begun, as the
-    command is out of date.
+    ok: done; failed: not done, and nothing is left running; blocked: not done, and something may
+    still run; interrupted: given up half-way with nothing left running, so it may be given again;
+    refused: not begun, because it is out of date.
     """
 
     OK = "ok"
@@ -102,10 +99,9 @@ class CommandResult:
 
 @dataclass(frozen=True)
 class LocalService:
-    """A service on this node; *definition* is what was started, to stop it by.
+    """A service on this node; *definition* is the one it was started with.
 
-    *restarts* counts how often it was restarted here since it last was
-    *settled*, that is, ran for a good while.
+    *restarts* counts its restarts here since it was last *settled*, which means it ran for a while.
     """
 
     definition: Service
@@ -121,20 +117,17 @@ class LocalService:
 class Report:
     """An LRM's record.
 
-    *mode* and *phase* are the LRM's own; *boot* changes when the node was started
-    anew; *generation*, *epoch*, *commands* and *config_version* are the highest that this node
-    has acted on, older ones are refused (``versions.py``); *accepted* maps each command uid
-    that was begun to its service; *found* answers the manager's probes, each under its
-    ``probe``, with whether the service runs here; *left* are the services that ran here when
-    they were left to their operator, and still bind this start of the node to its watchdog.  So
-    do those *coming* here while they run: they may be here before the LRM has to do with them.
-    *room* is what the node has of CPUs and MiB of memory, if it is known.  *goes_down* is
-    ``reboot`` or ``poweroff`` while the node goes down by the will of its operator, else empty.
-    *watchdog_timeout* is after how many seconds the node's own watchdog resets it, 0 without
-    one; None is of an LRM of a version that did not say so.  *virtual* is the kind of virtual
-    machine that the node is, such as ``kvm``, empty for a physical one, None if not known.
-    *membership* is the digest of the membership that the LRM runs with, empty from a version that
-    does not report one; *membership_differs* is how it differs from the recorded one, in words.
+    *mode* and *phase* are the LRM's own.  *boot* changes with each boot of the node.  *generation*,
+    *epoch*, *commands* and *config_version* are the highest that this node has acted on; older ones
+    are refused (``versions.py``).  *accepted* maps each command uid that was begun to its service.
+    *found* answers the manager's probes by ``probe``: whether the service runs here.  *left* are
+    the services that ran here when they became unmanaged; *coming* are those that may be
+    live-migrated here.  Both need the watchdog.  *room* is the node's CPUs and MiB of memory, if
+    known.  *goes_down* is ``reboot`` or ``poweroff`` while the operator shuts the node down, else
+    empty.  *watchdog_timeout* is that of the node's watchdog in seconds, 0 without one, None from
+    an older version.  *virtual* is the kind of virtual machine, such as ``kvm``, empty for a
+    physical one, None if unknown.  *membership* is the digest of the LRM's membership, empty from
+    an older version; *membership_differs* is how it differs from the recorded one.
     """
 
     node: str = ""
@@ -170,20 +163,19 @@ class Report:
         return replace(self, services={**self.services, service_id: service})
 
     def running(self) -> list[str]:
-        """Return the ids of the services that run here, or may."""
+        """Return the ids of the services that run here or may run."""
         return sorted(key for key, one in self.services.items() if one.state not in NOT_RUNNING)
 
     def to_be_stopped(self) -> list[str]:
-        """Return what runs here, but for what cannot be stopped."""
+        """Return the services that run here, except those that cannot be stopped."""
         return [one for one in self.running() if self.services[one].state is not LocalState.BLOCKED]
 
     def binds_watchdog(self, written: Report | None) -> bool:
-        """Return whether the node's watchdog is to act if its host lease is lost.
+        """Return whether the watchdog must reset the node if its host lease is lost.
 
-        It does so for what was left to its operator too, as nobody else can say that it ended,
-        and for what migrates here, as its source may bring it here at any moment.  The former
-        ends with a disarm that stands on the storage, in what was *written* last: of a node
-        that has not said so the host lease counts as a proof.
+        That includes formerly managed services, because no one else can say that they ended, and
+        services being live-migrated here.  For the former it ends with a disarm that is on storage,
+        in the report *written* last: until then the node's host lease counts as a proof.
         """
         if self.running() or self.coming:
             return True
@@ -196,13 +188,13 @@ class Report:
 
 
 def stays_up(report: Report) -> bool:
-    """Return whether a node that is shut down stays up, as a service there cannot be stopped."""
+    """Return whether a node cannot shut down because a service there cannot be stopped."""
     return any(one.state is LocalState.BLOCKED for one in report.services.values())
 
 
 @dataclass(frozen=True)
 class Sight:
-    """What is shown of an LRM's record: far less than is in it, and read in less time."""
+    """The part of an LRM's record that is shown; it is faster to read."""
 
     lease_lost: bool = False
     services: Mapping[str, str] = field(default_factory=dict)
@@ -217,7 +209,7 @@ class Sight:
 
 
 def sight_from_document(document: Mapping[str, Any]) -> Sight:
-    """Return what is shown of what ``report_document`` made: each service's local state."""
+    """Return the shown part of a report document."""
     services = document.get("services", {})
     return Sight(
         bool(document.get("lease_lost", False)),
@@ -236,28 +228,19 @@ def sight_from_document(document: Mapping[str, Any]) -> Sight:
 def report_document(report: Report) -> dict[str, Any]:
     """Return the report as plain data for its record."""
     return {
-        "node": report.node,
-        "boot": report.boot,
-        "epoch": report.epoch,
-        "commands": report.commands,
-        "config_version": report.config_version,
-        "lease_lost": report.lease_lost,
+        **_row(report),
         "mode": report.mode.value,
         "phase": report.phase.value,
         "accepted": dict(report.accepted),
         "results": {
-            uid: {**asdict(result), "outcome": result.outcome.value}
+            uid: {**_row(result), "outcome": result.outcome.value}
             for uid, result in report.results.items()
         },
         "services": {
             service_id: {
+                **_row(service),
                 "definition": service_document(service.definition),
                 "state": service.state.value,
-                "uid": service.uid,
-                "since": service.since,
-                "reason": service.reason,
-                "restarts": service.restarts,
-                "settled": service.settled,
             }
             for service_id, service in sorted(report.services.items())
         },
@@ -265,17 +248,16 @@ def report_document(report: Report) -> dict[str, Any]:
         "left": list(report.left),
         "coming": list(report.coming),
         "room": list(report.room) if report.room is not None else None,
-        "goes_down": report.goes_down,
-        "watchdog_timeout": report.watchdog_timeout,
-        "generation": report.generation,
-        "virtual": report.virtual,
-        "membership": report.membership,
-        "membership_differs": report.membership_differs,
     }
 
 
+def _row(record: Report | CommandResult | LocalService) -> dict[str, Any]:
+    """Return the fields of *record* by name."""
+    return {item.name: getattr(record, item.name) for item in fields(record)}
+
+
 def report_from_document(document: Mapping[str, Any]) -> Report:
-    """Read back what ``report_document`` made; unknown fields are passed over."""
+    """Return the report of a document; unknown fields are ignored."""
     values = known(Report, document)
     values["mode"] = Mode(values.get("mode", Mode.ACTIVE.value))
     values["phase"] = Phase(values.get("phase", Phase.WAIT.value))

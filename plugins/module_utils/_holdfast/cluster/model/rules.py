@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rules of a cluster: where services may run, and with which others."""
+"""Rules: on which nodes services may run, and with which other services."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOGETHER = "together"
 
 @dataclass(frozen=True)
 class NodeRule:
-    """Services that run on some nodes: always (*strict*) or preferably.
+    """Nodes for services: required (*strict*) or preferred.
 
     *nodes* gives each node a priority; a higher number is preferred.
     """
@@ -89,9 +89,9 @@ def rules_by_service(rules: Iterable[NodeRule]) -> dict[str, NodeRule]:
 def rules_in_force(
     own: Mapping[str, NodeRule], together: Mapping[str, frozenset[str]]
 ) -> dict[str, NodeRule]:
-    """Return the node rule that counts for each service: its own, or that of its partners.
+    """Return the node rule that applies to each service: its own, or its partners'.
 
-    Services that are kept *together* follow the one rule that names any of them.
+    Services kept *together* follow the one rule that names any of them.
     """
     found = dict(own)
     for service_id, partners in together.items():
@@ -102,10 +102,10 @@ def rules_in_force(
 
 
 def affinities(rules: Iterable[ServiceRule]) -> dict[str, dict[str, frozenset[str]]]:
-    """Return for either affinity each service's partners.
+    """Return each service's partners for both affinities.
 
-    Rules that keep services together and name one service in common make one group,
-    and who is to stay apart from one of a group stays apart from all of it.
+    Rules that keep services together and share a service make one group.  A service to be kept
+    apart from one of a group is kept apart from all of it.
     """
     rules = list(rules)
     groups: dict[str, set[str]] = {}
@@ -129,7 +129,7 @@ def affinities(rules: Iterable[ServiceRule]) -> dict[str, dict[str, frozenset[st
 
 
 def refuse_second_node_rule(rule: NodeRule, own: Mapping[str, NodeRule]) -> None:
-    """Raise ``InputError`` if another node rule names a service of *rule* already."""
+    """Raise ``InputError`` if another node rule already names a service of *rule*."""
     for service_id in rule.services:
         if service_id in own:
             raise InputError(
@@ -140,7 +140,7 @@ def refuse_second_node_rule(rule: NodeRule, own: Mapping[str, NodeRule]) -> None
 
 
 def refuse_contradiction(rule: ServiceRule, others: Iterable[ServiceRule]) -> None:
-    """Raise ``InputError`` if one of *others* keeps two services of *rule* the other way."""
+    """Raise ``InputError`` if one of *others* has the opposite for two services of *rule*."""
     opposite = TOGETHER if rule.affinity == APART else APART
     for other in others:
         shared = set(rule.services) & set(other.services)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A service as it is declared: what is run, and how it is to be kept running."""
+"""A declared service: its resources, and how it is kept running."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ STOPPED = "stopped"
 
 @dataclass(frozen=True)
 class Resource:
-    """One thing a resource agent runs; all times in seconds.
+    """One resource of a resource agent; all times in seconds.
 
-    *agent* is written ``ocf:provider:type``.  The default timeouts are the
-    median advice of the agents that ship with resource-agents 4.12, rounded.
+    *agent* is written ``ocf:provider:type``.  The default timeouts are the median advice of the
+    agents in resource-agents 4.12, rounded.
     """
 
     name: str
@@ -37,21 +37,19 @@ class Resource:
 
 @dataclass(frozen=True)
 class Service:
-    """What is kept running: resources started in order and stopped in reverse.
+    """A service: resources that are started in order and stopped in reverse.
 
-    *max_restart* is how often a start or a failed service is tried again on its
-    node, *max_relocate* how many further nodes are tried after that.  With
-    *failback* a service moves to a node that its rule prefers once it is there.
+    *max_restart* is how often a failed service is restarted on its node, *max_relocate* how many
+    further nodes are tried after that.  With *failback* a service moves to a preferred node that
+    comes back.
 
-    *node* is where it is started for the first time, if it may run there.  What is
-    *ignored* is left as it is.  With *live_migration* it is moved while it runs, where
-    its agents can.  It is started once the services *after* which it comes run.  With
-    *fence_on_stop_failure* a stop that failed lets its node be fenced.
+    *node* is where it is first started, if possible.  An *ignored* service is unmanaged.  With
+    *live_migration* it is moved while it runs, if its agents support that.  It starts once the
+    services in *after* run.  With *fence_on_stop_failure* a failed stop gets its node fenced.
 
-    What fails while it runs, again and again, waits from the third time on for *backoff*
-    seconds before it is started anew, then for twice as long, and never for longer than
-    *backoff_max*.  *cpus* and *memory* (MiB) are what it takes of its node, for placement
-    by load; 0 where that is not known.
+    From the third failure in a row on, a restart waits *backoff* seconds, doubled each time up to
+    *backoff_max*.  *cpus* and *memory* (MiB) are its use of the node, for placement by load; 0 if
+    unknown.
     """
 
     id: str
@@ -71,7 +69,7 @@ class Service:
     memory: float = 0.0
 
     def digest(self) -> str:
-        """Return a short fingerprint of what is run; a change of it means a restart."""
+        """Return a short fingerprint of the resources; a change of it requires a restart."""
         return self._digest
 
     @cached_property
@@ -86,13 +84,13 @@ _LIMITS = {
     "cpus": (0.0, 10000.0, "a number of CPUs"),
     "memory": (0.0, 1e9, "MiB"),
 }
-"""The numbers of a service: the least, the most, and their unit."""
+"""The numbers of a service: minimum, maximum, and unit."""
 
 
 def service_from_options(options: Mapping[str, Any]) -> Service:
     """Return the checked service of a document or of module options.
 
-    Raises ``InputError`` naming the option that is wrong.
+    Raises ``InputError`` naming the wrong option.
     """
     identity = names.service_id(options.get("name"))
     state = options.get("state", STARTED)
@@ -108,7 +106,7 @@ def service_from_options(options: Mapping[str, Any]) -> Service:
         seen.add(resource.name)
     live = bool(options.get("live_migration", False))
     if live and len(resources) > 1:
-        # Of several, some would run here and some there.
+        # With several, some would run here and some there.
         raise InputError(
             "live_migration", live, f"false for {identity!r}, which has {len(resources)} resources"
         )
@@ -129,7 +127,7 @@ def service_from_options(options: Mapping[str, Any]) -> Service:
 
 
 def needs_from_options(options: Mapping[str, Any]) -> dict[str, float]:
-    """Return what is given of the CPUs and the MiB of memory that a service takes, checked."""
+    """Return the given CPUs and MiB of memory of a service, checked."""
     return {
         key: names.number(options[key], key, *_LIMITS[key])
         for key in ("cpus", "memory")
@@ -147,7 +145,7 @@ def service_document(service: Service) -> dict[str, Any]:
         "max_relocate": service.max_relocate,
         "failback": service.failback,
     }
-    # What has its default is left out, so that versions without it read the same document.
+    # Defaults are left out, so that older versions can read the document.
     for key in ("node", "ignored", "live_migration", "fence_on_stop_failure", *_LIMITS):
         if getattr(service, key) != getattr(Service, key):
             document[key] = getattr(service, key)
@@ -159,7 +157,7 @@ def service_document(service: Service) -> dict[str, Any]:
 def refuse_unknown_after(
     service: Service, before: Service | None, services: Mapping[str, Service]
 ) -> None:
-    """Raise ``InputError`` if *service* is newly to come after one that is not declared."""
+    """Raise ``InputError`` if *service* newly starts after an undeclared one."""
     known = set(before.after) if before is not None else set()
     for other in service.after:
         if other not in services and other not in known:
@@ -227,14 +225,14 @@ def _resource_document(resource: Resource) -> dict[str, Any]:
 
 
 def _parameter(value: object) -> str:
-    """Return a parameter as agents get it: text, with YAML's booleans in lower case."""
+    """Return a parameter as text for agents, with YAML's booleans in lower case."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
 
 
 def _after(service_id: str, others: object) -> tuple[str, ...]:
-    """Return the services after which this one is started, each once."""
+    """Return the services after which this one starts, each once."""
     if not isinstance(others, (list, tuple)):
         raise InputError("after", others, "a list of service ids")
     after = tuple(dict.fromkeys(names.service_id(one, "after") for one in others))

@@ -1,12 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the manager knows and decides, as it stands in its record on storage.
+"""The manager's record: what it knows and decides.
 
-Times in here are seconds since 1970 by the manager's clock.  They are for
-people and for the record only: every decision about waiting is made on the
-reader's own monotonic clock, in ``observed.py``.
-
-What a candidate for the manager lease writes down before it fences who holds it.
+Times are seconds since 1970 by the manager's clock, for people and for the record.  Waits are
+decided by the reader's own monotonic clock, see ``observed.py``.  The intent of a candidate is
+here, too.
 """
 
 from __future__ import annotations
@@ -27,20 +25,18 @@ FOREIGN_KEPT = 20
 """The number of host ids outside of the membership that a record names."""
 
 REMOVED_KEPT = 100
-"""So many services are remembered that were left to their operator and are not declared any more,
-those that were left last."""
+"""The number of removed services that are remembered as unmanaged, the latest ones."""
 
 FAILOVER_SERVICES_KEPT = 2000
-"""How many services the finished failovers may name together, the newest aside."""
+"""The number of services that all finished failovers but the newest may name together."""
 
 
 class NodeState(str, enum.Enum):
-    """What the manager holds of a node.
+    """The state of a node as the manager knows it.
 
-    unknown: not heard of since it was configured; online: its heartbeat is
-    fresh; offline: silent with nothing to recover; suspect: silent, and why
-    nothing is done yet is its reason; fence: to be fenced; off: proved dead;
-    gone: taken out of the configuration a while ago, and soon forgotten.
+    unknown: not heard of since it was configured; online: its heartbeat is fresh; offline: silent
+    with nothing to recover; suspect: silent, with the reason to wait; fence: to be fenced; off:
+    proved dead; gone: removed from the configuration and soon forgotten.
     """
 
     UNKNOWN = "unknown"
@@ -55,11 +51,10 @@ class NodeState(str, enum.Enum):
 class ProofKind(str, enum.Enum):
     """What proves that a node is dead.
 
-    verified_off: a fence device confirmed that it is off; watchdog_assumed: no device did, but the
-    operator's word for the node's watchdog counts; lease_expired: its host lease ran out behind its
-    watchdog, so that it was reset, or had stopped its services and disarmed the watchdog;
-    clean_shutdown: it stopped its services and gave its host lease back; restarted: another boot of
-    it reports, so that what ran before is gone.
+    verified_off: a fence device confirmed it off; watchdog_assumed: the operator's statement about
+    its watchdog counts; lease_expired: its host lease expired behind its watchdog, so it was reset
+    or had stopped its services; clean_shutdown: it stopped its services and gave its host lease
+    back; restarted: it reports another boot, so what ran before is gone.
     """
 
     VERIFIED_OFF = "verified_off"
@@ -73,7 +68,7 @@ class ProofKind(str, enum.Enum):
 class Proof:
     """The proof that a node is dead, accepted *at* seconds since 1970.
 
-    *by* is the sentence of the fence device, or what was seen of the host lease.
+    *by* is the text of the fence device, or what the host lease showed.
     """
 
     kind: ProofKind
@@ -82,9 +77,9 @@ class Proof:
 
     @property
     def is_of_power(self) -> bool:
-        """Whether it holds for all that may have run on the node.
+        """Whether it covers everything that may have run on the node.
 
-        A host lease that ran out, or was given back, tells only of what its LRM knew of.
+        An expired or returned host lease covers only what the LRM managed.
         """
         return self.kind not in (ProofKind.LEASE_EXPIRED, ProofKind.CLEAN_SHUTDOWN)
 
@@ -92,8 +87,8 @@ class Proof:
 class Power(str, enum.Enum):
     """What the manager does about the power of a node that is off.
 
-    none: nothing yet; sent: it is being powered on; on: it was; given_up: it could not be;
-    left_off: it waits for its operator, who shut it down, or as it was fenced too often.
+    none: nothing yet; sent: it is being powered on; on: it was powered on; given_up: that failed;
+    left_off: its operator shut it down, or it was fenced too often.
     """
 
     NONE = ""
@@ -105,22 +100,18 @@ class Power(str, enum.Enum):
 
 @dataclass(frozen=True)
 class ServiceStatus:
-    """A service: its state, the node it is on, and the command that is under way.
+    """A service: its state, its node, and its command.
 
-    *uid* names the command given to *node*; *digest* is what was started there;
-    *failed_nodes* are the nodes on which its start failed since it last ran well, one
-    entry for each time; *no_failback* those to which, for that reason, it does not move
-    back by itself.  *last_node* is where it was last, and starts again if it may;
-    *maintenance_node* the one that it left for a maintenance, to return afterwards.
-    *before* is the state under ``fence`` or ``freeze``.  *stop_timeout* is that of a
-    stop asked for with one; *request* the last request of the operator that was heard;
-    *from_node* the node from which it is migrating in, or that is still at work on it while
-    it is looked for.  *crashes* counts failures while it
-    ran that followed each other closely, and it is not started before *not_before*
-    (seconds since 1970).  *no_live*: its last live migration failed, so that the
-    next move stops it.  *expected*: the target of its live migration has said that it may
-    come, and only then its source lets it go.  *leave* is why it may not be where it is, or
-    was, though no other node can take it.
+    *uid* is the command given to *node*; *digest* is what was started there.  *failed_nodes* are
+    the nodes on which its start failed since it last ran well, one entry for each time;
+    *no_failback* are those it does not move back to for that reason.  *last_node* is where it was
+    last; *maintenance_node* is the one it left for a maintenance and returns to.  *before* is the
+    state under an overlay.  *stop_timeout* is that of a requested stop; *request* is the last
+    request handled.  *from_node* is the source of a live migration, or the node that still works on
+    it while it is probed.  *crashes* counts failures in a row; it does not start before
+    *not_before* (seconds since 1970).  *no_live*: its last live migration failed, so the next move
+    stops it.  *expected*: the target of its live migration expects it, so the source may begin.
+    *leave* is why it should leave its node although no other can take it.
     """
 
     state: ServiceState
@@ -146,9 +137,9 @@ class ServiceStatus:
 
     @property
     def why(self) -> str:
-        """Why it is in its state; *reason* is that of its last start while a proof is awaited.
+        """Why it is in its state.  In ``fence``, *reason* is that of its last start.
 
-        Only of one that could not be stopped it tells why its node is to be fenced.
+        For a service that cannot be stopped, *reason* is why its node is fenced.
         """
         if self.state is not ServiceState.FENCE:
             return self.reason
@@ -156,14 +147,14 @@ class ServiceStatus:
         return f"{waits}: {self.reason}" if self.underlying is ServiceState.ERROR else waits
 
     def probe(self, service_id: str) -> str:
-        """Return under what a node answers whether the service runs there.
+        """Return the key under which nodes answer a probe of this service.
 
-        One that is looked for again has a number, so that no earlier answer is taken for it.
+        A repeated probe has a number, so that no earlier answer is taken for it.
         """
         return self.uid or service_id
 
     def stopped(self, reason: str, last_node: str = "") -> ServiceStatus:
-        """Return this service as one that runs nowhere; *last_node* is where it was, if it was."""
+        """Return this service as one that runs nowhere, last on *last_node* if given."""
         return replace(
             self,
             state=ServiceState.STOPPED,
@@ -185,19 +176,19 @@ class ServiceStatus:
 
 
 FENCE_ARRIVES = 600.0
-"""Seconds after which a fence that was sent does nothing any more.
+"""Seconds after which a fence that was sent no longer has any effect.
 
-Whoever carries it out asks no device for anything later than that: not after waiting for its turn
-at a busy device, and not on a later level.
+Its sender calls no device later than that: neither after waiting for a busy device nor on a later
+level.
 """
 
 
 class FenceSender(str, enum.Enum):
-    """Who sent a fence that may still arrive.
+    """The sender of a fence that may still arrive.
 
     MANAGER: the present manager; the end of the fence is unknown.  EARLIER_MANAGER: a manager
-    before it; the fence may arrive after one of this manager was proved.  CANDIDATE: other
-    candidates; theirs may arrive after the last fence that is known to have ended.
+    before it; the fence may arrive after one of this manager was confirmed.  CANDIDATE: other
+    candidates; theirs may arrive after the last fence that has ended.
     """
 
     MANAGER = "manager"
@@ -214,26 +205,22 @@ class PendingFence:
 
     @property
     def until(self) -> float:
-        """When it can arrive no more, in seconds since 1970."""
+        """When it can no longer arrive, in seconds since 1970."""
         return self.sent_at + FENCE_ARRIVES
 
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """A node: its state, why, and for a dead one the proof.
+    """A node: its state, the reason, and the proof if it is dead.
 
-    *boot* is the last boot that its LRM reported: a dead node is back only with
-    another one.  *fenced* are the times of the last fences, for the brake on
-    fence loops; *pending_fences* may still switch the node off, one for each sender at
-    most, in the order of ``FenceSender``; *attempt* counts the tries of the present fence or
-    switching on, and *power* follows the latter.  *mode* is what its LRM last said that it does,
-    empty for its usual work; it stays while the node is silent.  *demanded*
-    says that a service asked for the fence, so that a heartbeat does not call it off.
-    *up_again*
-    says that since it was proved dead it answered on the network, or an earlier manager was
-    about to switch it on.
-    *kept* is the maintenance
-    of which the history told last, in words.
+    *boot* is the last boot that its LRM reported: a dead node is back only with another one.
+    *fenced* are the times of its last fences, to detect fence loops.  *pending_fences* may still
+    power the node off, at most one of each sender, in the order of ``FenceSender``.  *attempt*
+    counts the tries of the present fence or power-on, *power* follows the latter.  *mode* is its
+    LRM's last mode, empty for ``active``; it stays while the node is silent.  *demanded* says that
+    a service asked for the fence, so a heartbeat does not cancel it.  *up_again* says that since
+    its proof it answered on the network, or an earlier manager was about to power it on.  *kept* is
+    the maintenance of the last event, in words.
     """
 
     state: NodeState = NodeState.UNKNOWN
@@ -251,12 +238,17 @@ class NodeStatus:
     up_again: bool = False
     kept: str = ""
 
+    def to_be_fenced(self, reason: str) -> NodeStatus:
+        """Return this node as one to be fenced, with no attempt made yet."""
+        fence = NodeState.FENCE
+        return replace(self, state=fence, reason=reason, attempt=0, retry_after=0.0)
+
     def fence_sent_by(self, sender: FenceSender) -> float:
-        """Return when a sender's pending fence was sent, 0 if it has none."""
+        """Return when a sender's pending fence was sent, 0 if there is none."""
         return next((one.sent_at for one in self.pending_fences if one.sender is sender), 0.0)
 
     def with_pending_fence(self, sender: FenceSender, sent_at: float) -> NodeStatus:
-        """Return this status with another pending fence of a sender, none for a time of 0."""
+        """Return this status with a sender's pending fence replaced, removed by a time of 0."""
         times = {one.sender: one.sent_at for one in self.pending_fences}
         times[sender] = sent_at
         fences = tuple(PendingFence(one, times[one]) for one in FenceSender if times.get(one))
@@ -264,19 +256,19 @@ class NodeStatus:
 
     @property
     def expired(self) -> bool:
-        """Whether the proof is a host lease that ran out."""
+        """Whether the proof is an expired host lease."""
         return self.proof is not None and self.proof.kind is ProofKind.LEASE_EXPIRED
 
     @property
     def shut_down(self) -> bool:
-        """Whether the proof is that it was shut down in order."""
+        """Whether the proof is a clean shutdown."""
         return self.proof is not None and self.proof.kind is ProofKind.CLEAN_SHUTDOWN
 
     @property
     def proved_dead(self) -> bool:
-        """Whether it was proved dead and is not back: off, or to be fenced to be sure."""
-        fenced_anew = self.state is NodeState.FENCE and self.proof is not None
-        return self.state is NodeState.OFF or fenced_anew
+        """Whether it was proved dead and is not back: off, or being fenced again."""
+        fenced_again = self.state is NodeState.FENCE and self.proof is not None
+        return self.state is NodeState.OFF or fenced_again
 
     @property
     def proved_by(self) -> str:
@@ -286,7 +278,7 @@ class NodeStatus:
 
 @dataclass(frozen=True)
 class Failover:
-    """The timeline of one node's death, in seconds since 1970; 0 is "not yet".
+    """The timeline of one node's death, in seconds since 1970; 0 means not yet.
 
     *started* maps each service to the node and the time at which it ran again.
     """
@@ -306,10 +298,9 @@ class Failover:
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the history: when, about which node or service, and the reason.
+    """One event of the history, recorded before what it announces is done.
 
-    It stands in the record before what it speaks of is done.  For a choice *node* is what
-    was chosen, *rejected* the other nodes with their reasons, the first few of them.
+    For a choice, *node* was chosen and *rejected* are the first few other nodes with reasons.
     """
 
     at: float
@@ -324,28 +315,24 @@ class Event:
 class ClusterState:
     """The manager's whole record.
 
-    *generation* is one more with each repair of the records; *epoch* is the manager lease's
-    version, and *base* the number of commands that were known when this epoch began, None in
-    a record of a version that did not say so; *manager* is the node that wrote this;
-    *config_version* and *config_slot* say which wanted configuration it worked
-    from, so that a node reads exactly that one; *probes* are the services that
-    every node is asked to look for, and *ignored* the unmanaged ones in the order in which they
-    became so, also after they were taken out of the configuration.
+    *generation* grows with each repair of the records.  *epoch* is the version of the manager
+    lease, and *base* the number of commands when it began, None from an older version.  *manager*
+    wrote this record from the configuration *config_version* in the slot *config_slot*, so that
+    nodes read exactly that one.  *probes* are the services that every node is asked for.  *ignored*
+    are the unmanaged ones, also removed ones, in the order in which they became so.
 
-    *hold* is the global maintenance in force and *hold_from_board* whether it is by word
-    of the whiteboard alone; *board* is what its global block said when it last agreed
-    with that, and *board_pending* that it is being written and was not seen to agree yet.
-    *ended* names the maintenances that were ended before the configuration says so: by
-    node, "" for the cluster, with their beginning and expiry.
+    *hold* is the global maintenance in force, and *hold_from_board* whether only the whiteboard has
+    it.  *board* is what its global block said when both last agreed; *board_pending* says that it
+    is being written.  *ended* are the maintenances that ended before the configuration shows it: by
+    node, "" for the cluster, with beginning and expiry.
 
-    *disarm* is empty, ``disarming`` or ``disarmed``; *disarm_mode* what happens to the
-    services meanwhile, *disarm_number* the command as which it counts and *disarm_waits* a
-    node that keeps it from being disarmed, with the reason, see ``crm/freeze.py``.  *uneven* is
-    since when the load is uneven, 0 if it is not, see ``rebalance.py``.
+    *disarm* is empty, ``disarming`` or ``disarmed``; *disarm_mode* is what happens to the services,
+    *disarm_number* its command number, and *disarm_waits* the node that it waits for and why, see
+    ``crm/freeze.py``.  *uneven* is since when the load is uneven, 0 if it is not, see
+    ``rebalance.py``.
 
-    *membership* is the membership that the manager manages with, None in a record of a version
-    without one; *foreign_hosts* are the host ids outside of it that have a fresh heartbeat, as
-    texts, each with its node name.
+    *membership* is the membership of the manager, None from an older version.  *foreign_hosts* are
+    the host ids outside of it with a fresh heartbeat, as text, with their node names.
     """
 
     epoch: int = 0
@@ -383,14 +370,14 @@ class ClusterState:
         return replace(self, nodes={**self.nodes, node: status})
 
     def with_event(self, event: Event) -> ClusterState:
-        """Return this state with one more event; the oldest beyond the limit is dropped."""
+        """Return this state with one more event; the oldest is dropped at the limit."""
         return replace(self, events=(*self.events, event)[-EVENTS_KEPT:])
 
     def with_failover(self, failover: Failover) -> ClusterState:
-        """Return this state with a failover begun or brought up to date.
+        """Return this state with a failover begun or updated.
 
-        Of those that are finished the oldest are dropped: beyond the limit, and while
-        they name too many services, which would fill the record.
+        The oldest finished ones are dropped at the limit, or if they name too many services for the
+        record.
         """
         others = [one for one in self.failovers if one.finished or one.node != failover.node]
         kept = (*others, failover)[-FAILOVERS_KEPT:]
@@ -401,14 +388,14 @@ class ClusterState:
         return replace(self, failovers=kept)
 
     def open_failover(self, node: str) -> Failover | None:
-        """Return the failover of *node* that is still under way."""
+        """Return the failover of *node* that has not finished, or None."""
         for failover in self.failovers:
             if failover.node == node and not failover.finished:
                 return failover
         return None
 
     def services_named(self, node: str) -> list[str]:
-        """Return the ids of the services that name *node* as theirs, in any state."""
+        """Return the ids of the services whose node is *node*, in any state."""
         return [key for key, status in self.services.items() if status.node == node]
 
     def services_on(self, node: str) -> list[str]:
@@ -417,7 +404,7 @@ class ClusterState:
 
     @cached_property
     def _active_by_node(self) -> Mapping[str, list[str]]:
-        """For each node the ids of ``services_on``: who asks for one node often asks for all."""
+        """The ids of ``services_on`` for each node; most callers ask for many nodes."""
         found: dict[str, list[str]] = {}
         for service_id, status in sorted(self.services.items()):
             for node in dict.fromkeys((status.node, status.target)):
@@ -438,7 +425,7 @@ def _may_be_active(status: ServiceStatus, node: str) -> bool:
 class Intent:
     """What a candidate recorded before it fenced the manager's node; times since 1970.
 
-    *epoch* is that of the manager lease which the node held; 0 where it is not known.
+    *epoch* is that of the node's manager lease; 0 if unknown.
     """
 
     node: str

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The manager's state as plain data for its record, and back.
 
-Versions differ while a new one is rolled out: what is not known is passed over, and what is
-new stands beside what the versions before it understand.
+Versions differ during an upgrade: unknown fields are ignored, and new fields are written beside
+those that older versions know.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ from .state import (
     ProofKind,
     ServiceStatus,
 )
-from .states import (
-    HELD,
-    ServiceState,
-)
+from .states import HELD, ServiceState
 
 T = TypeVar("T")
 
@@ -60,11 +57,7 @@ def state_document(state: ClusterState) -> dict[str, Any]:
 
 
 def state_from_document(document: Mapping[str, Any]) -> ClusterState:
-    """Read back what ``state_document`` made.
-
-    Fields that this version does not know are passed over, so that two versions
-    can talk to each other while a new one is rolled out.
-    """
+    """Return the state of a document; unknown fields are ignored."""
     simple = known(ClusterState, document)
     simple["probes"] = tuple(document.get("probes", ()))
     simple["ignored"] = tuple(document.get("ignored", ()))
@@ -97,7 +90,7 @@ def _field_names(kind: Hashable) -> frozenset[str]:
 
 
 def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
-    """Return a status without the fields that are empty: records stay small."""
+    """Return a status without empty fields, so that records stay small."""
     row = {}
     for item in fields(status):
         value = getattr(status, item.name)
@@ -108,7 +101,7 @@ def _plain(status: ServiceStatus | NodeStatus) -> dict[str, Any]:
         row.pop("pending_fences", None)
         row.update(_proof_row(status), **_pending_row(status))
     if isinstance(status, ServiceStatus) and status.state in HELD:
-        # Versions that do not know these states see the one below, and leave it alone too.
+        # Older versions read the state below, and leave the service alone, too.
         row["held"] = status.state.value
         row["state"] = row.pop("before", status.state.value)
     return row
@@ -131,7 +124,7 @@ _SENDERS = {
     "inherited_fence": FenceSender.EARLIER_MANAGER,
     "slower_fence": FenceSender.CANDIDATE,
 }
-"""In which field of a node's row the pending fence of each sender is, and when it was sent."""
+"""The field of a node's row that has the time of each sender's pending fence."""
 
 
 def _pending_row(status: NodeStatus) -> dict[str, float]:
@@ -145,11 +138,11 @@ def _pending_fences(row: Mapping[str, Any]) -> tuple[PendingFence, ...]:
 
 
 SHUT_DOWN = "shut down"
-"""What versions before ``Proof`` have as the power of a node that was shut down in order."""
+"""The power of a cleanly shut down node in versions before ``Proof``."""
 
 
 def _proof_row(status: NodeStatus) -> dict[str, Any]:
-    """Return proof and power; versions before ``Proof`` find in them what they know."""
+    """Return proof and power, also in the fields that versions before ``Proof`` know."""
     row: dict[str, Any] = {}
     if status.power:
         row["power"] = status.power.value
@@ -165,7 +158,7 @@ def _proof_row(status: NodeStatus) -> dict[str, Any]:
 
 
 def _proof(row: Mapping[str, Any]) -> Proof | None:
-    """Read a proof, also one of a version before ``Proof``."""
+    """Return the proof in a row, also in one of a version before ``Proof``."""
     if not row.get("proof"):
         return None
     kind = ProofKind.VERIFIED_OFF

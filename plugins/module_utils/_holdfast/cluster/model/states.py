@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The states of a service, and one table of what each of them means."""
+"""The states of a service, and a table of their properties."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 
 class ServiceState(str, enum.Enum):
-    """The states of a service, as Proxmox VE's HA manager names them where it has them.
+    """The states of a service, with the names of Proxmox VE's HA manager where it has them.
 
-    probe (ours): where a newly declared service runs already is being asked.
-    request_start: its node was told to start it; request_start_balance: it starts on its
-    target once its last node has made sure that nothing of it is there; migrate: it goes
-    over to another node while it runs; relocate: it is stopped here to be started there;
-    fence: its node is to be fenced; recovery: its node is proved dead; freeze: left as it
-    is, while its node's LRM is away or the cluster is disarmed.
+    probe (ours): every node is asked whether the service runs there. request_start: its node has
+    the command to start it. request_start_balance: it starts on its target once its last node has
+    confirmed that it is not there. migrate: it is being live-migrated. relocate: it is stopped to
+    be started elsewhere. fence: its node is being fenced. recovery: its node is proved dead.
+    freeze: it is left alone while its node's LRM restarts or the cluster is disarmed.
     """
 
     PROBE = "probe"
@@ -36,15 +35,14 @@ class ServiceState(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Traits:
-    """What holds for a service in one state.
+    """The properties of a state.
 
-    *active*: it is, or may be, active on the node it names.  *local*: the LRM of that node has it
-    in its care.  *stops*: its command asks that LRM for a stop; in error, for another try of it.
-    *moving*: it leaves its node for its target.  *overlay*: the state only lies over another one,
-    to which the service returns.  *freezable*: it can be left alone as it is.  *changing*: it
-    leaves the state without an operator.  *anywhere*: once it was left to its operator, it may run
-    on any node.  *movable*: a request to move is heard, at once or once it runs.  *progress* is
-    what is being done, in words.
+    *active*: the service is, or may be, active on its node.  *local*: that node's LRM manages it.
+    *stops*: its command orders a stop; in error, another attempt.  *moving*: it leaves its node for
+    its target.  *overlay*: the state covers another one, to which the service returns.
+    *freezable*: it can be frozen.  *changing*: it leaves the state without an operator.
+    *anywhere*: once unmanaged, it may run on any node.  *movable*: a request to move is accepted.
+    *progress* is what is being done, in words.
     """
 
     active: bool = False
@@ -97,7 +95,7 @@ TRAITS = {
     ),
     ServiceState.ERROR: Traits(active=True, local=True, stops=True, anywhere=True),
 }
-"""Each state with its traits; no other file keeps a list of states of its own."""
+"""The properties of each state.  No other file lists states."""
 
 
 def _states(has: Callable[[Traits], bool]) -> frozenset[ServiceState]:
@@ -114,4 +112,4 @@ CHANGING = _states(lambda one: one.changing)
 ANYWHERE = _states(lambda one: one.anywhere)
 MOVABLE = _states(lambda one: one.movable)
 PASSING = _states(lambda one: one.changing and not one.movable and bool(one.progress))
-"""States that soon end in a movable one, such as a return from a maintenance."""
+"""States that soon end in a movable one, such as a return from maintenance."""

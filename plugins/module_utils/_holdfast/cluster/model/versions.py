@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Floors: the versions that a record must have reached before anything is done by it.
+"""Floors: the lowest versions of the records that may be acted on.
 
-Storage can go back in time: a snapshot is reverted, an asynchronous replica takes over, a
-write lands late, a copy is damaged.  A version that was once acted on is therefore a floor for
-everything that is acted on later.  Within one *generation* three versions never fall: the epoch
-of the manager lease, the number of commands, the version of the configuration.  Only the repair
-of an operator begins a new generation; it is how a floor is lowered.
+Storage can go back in time: a snapshot is reverted, an asynchronous replica takes over, a write
+lands late, a copy is damaged.  So a version that was once acted on is a floor for everything later.
+Within one *generation* three versions never fall: the epoch of the manager lease, the number of
+commands, and the version of the configuration.  Only an operator's repair begins a new generation
+and so lowers a floor.
 
-What is below a floor is a *regression*.  An LRM does not follow such a record, and a manager
-starts, stops and fences nothing while there is one.
+A record below a floor is a *regression*.  An LRM does not follow it, and a manager starts, stops
+and fences nothing while there is one.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ WAY_OUT = "see 'holdfast records repair --keep running --dry-run'"
 
 @dataclass(frozen=True)
 class Floor:
-    """The versions that *node* has acted on; they are a minimum for all others.
+    """The versions that *node* has acted on: a minimum for all others.
 
-    *kept* says that this is known from the node's local disk.
+    *kept* says that they come from the node's local disk.
     """
 
     node: str
@@ -43,14 +43,14 @@ class Floor:
 
 @dataclass(frozen=True)
 class LeaseVersion:
-    """The version of a lease and the *node* that had it last, empty if that is no member."""
+    """The version of a lease and its last holder *node*, empty if that is no member."""
 
     version: int
     node: str = ""
 
 
 def floor_of_report(report: Report | Sight, node: str, *, kept: bool = False) -> Floor:
-    """Return what *node* has acted on, as its report says; *kept* if that is its local copy."""
+    """Return what *node* has acted on by its report; *kept* if that is the local copy."""
     return Floor(
         node,
         report.generation,
@@ -62,10 +62,10 @@ def floor_of_report(report: Report | Sight, node: str, *, kept: bool = False) ->
 
 
 def why_not_followed(report: Report, state: ClusterState) -> str:
-    """Return why the LRM of *report* must not act on the manager's *state*; empty if it may.
+    """Return why the LRM of *report* must not follow *state*; empty if it may.
 
-    If this node has acted on more commands than the manager knew of when it took over, that
-    manager does not know what runs here, however many commands it gives later.
+    If this node acted on more commands than the manager knew when it took over, that manager does
+    not know what runs here, however many commands it gives later.
     """
     if state.generation != report.generation:
         if state.generation > report.generation:
@@ -82,10 +82,10 @@ def why_not_followed(report: Report, state: ClusterState) -> str:
 
 
 def known_commands(state: ClusterState, epoch: int) -> int:
-    """Return how many commands the manager of *state* knew of that were given until *epoch*.
+    """Return how many commands until *epoch* the manager of *state* knew.
 
-    Of those of earlier epochs it knew what its ``base`` says.  Records of versions before ``base``
-    existed are judged by their present number of commands.
+    For earlier epochs that is its ``base``.  Records of versions without ``base`` are judged by
+    their number of commands.
     """
     if state.epoch > epoch and state.base is not None:
         return state.base
@@ -98,28 +98,27 @@ def _older(has: str, acted_on: str, node: str) -> str:
 
 def regressions(
     state: ClusterState | None,
-    wanted: Wanted,
+    desired: Wanted,
     floors: Iterable[Floor],
     manager_lease: LeaseVersion,
     configuration_lease: int,
 ) -> tuple[str, ...]:
-    """Return a sentence for each version that went back; empty if everything is current.
+    """Return a sentence for each version that went back; empty if all are current.
 
-    *state* is the newest record of a manager, None if none was ever written; *wanted* the newest
-    configuration; *floors* what is known from elsewhere; the versions of both leases are as
-    they are on storage.
+    *state* is the newest manager's record, None if none was written.  *desired* is the newest
+    configuration.  *floors* are known from elsewhere.  The lease versions are those on storage.
     """
     state = state or ClusterState()
     floors = list(floors)
     found = [
         *_grouped("the manager's record", ((floor, _below(state, floor)) for floor in floors)),
         *_grouped(
-            "the configuration", ((floor, _configuration_below(wanted, floor)) for floor in floors)
+            "the configuration", ((floor, _configuration_below(desired, floor)) for floor in floors)
         ),
     ]
-    if not wanted.at_least(state.generation, state.config_version):
+    if not desired.at_least(state.generation, state.config_version):
         found.append(
-            f"the configuration is older (version {wanted.version}) than the one that"
+            f"the configuration is older (version {desired.version}) than the one that"
             f" {state.manager or 'the manager'} worked from (version {state.config_version})"
         )
     if manager_lease.version < state.epoch:
@@ -132,20 +131,20 @@ def regressions(
             f"the manager lease is older than the manager's record: {manager_lease.node} has it"
             f" with version {manager_lease.version}, an epoch in which {state.manager} was manager"
         )
-    if configuration_lease < wanted.version:
+    if configuration_lease < desired.version:
         found.append(
             f"the configuration lease is older (version {configuration_lease}) than the"
-            f" configuration (version {wanted.version})"
+            f" configuration (version {desired.version})"
         )
     return tuple(found)
 
 
 Below = Optional[tuple[str, int, int]]
-"""What of a record is below a floor: the name of the version, what it is, and what it must be."""
+"""What of a record is below a floor: the name of the version, its value, and its floor."""
 
 
 def _below(state: ClusterState, floor: Floor) -> Below:
-    """Return what of the manager's record is below *floor*, the weightiest version first."""
+    """Return what of the manager's record is below *floor*, the most important version first."""
     if floor.generation > state.generation:
         return "generation", state.generation, floor.generation
     if floor.generation < state.generation:
@@ -158,13 +157,13 @@ def _below(state: ClusterState, floor: Floor) -> Below:
     return None
 
 
-def _configuration_below(wanted: Wanted, floor: Floor) -> Below:
+def _configuration_below(desired: Wanted, floor: Floor) -> Below:
     """Return what of the configuration is below *floor*."""
-    if wanted.at_least(floor.generation, floor.config_version):
+    if desired.at_least(floor.generation, floor.config_version):
         return None
-    if wanted.generation < floor.generation:
-        return "generation", wanted.generation, floor.generation
-    return "version", wanted.version, floor.config_version
+    if desired.generation < floor.generation:
+        return "generation", desired.generation, floor.generation
+    return "version", desired.version, floor.config_version
 
 
 def _grouped(record: str, found: Iterable[tuple[Floor, Below]]) -> list[str]:
@@ -183,30 +182,30 @@ def _grouped(record: str, found: Iterable[tuple[Floor, Below]]) -> list[str]:
 
 
 def reports_seen(nodes: Mapping[str, NodeSeen]) -> dict[str, Report]:
-    """Return the reports of the nodes of which there is one that can be believed."""
+    """Return the reports that exist and can be trusted."""
     return {name: seen.report for name, seen in nodes.items() if seen.report is not None}
 
 
 def older_than_reports(
-    state: ClusterState, wanted: Wanted, reports: Mapping[str, Report]
+    state: ClusterState, desired: Wanted, reports: Mapping[str, Report]
 ) -> tuple[str, ...]:
-    """Return what of a manager's own *state* and configuration is older than a node's report.
+    """Return what of a manager's own state and configuration is older than a report.
 
-    That is for each round: nothing is read.  The leases are compared when the manager takes over.
+    This runs in each turn and reads nothing.  The leases are compared at the take-over.
     """
     floors = [floor_of_report(report, name) for name, report in reports.items()]
     lease = LeaseVersion(state.epoch, state.manager)
-    return regressions(state, wanted, floors, lease, wanted.version)
+    return regressions(state, desired, floors, lease, desired.version)
 
 
 def newer_report(
     stored_number: int, stored: Report | None, kept_number: int, kept: Report | None
 ) -> Report | None:
-    """Return the newer of the report on the shared storage and the one on the local disk.
+    """Return the newer of the reports on shared storage and on the local disk.
 
-    What a node acted on never falls, so that comes before the number: a node that lost both
-    copies began to count again, and storage that goes back has a higher number then.  With the
-    same number the one on storage counts, as a power cut may have taken the last local one.
+    What a node acted on never falls, so it is compared before the number: a node that lost both
+    copies counts from the beginning again.  With equal numbers the one on storage wins, because a
+    power cut may have lost the last local one.
     """
     if kept is None or stored is None:
         return stored or kept
@@ -214,17 +213,17 @@ def newer_report(
 
 
 def _age(report: Report, number: int) -> tuple[int, int, int, int, int]:
-    """Return by what the reports of one node are compared: the highest is the newest."""
+    """Return the sort key of the reports of one node: the highest is the newest."""
     return report.generation, report.epoch, report.commands, report.config_version, number
 
 
 def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
-    """Return what a new manager has to hear before it takes over; empty if it has.
+    """Return what a new manager has to hear before it takes over; empty if nothing.
 
-    A node may have acted on more than the record on storage says: only its own current report
-    tells.  So every node that is alive must have been heard, and its report be readable.  So must
-    that of a silent node which may still run services, as its host lease proves nothing yet.
-    And a silent node must have had the time to answer on the network: it may use another storage.
+    A node may have acted on more than the record on storage has, and only its own current report
+    shows that.  So every node that is alive must have been heard and its report be readable, also
+    that of a silent node whose host lease does not prove it stopped.  A silent node must have had
+    the time to answer on the network, because it may use another storage.
     """
     for name, seen in sorted(nodes.items()):
         if seen.heartbeat_age >= suspect_after:
@@ -244,5 +243,5 @@ def not_heard_yet(nodes: Mapping[str, NodeSeen], suspect_after: float) -> str:
 
 
 def paused(sentences: Iterable[str]) -> str:
-    """Return in one text what went back, what that stops, and the way out."""
+    """Return a text with what went back, what is paused, and how to resolve it."""
     return f"paused: {'; '.join(sentences)}; nothing is started, stopped or fenced; {WAY_OUT}"

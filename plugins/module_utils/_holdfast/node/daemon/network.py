@@ -9,7 +9,7 @@ Neither carries a decision: everything that is decided on stands on the storage,
 so a lost, late, forged or repeated datagram costs time at most.
 
 The answer of an LRM names the heartbeat that it wrote last, so that a node which uses another
-storage than the one that asks is found out (``cluster/crm/same_storage.py``).
+storage than the one that asks is found out (``cluster/crm/lease_proof.py``).
 
 Answering for a node that lives, while its daemons wait for the storage.
 

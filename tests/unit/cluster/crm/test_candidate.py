@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.election import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.candidate import (
     consider,
     kept_from_fencing,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.freeze import (
     DISARMED,
     DISARMING,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.crm.memory import (
+    CrmSettings,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.model.desired import (
     FREEZE,
@@ -35,11 +38,15 @@ IDS = {"n1": 1, "n2": 2, "n3": 3, "n4": 4}
 FRESH = NodeSeen(0.5)
 
 
+def settings(own):
+    return CrmSettings(own, IDS, Timing(), 10.0)
+
+
 def candidacy(own, age, *, holder="n1", trouble="", held="", others=None, **changes):
     nodes = dict.fromkeys(IDS, FRESH)
     nodes[holder] = NodeSeen(age, **{"answer": Answer.NO, **changes})
     nodes.update(others or {})
-    return consider(own, holder, nodes, IDS, trouble, held, Timing())
+    return consider(settings(own), holder, nodes, trouble, held)
 
 
 @pytest.mark.parametrize(("own", "acts_at"), [("n2", 3.0), ("n3", 5.0), ("n4", 7.0)])
@@ -61,8 +68,8 @@ def test_a_silent_candidate_is_not_waited_for() -> None:
 
 def test_nobody_fences_itself_nor_a_node_that_is_not_configured() -> None:
     assert not candidacy("n1", 90.0).fence
-    assert not consider("n1", "gone", {"n1": FRESH}, IDS, "", "", Timing()).fence
-    assert not consider("n1", "", {"n1": FRESH}, IDS, "", "", Timing()).fence
+    assert not consider(settings("n1"), "gone", {"n1": FRESH}, "", "").fence
+    assert not consider(settings("n1"), "", {"n1": FRESH}, "", "").fence
 
 
 @pytest.mark.parametrize(
@@ -82,7 +89,7 @@ def test_a_candidate_that_waits_says_why(changes, named) -> None:
 
 
 def test_a_healthy_manager_is_left_alone() -> None:
-    assert candidacy("n2", 2.9) == consider("n2", "n2", {}, IDS, "", "", Timing())
+    assert candidacy("n2", 2.9) == consider(settings("n2"), "n2", {}, "", "")
 
 
 WALL = 1000.0
