@@ -30,10 +30,10 @@ FIRST = (float("inf"), 0, 0)
 Of equal scores htools takes the last primary, and of its secondaries the last."""
 
 
-def after_placing(search: Search, primary: Node, secondary: Node) -> tuple[Instance, Node, Node]:
-    """Return the instance on *primary* and *secondary*, and both with it."""
+def after_placing(new: Instance, primary: Node, secondary: Node) -> tuple[Instance, Node, Node]:
+    """Return the instance *new* on *primary* and *secondary*, and both nodes with it."""
     common = common_locations(primary, secondary)
-    instance = search.instance.at(primary.index, secondary.index, common)
+    instance = new.at(primary.index, secondary.index, common)
     return (
         instance,
         with_primary(primary, instance),
@@ -43,7 +43,7 @@ def after_placing(search: Search, primary: Node, secondary: Node) -> tuple[Insta
 
 def scored(search: Search, primary: Node, secondary: Node) -> Place:
     """Return the pair with its score, computed with the steps of htools."""
-    _instance, first, second = after_placing(search, primary, secondary)
+    _instance, first, second = after_placing(search.instance, primary, secondary)
     value = search.score.value_with([(primary, first), (secondary, second)])
     return value, -primary.index, -secondary.index
 

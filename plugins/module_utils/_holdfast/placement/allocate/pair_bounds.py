@@ -30,9 +30,9 @@ from ..model.score import (
     RESERVED,
     SPINDLES,
     SPINDLES_FORTH,
-    TERMS,
     VCPUS,
     VCPUS_FORTH,
+    WEIGHT,
     excess,
     spread_values,
     summed_values,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     Row = tuple[float, ...]
 
-WEIGHT = dict(TERMS)
 OF_PRIMARY = (
     (FREE_MEMORY, WEIGHT["free_mem_cv"]),
     (VCPUS, WEIGHT["vcpu_ratio_cv"]),

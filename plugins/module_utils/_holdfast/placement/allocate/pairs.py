@@ -18,6 +18,7 @@ from ..model.admission import (
     MEMORY,
     N1,
     covers_failover,
+    new_primary_failure,
     policy_failure,
     primary_failure,
     secondary_failure,
@@ -70,7 +71,7 @@ def choose_plainly(
     best: Place = FIRST
     for primary in primaries:
         instance = search.instance.at(primary.index, -1)
-        failure = _primary_failure(search, primary, instance)
+        failure = new_primary_failure(primary, instance, search.options.ignore_soft_errors)
         found = []
         for secondary in secondaries:
             if secondary.index == primary.index:
@@ -103,13 +104,6 @@ def _order_at_primary(place: Place) -> Place:
     return place if place[0] == place[0] else (float("inf"), place[1], -place[2])
 
 
-def _primary_failure(search: Search, node: Node, instance: Instance) -> str | None:
-    failure = policy_failure(instance, node.policy, node.exclusive)
-    if failure is not None:
-        return failure
-    return primary_failure(node, instance, search.options.ignore_soft_errors)
-
-
 def _holds(search: Search, place: Place) -> bool:
     redundancy = search.redundancy
     if redundancy is None:
@@ -120,14 +114,14 @@ def _holds(search: Search, place: Place) -> bool:
         return False
     if not redundancy.pair_holds(primary, secondary):
         return False
-    instance, first, second = after_placing(search, nodes[primary], nodes[secondary])
+    instance, first, second = after_placing(search.instance, nodes[primary], nodes[secondary])
     return redundancy.holds({primary: first, secondary: second}, instance)
 
 
 def _chosen(search: Search, solution: Solution, best: Place) -> Solution:
     if best is not FIRST:
         nodes = search.cluster.nodes
-        instance, first, second = after_placing(search, nodes[-best[1]], nodes[-best[2]])
+        instance, first, second = after_placing(search.instance, nodes[-best[1]], nodes[-best[2]])
         solution.choose(best[0], [first, second], instance)
     return solution
 

@@ -54,13 +54,9 @@ class Solution:
         self.nodes = nodes
         self.instance = instance
 
-    def changed(self) -> dict[int, Node]:
-        """Return the chosen nodes, with the instance on them, by their numbers."""
-        return {node.index: node for node in self.nodes}
-
     def applied_to(self, cluster: Cluster) -> Cluster:
         """Return *cluster* with the instance in its place."""
-        return cluster.with_nodes(self.changed(), self.instance)
+        return cluster.with_nodes({node.index: node for node in self.nodes}, self.instance)
 
     def description(self) -> str:
         """Return the solution in the words of htools."""

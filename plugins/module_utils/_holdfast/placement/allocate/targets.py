@@ -25,7 +25,7 @@ from ..model.score import (
     RESERVED,
     SPINDLES,
     SPINDLES_FORTH,
-    TERMS,
+    WEIGHT,
     Score,
 )
 from .allocate import Search
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Cluster, Instance, Node
 
-
-WEIGHT = dict(TERMS)
 AT_SECONDARY = (
     (FREE_DISK, WEIGHT["free_disk_cv"]),
     (RESERVED, WEIGHT["reserved_mem_cv"]),
@@ -203,14 +201,13 @@ def move_to_best_pair(
         raise Unplaceable("Can't find any good nodes for relocation: no nodes available")
     start: Moved = Moved({}, instance)
     opcodes = []
-    nodes = list(cluster.nodes)
-    if nodes[instance.primary].offline:
-        first = failover(nodes, instance, force)
+    if cluster.nodes[instance.primary].offline:
+        first = failover(cluster.nodes, instance, force)
         if isinstance(first, str):
             raise Unplaceable(_failed("Failing over to the secondary", first))
         start = first
         opcodes.append(migrate(instance, None))
-        _take(nodes, start)
+    nodes = start.applied_to(cluster.nodes)
     halves: dict[int, Moved] = {}
     problem = ""
     for primary in targets:
@@ -224,9 +221,7 @@ def move_to_best_pair(
         raise Unplaceable(_last_problem(nodes, halves, targets, force) or problem)
     primary, secondary = best
     half = halves[primary]
-    between = list(nodes)
-    _take(between, half)
-    moved = replace_secondary(between, half.instance, secondary, force)
+    moved = replace_secondary(half.applied_to(nodes), half.instance, secondary, force)
     if isinstance(moved, str):
         raise Unplaceable(_failed("Changing secondary to final secondary", moved))
     names = [cluster.nodes[index].name for index in (primary, secondary)]
@@ -255,8 +250,7 @@ def _best_halves(
     """
     instance = start.instance
     primary, secondary = instance.primary, instance.secondary
-    nodes = list(cluster.nodes)
-    _take(nodes, start)
+    nodes = start.applied_to(cluster.nodes)
     bare = cluster.with_nodes(
         {
             primary: without_primary(nodes[primary], instance),
@@ -298,8 +292,7 @@ def _last_problem(
     for primary in reversed(targets):
         if primary not in halves:
             return ""
-        between = list(nodes)
-        _take(between, halves[primary])
+        between = halves[primary].applied_to(nodes)
         for secondary in reversed(targets):
             if secondary != primary:
                 moved = replace_secondary(between, halves[primary].instance, secondary, force)
@@ -313,9 +306,7 @@ def _new_primary(nodes: Sequence[Node], start: Moved, primary: int, force: bool)
     taken = replace_secondary(nodes, start.instance, primary, force)
     if isinstance(taken, str):
         return _failed("Changing secondary to new primary", taken)
-    between = list(nodes)
-    _take(between, taken)
-    over = failover(between, taken.instance, force)
+    over = failover(taken.applied_to(nodes), taken.instance, force)
     if isinstance(over, str):
         return _failed("Failing over to new primary", over)
     return Moved({**taken.nodes, **over.nodes}, over.instance)
@@ -323,8 +314,3 @@ def _new_primary(nodes: Sequence[Node], start: Moved, primary: int, force: bool)
 
 def _failed(step: str, failure: str) -> str:
     return f"Can't find any good nodes for relocation: Allocation failed: {step}: {failure}"
-
-
-def _take(nodes: list[Node], moved: Moved) -> None:
-    for index, node in moved.nodes.items():
-        nodes[index] = node

@@ -18,9 +18,9 @@ from __future__ import annotations
 from math import inf
 from operator import add, mul
 
-from ..model.score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD
+from ..model.score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, WEIGHT
 from .chords import LOADS, LoadGaps
-from .estimate import ROLES, WEIGHT, kept_without
+from .estimate import ROLES, kept_without
 from .moves import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
 from .tables import Tables
 

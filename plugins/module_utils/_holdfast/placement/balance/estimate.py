@@ -17,7 +17,7 @@ from ..model.score import (
     RESERVED,
     SPINDLES,
     SPINDLES_FORTH,
-    TERMS,
+    WEIGHT,
 )
 from .moves import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     Sizes = tuple[float, ...]
 
-WEIGHT = dict(TERMS)
 DEVIATIONS = (
     "free_mem_cv",
     "free_disk_cv",

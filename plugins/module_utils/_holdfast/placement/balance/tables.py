@@ -11,9 +11,8 @@ from __future__ import annotations
 from math import inf
 from operator import mul
 
-from ..model.score import RESERVED
+from ..model.score import RESERVED, WEIGHT
 from .chords import Chords, Levels
-from .estimate import WEIGHT
 from .guard import Room
 
 TYPE_CHECKING = False

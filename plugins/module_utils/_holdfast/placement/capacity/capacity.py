@@ -21,8 +21,7 @@ from ..model.admission import (
     MEMORY,
     N1,
     SPINDLES,
-    policy_failure,
-    primary_failure,
+    new_primary_failure,
 )
 from ..model.cluster import STATE_UP, UNALLOCABLE, Cluster, Instance, Policy, Spec
 from ..model.redundancy import all_redundant
@@ -241,8 +240,7 @@ def _nowhere(members: list[list[Node]], instance: Instance, options: Options) ->
     for nodes in members:
         times = len(nodes) - 1 if instance.template == "drbd" else 1
         for node in nodes:
-            failure = policy_failure(instance, node.policy, node.exclusive)
-            failure = failure or primary_failure(node, instance, options.ignore_soft_errors)
+            failure = new_primary_failure(node, instance, options.ignore_soft_errors)
             if failure is None:
                 return None
             solution.fail(failure, times)

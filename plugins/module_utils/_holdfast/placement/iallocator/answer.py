@@ -9,7 +9,7 @@ cannot be read at all is an error instead.
 from __future__ import annotations
 
 from ...errors import ClusterDataError
-from ..allocate.solution import Unplaceable, group_line
+from ..allocate.solution import Unplaceable
 from .json_text import encode
 
 TYPE_CHECKING = False
@@ -94,44 +94,28 @@ def dedicated(cluster: Cluster, request: Request) -> bool:
 
 
 def _allocate(cluster: Cluster, request: Request, options: Options) -> Answer:
-    placing: Any
-    from ..allocate import allocate
-
-    if dedicated(cluster, request):
-        from ..allocate import dedicated as placing
-    else:
-        placing = allocate
     options = options.restricted(request.restrict)
-    (wanted,) = request.placements
-    if wanted.group is None:
-        group, solution, lines = placing.place_in_best_group(
-            cluster, wanted.instance, wanted.count, options
-        )
-        lines = [f"Selected group: {group.name}", *lines]
-    else:
-        from ..model.cluster import find_group
-
-        group = cluster.groups[find_group(cluster, wanted.group)]
-        solution = placing.place_in_group(cluster, group, wanted.instance, wanted.count, options)
-        lines = [group_line(group, solution)]
+    after, ((_instance, solution, lines),) = _placed(cluster, request, options)
     info = ", ".join(lines)
     if solution.metric is None:
         raise Unplaceable(info)
-    names = [node.name for node in solution.nodes]
-    return Answer(True, info, names, solution.applied_to(cluster))
+    return Answer(True, info, [node.name for node in solution.nodes], after)
 
 
-def _multi_allocate(cluster: Cluster, request: Request, options: Options) -> Answer:
-    from ..allocate import allocate
+def _placed(cluster: Cluster, request: Request, options: Options) -> Any:
+    """Return the cluster after all placements of *request*, and each of them (`place_all`)."""
+    from ..allocate.allocate import place_all
 
-    placing: Any = allocate
-    if dedicated(cluster, request):
-        from ..allocate import dedicated as placing
     wanted = [
         (each.instance, each.count, (options.better and each.own_group) or each.group)
         for each in request.placements
     ]
-    after, placed = placing.place_all(cluster, wanted, options)
+    several = request.kind == "multi-allocate"
+    return place_all(cluster, wanted, options, dedicated(cluster, request), several)
+
+
+def _multi_allocate(cluster: Cluster, request: Request, options: Options) -> Answer:
+    after, placed = _placed(cluster, request, options)
     done = [
         [instance.name, [node.name for node in solution.nodes]]
         for instance, solution, _lines in placed

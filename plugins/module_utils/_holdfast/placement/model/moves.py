@@ -30,13 +30,20 @@ if TYPE_CHECKING:
 
 
 class Moved:
-    """What a move comes to: the nodes that it changes, and the instance after it."""
+    """The result of a move: the nodes that it changes, by number, and the instance after it."""
 
     __slots__ = ("instance", "nodes")
 
     def __init__(self, nodes: dict[int, Node], instance: Instance) -> None:
         self.nodes = nodes
         self.instance = instance
+
+    def applied_to(self, nodes: Sequence[Node]) -> list[Node]:
+        """Return all *nodes* of the cluster as they are after the move."""
+        after = list(nodes)
+        for index, node in self.nodes.items():
+            after[index] = node
+        return after
 
 
 class Found:

@@ -19,7 +19,7 @@ candidate can change the outcome:
 
 from __future__ import annotations
 
-from .admission import policy_failure, primary_failure, with_primary
+from .admission import new_primary_failure, policy_failure, with_primary
 from .cluster import RESTARTED_TEMPLATES, STATE_DOWN, Instance
 from .moves import Moved, failover, failover_to
 from .score import Score
@@ -47,18 +47,18 @@ def first_stuck(cluster: Cluster, lost: Node, scope: list[int]) -> Instance | No
             moved = failover(nodes, instance, True)
             if isinstance(moved, str):
                 return instance
-            _take(nodes, moved.nodes)
+            nodes = moved.applied_to(nodes)
     others = [instance for instance in primaries if instance.template != "drbd"]
     if not others:
         return None
     targets = [index for index in scope if nodes[index].group == lost.group and index != lost.index]
     group = [index for index in scope if nodes[index].group == lost.group]
+    rest = []
     for instance in others:
-        if instance.template in RESTARTED_TEMPLATES and not _evacuate(
-            nodes, instance, targets, group
-        ):
+        if instance.template not in RESTARTED_TEMPLATES:
+            rest.append(instance)
+        elif not _evacuate(nodes, instance, targets, group):
             return instance
-    rest = [instance for instance in others if instance.template not in RESTARTED_TEMPLATES]
     rest.sort(key=lambda instance: -instance.memory)
     for instance in rest:
         if not _create_again(nodes, instance, targets, scope):
@@ -107,7 +107,8 @@ def _evacuate(nodes: list[Node], instance: Instance, targets: list[int], group: 
             best = (value, moved)
     if best is None:
         return False
-    _take(nodes, best[1].nodes)
+    for index, node in best[1].nodes.items():
+        nodes[index] = node
     return True
 
 
@@ -119,9 +120,7 @@ def _create_again(
     best: tuple[float, int, Node] | None = None
     for target in targets:
         node = nodes[target]
-        if policy_failure(instance, node.policy, node.exclusive) is not None:
-            continue
-        if primary_failure(node, instance, True) is not None:
+        if new_primary_failure(node, instance, True) is not None:
             continue
         after = with_primary(node, instance)
         value = score.value_with([(node, after)])
@@ -131,11 +130,6 @@ def _create_again(
         return False
     nodes[best[1]] = best[2]
     return True
-
-
-def _take(nodes: list[Node], changed: dict[int, Node]) -> None:
-    for index, node in changed.items():
-        nodes[index] = node
 
 
 class Redundancy:

@@ -48,6 +48,7 @@ TERMS = (
     ("reserved_mem_rtotal", 0.25),
 )
 """Each term's name in htools and its weight, in the order in which they are added."""
+WEIGHT = dict(TERMS)
 
 FREE_MEMORY, FREE_DISK, RESERVED, VCPUS, CPU_LOAD, MEMORY_LOAD, DISK_LOAD, NET_LOAD = range(8)
 SPINDLES, FREE_MEMORY_FORTH, FREE_DISK_FORTH, VCPUS_FORTH, SPINDLES_FORTH = range(8, 13)
