@@ -21,7 +21,7 @@ from operator import add, mul
 from ..model.score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, WEIGHT
 from .chords import LOADS, LoadGaps
 from .estimate import ROLES, kept_without
-from .moves import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
+from .state import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
 from .tables import Tables
 
 TYPE_CHECKING = False
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Instance, Node
     from ..model.score import Score
-    from .estimate import Sizes
-    from .moves import MoveLimits
+    from .estimate import Measures
+    from .state import State
 
 ON_PRIMARY = (TAKE_OVER, PRIMARY, ANYWHERE)
 """The kinds of move whose target becomes the primary; of the others it is the secondary."""
@@ -40,27 +40,16 @@ LARGEST = 1e300
 
 
 class Bounds(Tables):
-    """What each of some *instances* can gain at most, kept while moves are made."""
+    """The most that each instance of *state* can gain, kept up to date while moves are made."""
 
     def __init__(
-        self,
-        nodes: Sequence[Node],
-        targets: Sequence[int],
-        instances: dict[int, Instance],
-        score: Score,
-        limits: MoveLimits,
-        units: dict[int, Sizes],
-        sizes: dict[int, tuple[Sizes, Sizes]],
-        weights: Sequence[tuple[int, float]],
-        every: bool = False,
+        self, state: State, targets: Sequence[int], measures: Measures, every: bool = False
     ) -> None:
-        super().__init__(
-            nodes, targets, instances, score, limits.force, units, sizes, weights, every
-        )
-        self._instances = instances
-        self._limits = limits
-        self._follow(score)
-        self._even = self._all_even(score)
+        super().__init__(state, targets, measures, every)
+        instances = self._instances = state.instances
+        self._limits = state.limits
+        self._follow(state.score)
+        self._even = self._all_even(state.score)
         self._parts: dict[int, list[float]] = {}
         """The least that each kind of move changes where an instance is, by kind.
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Instance
     from ..model.score import Score
-    from .estimate import Sizes
+    from .estimate import Measures, Sizes
 
 LOADS = (CPU_LOAD, MEMORY_LOAD, NET_LOAD)
 _OF_SECONDARY = frozenset({FREE_DISK, RESERVED, SPINDLES, FREE_DISK_FORTH, SPINDLES_FORTH})
@@ -73,16 +73,15 @@ class Chords:
         self,
         score: Score,
         levels: Levels,
-        units: dict[int, Sizes],
+        measures: Measures,
         leaving: bool,
-        weights: Sequence[tuple[int, float]],
     ) -> None:
-        self.weights = [dict(weights).get(place, 0.0) for place in range(13)]
+        self.weights = [dict(measures.weights).get(place, 0.0) for place in range(13)]
         self.count = score.count
         self.means = [total / score.count for total in score.sums]
         self._sums = list(score.sums)
         self._levels = levels
-        columns = list(zip(*units.values()))
+        columns = list(zip(*measures.units.values()))
         # A node may have less than nothing of something.
         self._most: list[float] = [max(map(abs, column)) for column in columns]
         # What leaves a node out of service comes to the sums from nowhere.

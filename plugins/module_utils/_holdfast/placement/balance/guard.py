@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Instance, Node
     from ..model.moves import Moved
-    from .moves import State
+    from .state import State
 
 
 class Guard:
@@ -72,9 +72,7 @@ class Guard:
         return self._others_lost(moved)
 
     def _others_lost(self, moved: Moved) -> int | None:
-        nodes = list(self._search.nodes)
-        for index, node in moved.nodes.items():
-            nodes[index] = node
+        nodes = moved.applied_to(self._search.nodes)
         placed = {moved.instance.index: moved.instance}
         for index in self._search.scope:
             if not nodes[index].others or index in self.lost_before:
@@ -110,8 +108,8 @@ ROUNDING = 1e-6
 """How far a sum of ratios may be off; what is let through is checked in full."""
 
 
-class Room:
-    """What a node has room for: never less than the checks of `admission` allow."""
+class FreeSpace:
+    """What still fits on a node: never less than the checks of `admission` allow."""
 
     __slots__ = ("cpus", "disk", "disk_forth", "kept", "memory", "memory_forth", "spindles")
 

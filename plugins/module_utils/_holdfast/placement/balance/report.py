@@ -11,7 +11,8 @@ from ..model.cluster import RUNNING_STATES
 from ..model.limits import primary_limits, secondary_limits
 from ..model.show import fixed
 from .guard import Guard
-from .moves import (
+from .search import Search, movable
+from .state import (
     ANYWHERE,
     FAILOVER,
     FAILOVER_REPLACE,
@@ -21,7 +22,6 @@ from .moves import (
     copied,
     move,
 )
-from .search import Search, movable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Cluster, Instance
     from ..model.moves import Moved
-    from .moves import Made, MoveLimits, Plan, Worth
+    from .state import Made, MoveLimits, Plan, Worth
 
     Data = dict[str, Any]
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from ..allocate.allocate import Search, candidates, choose_single
 from ..allocate.pairs import choose_pair
@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     from ..model.score import Score
 
 UNIT_MEMORY, UNIT_DISK = 64, 256
-"""MiB by which a size is made smaller, and less than which it cannot be (htools, Types)."""
+"""MiB by which a size is made smaller, and its least value (htools, Types)."""
+STEPS = {
+    MEMORY: ("memory", UNIT_MEMORY),
+    DISK: ("disk", UNIT_DISK),
+    CPU: ("vcpus", 1),
+    SPINDLES: ("spindles", 1),
+}
+"""For each kind of failure the field of `Size` that is made smaller, and by how much."""
 
 LEAST_GUESSED, FEW = 20, 10
 """As many are placed at least, and on the second attempt, before one N+1 check for all."""
@@ -53,24 +60,16 @@ class Size:
 
     def smaller(self, failure: str) -> Size | None:
         """Return the next smaller size in what *failure* names; None if there is none."""
-        if failure == MEMORY:
-            less = replace(self, memory=self.memory - UNIT_MEMORY)
-            return less if less.memory >= UNIT_MEMORY else None
-        if failure == DISK:
-            less = replace(self, disk=self.disk - UNIT_DISK)
-            return less if less.disk >= UNIT_DISK else None
-        if failure == CPU:
-            less = replace(self, vcpus=self.vcpus - 1)
-            return less if less.vcpus >= 1 else None
-        if failure == SPINDLES:
-            less = replace(self, spindles=self.spindles - 1)
-            return less if less.spindles >= 1 else None
-        return None
+        if failure not in STEPS:
+            return None
+        name, unit = STEPS[failure]
+        less: int = getattr(self, name) - unit
+        return replace(self, **{name: less}) if less >= unit else None
 
     def last_beyond(self, failure: str, most: Spec) -> Size:
-        """Return the last of the sizes, ever smaller in one thing, that is beyond *most* in it.
+        """Return the last of ever smaller sizes that is beyond *most* in what *failure* names.
 
-        That is what *failure* names; without such a size it is this one.
+        Returns this size if none is, or if *failure* names something else than *most* does.
         """
         if failure == MEMORY:
             steps = max(0, self.memory - most.memory - 1) // UNIT_MEMORY
@@ -83,14 +82,14 @@ class Size:
         return self
 
     def least(self, failure: str, floor: Spec) -> Size:
-        """Return the size with as little of what *failure* names as *floor* still allows."""
-        if failure == MEMORY:
-            return replace(self, memory=min(self.memory, max(UNIT_MEMORY, floor.memory)))
-        if failure == DISK:
-            return replace(self, disk=min(self.disk, max(UNIT_DISK, floor.disk)))
-        if failure == CPU:
-            return replace(self, vcpus=min(self.vcpus, max(1, floor.cpus)))
-        return replace(self, spindles=min(self.spindles, max(1, floor.spindles)))
+        """Return the size with as little of what *failure* names as *floor* allows."""
+        name, unit = STEPS[failure]
+        lowest: int = getattr(floor, "cpus" if name == "vcpus" else name)
+        return replace(self, **{name: min(getattr(self, name), max(unit, lowest))})
+
+    def times(self, factor: float) -> Size:
+        """Return this size *factor* times, rounded down."""
+        return Size(*[int(getattr(self, each.name) * factor) for each in fields(self)])
 
 
 @dataclass(frozen=True)
@@ -194,6 +193,7 @@ def _one_by_one(
 
 
 def new_instance(name: str, size: Size, template: str) -> Instance:
+    """Return a running instance of *size* with one disk of the type *template*."""
     return Instance(
         name,
         size.memory,
@@ -226,7 +226,7 @@ def best_place(
     search = Search(cluster, scope, instance, options, score)
     if instance.template != "drbd":
         nodes = [node for group in members for node in group]
-        return choose_single(search, sorted(nodes, key=_index)) if nodes else Solution()
+        return choose_single(search, sorted(nodes, key=lambda node: node.index))
     total = Solution()
     for nodes in members:
         if len(nodes) > 1:
@@ -245,10 +245,6 @@ def _nowhere(members: list[list[Node]], instance: Instance, options: Options) ->
                 return None
             solution.fail(failure, times)
     return solution
-
-
-def _index(node: Node) -> int:
-    return node.index
 
 
 def _joined(one: Solution, other: Solution) -> Solution:

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from ..allocate.solution import Unplaceable
 from ..allocate.targets import move_to_best
 from ..model.admission import primary_failure
-from ..model.cluster import EXTERNAL_TEMPLATES, STATE_UP, Cluster, Instance
+from ..model.cluster import EXTERNAL_TEMPLATES, Cluster, Instance
 from ..model.moves import failover
 from ..model.redundancy import not_redundant
-from .capacity import Size, standard_size
+from .capacity import new_instance, standard_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -217,25 +217,6 @@ def _without(cluster: Cluster, index: int) -> tuple[Cluster, tuple[Step, ...]] |
 
 def _roomy(cluster: Cluster, room: float) -> bool:
     """Return whether there is a node left and each has *room* for more instances."""
-    size = standard_size(cluster.policy)
+    more = new_instance("more", standard_size(cluster.policy).times(room), "ext")
     online = [node for node in cluster.nodes if not node.offline]
-    more = _times(size, room)
     return bool(online) and all(primary_failure(node, more, False) is None for node in online)
-
-
-def _times(size: Size, factor: float) -> Instance:
-    """Return an instance of *factor* times *size*, on shared storage."""
-    return Instance(
-        "more",
-        int(size.memory * factor),
-        int(size.disk * factor),
-        [int(size.disk * factor)],
-        int(size.spindles * factor),
-        int(size.vcpus * factor),
-        STATE_UP,
-        [],
-        "ext",
-        int(size.spindle_use * factor),
-        [],
-        False,
-    )
