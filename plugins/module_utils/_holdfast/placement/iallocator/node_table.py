@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..model.admission import divide
 from ..model.cluster import NO_NODE
-from ..model.show import fixed, show_number
+from ..model.show import fixed, show_number, table
 from .answer import dedicated
 
 TYPE_CHECKING = False
@@ -122,15 +122,7 @@ def node_table(cluster: Cluster, fields: list[str], domain: str) -> str:
     for node in cluster.nodes:
         node.alias = node.name[: len(node.name) - len(domain)]
         rows.append([COLUMNS[f][2](node) if f in COLUMNS else UNKNOWN for f in fields])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(fields))]
-    lines = []
-    for row in rows:
-        cells = []
-        for field, width, cell in zip(fields, widths, row):
-            right = field in COLUMNS and COLUMNS[field][1]
-            cells.append(cell.rjust(width) if right else cell.ljust(width))
-        lines.append(" " + " ".join(cells) + "\n")
-    return "".join(lines)
+    return table(rows, [field in COLUMNS and COLUMNS[field][1] for field in fields])
 
 
 NEW = -1
