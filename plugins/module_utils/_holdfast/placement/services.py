@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Our own services on our own nodes as a cluster of the model, so that one score serves all.
+"""Our own services and nodes as a cluster of the model, for placement by `score`.
 
-A service is an instance whose disks every node can reach.  Sizes may be absent: a
-resource that some node does not tell counts nowhere, and a service without a size
-counts as one service.  Then the score is what it was without sizes, an even count.
+A service is an instance on shared storage.  Sizes may be unknown: a resource that some node does
+not report is not counted, and a service without sizes counts as one service.
 """
 
 from __future__ import annotations

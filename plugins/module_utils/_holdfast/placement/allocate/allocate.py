@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a new instance goes: one node or two, in the best of the groups.
+"""Find the place of a new instance: one node or two, in the best group.
 
-The rules are those of htools (Cluster, version 3.0.2): each group is searched by
-itself, the score is of the whole cluster; in a group that was named, of that group.
-Of equal places the last one wins.
+The rules are those of htools (Cluster, version 3.0.2).  Each group is searched by itself.  The
+score is of the whole cluster, or of the group if one is named.  Of equal places the last wins.
 """
 
 from __future__ import annotations

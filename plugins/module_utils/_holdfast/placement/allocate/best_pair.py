@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The best of all pairs of a primary and a secondary, without scoring them all.
+"""Find the best pair of a primary and a secondary without scoring all pairs.
 
-With nodes that are equally good taken together (`Kind`) and both roles sorted by their
-bounds, the search goes from the pair with the lowest bound on and ends where no bound
-is below the best score found.  What the N+1 check refuses is passed over; where it
-refuses only some secondaries of a primary, those that would have been better are
-counted, since htools tries one after the other until one passes.
+Equally good nodes are one `Kind`.  Both roles are sorted by their bounds; the search starts
+with the pair of the lowest bounds and ends when no bound is below the best score.  Pairs that
+the N+1 check refuses are passed over.  Where it refuses only some secondaries of a primary,
+the better ones of these are counted: htools tries one after the other until one passes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a new instance goes where all storage is exclusive: what is lost the least.
+"""Find the place of a new instance where all storage is exclusive.
 
-With exclusive storage a node is shared out in pieces, so an even cluster is not what
-is wanted: a place is better if fewer of the least instances that the policy allows
-fit afterwards that fitted before, the largest ones first, and of those the one with
-less disk left (htools, Dedicated, version 3.0.2).  There is no N+1 check.
+A node with exclusive storage is shared out in pieces, so an even cluster is no goal.  A place
+is better if fewer of the policy's least instances fit less often after it, the largest ones
+first; of equals the one that leaves less disk (htools, Dedicated, version 3.0.2).  There is no
+N+1 check.
 """
 
 from __future__ import annotations

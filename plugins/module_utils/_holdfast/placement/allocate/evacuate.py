@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Move instances that are there: off their nodes, or to another group.
+"""Move existing instances off their nodes or to another group.
 
-The rules are those of htools (Cluster/Evacuate, Cluster and Backend/IAlloc, version
-3.0.2): one instance after the other, each on what the earlier ones left; the score is
-that of the target group alone.  Of equal places the last one wins.
+The rules are those of htools (Cluster/Evacuate, Cluster and Backend/IAlloc, version 3.0.2).
+Instances are moved one after the other.  The score is of the target group alone; of equal
+places the last wins.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each node adds to the score as primary and as secondary: a bound for each pair.
+"""Lower bounds of the score for each pair of a primary and a secondary.
 
-The score of a pair is nearly the sum of one number for its primary and one for its
-secondary: most terms change at one of the two only.  Five deviations (disk, disk load
-and spindles, and the twins of the first and the last with forthcoming instances)
-change at both.  Each is the square root of a variance that is itself a sum of what
-both nodes change, less a product of the two; a square root lies above its chord, and
-the product is at most the greatest primary's times the secondary's own.  So the chord,
-which is a sum, is a lower bound: it is exact where all nodes are alike and off by the
-square of their differences elsewhere, and with nodes sorted by their numbers only a
-handful of pairs need their score computed.
+Most terms of the score change at one of the two nodes only.  Five deviations (disk, disk load,
+spindles, and disk and spindles with forthcoming instances) change at both.  Each is the square
+root of a variance, which is the sum of the changes at both nodes less a product of them.  A
+square root lies above its chord, and the product is at most the greatest primary's change
+times the secondary's.  So the chord, which is a sum of one number for each node, is a lower
+bound.  It is exact where all nodes are alike and off by the square of their differences
+elsewhere, so that only a handful of pairs need their score computed.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The best primary and secondary for an instance with two nodes.
+"""Find the best primary and secondary for an instance with two nodes.
 
-htools scores every pair.  Here every node is looked at once in each role: that
-decides nearly all failures, and gives bounds (`bounds`) by which nearly all pairs are
-passed over.  What depends on both nodes, the memory that a secondary already keeps for
-the primary, is looked at only where it can make a difference.
+htools scores every pair.  Here every node is looked at once in each role: that decides nearly
+all failures and gives the bounds (`pair_bounds`) by which nearly all pairs are passed over.
+The memory that a secondary already keeps for the primary is looked at only where it matters.
 
-`choose_plainly` scores every pair as htools does.  It is used where the short way
-has no ground: sizes of zero or below, planned instances, instances that the N+1 check
-must try out.
+`choose_plainly` scores every pair as htools does.  It is for cases in which the bounds do not
+hold: sizes of zero or below, forthcoming instances, instances that the N+1 check must try out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the search for a place came to in htools' words, its jobs for Ganeti, and its options."""
+"""The result of a search for a place in htools' words, Ganeti's jobs for it, and its options."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Change one or both nodes of an instance, to the best target or the best pair of targets.
+"""Change one or both nodes of an instance to the best target or pair of targets.
 
-One node is the secondary of a ``drbd`` instance, or the node of one whose disks every node
-can reach.  The rules are those of htools (Cluster/Evacuate, version 3.0.2): the score
-is that of the target's group, of equal targets the last one wins.
+One node is the secondary of a ``drbd`` instance, or the node of an instance on shared storage.
+The rules are those of htools (Cluster/Evacuate, version 3.0.2): the score is of the target's
+group, and of equal targets the last wins.
 
-What a new secondary makes of the score is estimated first, for all targets alike; only
-those that come within rounding of the best are scored with the steps of htools.  The search
-for a pair is the one for a new instance (`best_pair`).
+The score with a new secondary is estimated for all targets first; only those within rounding
+of the best are scored with the steps of htools.  The best pair is searched as for a new
+instance (`best_pair`).
 """
 
 from __future__ import annotations

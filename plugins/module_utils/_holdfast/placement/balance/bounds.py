@@ -1,16 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much a move can gain at most: a sum of one number for what leaves and one for what comes.
+"""Bounds of the gain of every move: one number for the old nodes plus one for the new node.
 
-Each deviation is the square root of a variance, which a move changes by a sum over its
-nodes.  A square root lies above its chord, so with the slope of the chord the change of
-the score is at least a sum over nodes, less how far chord and root are apart where the
-variance stays as it is: the *gap*, one number for all moves.  Products of two nodes'
-changes only add (what one node loses another gets).  Chords are taken for a while:
-that the variances move meanwhile widens the gap, and nothing else.
-
-So there is a table of what each kind of instance (those of equal sizes) comes to on each
-node as primary and as secondary.  A move that is made changes three columns.
+Each deviation is the square root of a variance, which a move changes by a sum over its nodes.
+A square root lies above its chord.  So the change of the score is at least a sum of slope times
+change over the nodes, less the *gap*: the distance of chord and root at the current variance,
+one number for all moves.  Products of two nodes' changes only add (one node loses what another
+gets).  Chords are kept for a while: when the variances change, only the gap gets wider.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Straight lines below the square roots of a score, and how far apart the two are.
+"""Chords below the square roots of a score, and the gap between chord and root.
 
-Without measured loads each instance has one of every load.  Then there are few ways to
-move it: from a node with so many to one with so many more.  For each the gap is known
-exactly, and most of what a chord gives away is saved.
+Without measured loads each instance has one of every load.  Then a move is described by the
+loads of its two nodes alone; the gap of each is known exactly (`LoadGaps`).
 """
 
 from __future__ import annotations

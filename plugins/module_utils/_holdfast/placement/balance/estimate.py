@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a move changes of the score, in a few sums and without making it.
+"""Estimate the change of the score by a move, in a few sums and without making it.
 
-The same as carrying the move out and scoring it, but for rounding, wherever it can be
-made; whether it can is not looked at.
+For every possible move it is the change of the score but for rounding.  Whether the move is
+possible is not checked.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must hold after every single move of a plan: each node that could be lost still can.
+"""The N+1 rule of a plan: after each move every node that could be lost still can be.
 
-The same question as `redundancy` asks, for moves of instances that are there: mirrored
-instances by arithmetic on the nodes that changed, all others by one node with room for
-everything, and only where there is none by trying it out.  hbal does not ask it.  An instance
-with a node that is out of service has lost that node already: it may leave it whatever that
-takes from others.
+The check is that of `redundancy` for existing instances: mirrored instances by arithmetic on
+the nodes that changed, others by one node with room for all of them, and by trying it out where
+there is none.  hbal makes no such check.  An instance with a node that is out of service may
+move whatever that takes from others: that node is lost already.
 """
 
 from __future__ import annotations

@@ -1,22 +1,19 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan to balance a cluster: few moves, little data, and no bad state on the way.
+"""Plan to balance a cluster: few moves, little data, and no bad state on the way.
 
-hbal takes the move that betters the score most, whatever it copies.  Here:
+hbal takes the move with the best score, whatever it copies.  Here:
 
-- What hbal's rule comes to is the first candidate and the measure: another is taken only
-  if its score is no higher, with no more moves and no more data.
-- The run is tried with several prices for what is copied as well; of the candidates the
-  one that copies least is taken.
-- Then moves are replaced: one is taken back, another that copies less is made instead, if
-  the score does not rise.
-- An instance is moved once, to where it ends.
+- The result of hbal's rule is the first candidate.  Another plan is taken only if its score is
+  no higher and it has no more moves and data.
+- Further candidates are runs with a price for data; the one that copies least is taken.
+- Then moves are replaced: one is taken back and another that copies less is made, if the score
+  does not rise.
+- Each instance is moved once, to its final place.
 - A move is made only if every node that could be lost still can be (`guard`).
-- The score never rises.
 - Where no single move gains, two together may: a swap, or one that makes room for another.
-  The order is such that each gains by itself; only where swaps are asked for the score may
-  rise between the two moves of a pair.
-- The end is a state in which nothing gains: planning again from there finds nothing.
+- The score never rises, except between the two moves of a pair if swaps are asked for.
+- In the end nothing gains: planning again from there finds nothing.
 """
 
 from __future__ import annotations

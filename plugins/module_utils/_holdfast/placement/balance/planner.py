@@ -1,9 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The search for a plan: a cluster that is changed move by move, within limits.
-
-The order of a plan in which each instance moves as seldom as can be.
-"""
+"""Search for a plan: make moves within limits, and order them so that each instance moves once."""
 
 from __future__ import annotations
 

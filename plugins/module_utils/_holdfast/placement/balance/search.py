@@ -1,18 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Balancing as hbal does it, and the best move of all instances without scoring them all.
+"""Find the best move of all instances without scoring all of them, and balance as hbal does.
 
-A cluster of 300 nodes has four million moves, and each move made changes the score of
-all others a little.  Three sieves, the cheapest first, leave a handful to be carried out
-and scored: the bound of an instance, the bound of a move (`bounds`), and an
-estimate (`estimate`) that is the score but for rounding.  No sieve drops a move
-that could be the best.  Where the score is not a number that can be bounded (a node with
-a size of zero), all moves are carried out.
+A cluster of 300 nodes has four million moves, and each move that is made changes the score of
+all others.  Three sieves, the cheapest first, leave a handful to be carried out and scored: the
+bound of an instance, the bound of a move (`bounds`), and the estimate of the score
+(`estimate`).  No sieve drops a move that could be the best.  Where a node has a size of zero,
+the score has no bounds and all moves are carried out.
 
-hbal makes one best move after the other until nothing gains enough.  The rule is that of
-htools (Cluster, tryBalance, version 3.0.2): of all moves of all instances the one with the
-lowest score, of equal ones the first; its score is added up again for it, as there, so that
-even what differs in the last digit only is decided alike.
+hbal makes one best move after the other until nothing gains enough (htools, Cluster,
+tryBalance, version 3.0.2): the move with the lowest score, of equal ones the first.  The score
+of the best moves is added up again, as in htools, so that the last digit decides alike.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster made ready to be balanced: which group, what is known beside its description.
+"""Prepare a cluster for balancing: its group, loads, limits and the instances that may move.
 
-The options and their meaning are hbal's (htools 3.0.2).  A cluster given here is changed
-in place: it was read for this.
+The options and their meaning are hbal's (htools 3.0.2).  The functions change the cluster in
+place.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many more instances of a size fit into a cluster, and where they would go.
+"""Count how many more instances of a size fit into a cluster, and find their places.
 
-The rules are those of htools (Program/Hspace and Cluster, version 3.0.2): instances of
-one size are placed one after the other until none fits.  `tiered` goes on with smaller
-ones.
+The rules are those of htools (Program/Hspace and Cluster, version 3.0.2): instances of one size
+are placed one after the other until none fits.  `tiered` goes on with smaller ones.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where everything on some nodes goes, and which nodes can be switched off for now.
+"""Plan to empty some nodes, and to switch off nodes that are not needed.
 
-Each instance goes to the node with the best score for the cluster as the earlier steps
-leave it, so what leaves one node is spread and not piled on another.  All limits hold
-after each step, the soft ones as well.  What has no place is named with the reason.
+Each instance goes to the node with the best score for the cluster after the earlier steps.  All
+limits, also soft ones, hold after each step.  An instance without a place is reported with the
+reason.
 
 As in htools (Program/Hsqueeze, version 3.0.2) a node may be switched off if it is not the
-master, keeps no mirror, and all that runs on it can run elsewhere; and every node that
-stays must have room for some more instances of the standard size.  Beyond htools no node
-may become one that could not be lost.
+master, keeps no mirror, and all that runs on it can run elsewhere; every other node must keep
+room for some instances of the standard size.  Beyond htools, no node that can be lost may become
+one that cannot.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Networks of a placement: which node groups an instance can reach, and its addresses.
+"""Check the networks of a placement: the node groups an instance can reach, and its addresses.
 
-htools compares the uuids of networks only, and looks at no address.  Here an interface
-that names its network by name, or only by its address, gets the uuid; its address is
-checked against the network's pool and against all that are in use; and an interface
-that wants any address of a pool gets one.
+htools only compares the uuids of networks.  Here an interface that names its network by name, or
+only by its address, gets the uuid.  Its address is checked against the network's pool and all
+addresses in use.  An interface that wants any address of a pool gets one.
 
-Addresses are pairs of IP version and number: what reads and writes their texts is the
-caller's (`network` and `addresses` are made with netaddr by the modules).
+Addresses are pairs of IP version and number; the caller converts them from and to text.
 """
 
 from __future__ import annotations

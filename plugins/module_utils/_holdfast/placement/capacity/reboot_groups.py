@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes can be rebooted together: as few rounds as can be found.
+"""Group nodes that can be rebooted together, in as few rounds as can be found.
 
-Two nodes are in each other's way if an instance is mirrored between them, or if both
-would fail over to a third (htools, Program/Hroller and Node, version 3.0.2).  Such a
-graph is coloured by four simple rules, and the colouring with the fewest colours is
-taken.  Within a round, instances without a mirror must find a place on nodes that stay;
-where they do not, the round is split.
+Two nodes conflict if an instance is mirrored between them, or if both would fail over to a third
+(htools, Program/Hroller and Node, version 3.0.2).  Four simple rules colour this graph, and the
+colouring with the fewest colours is taken.  In a round, instances without a mirror move to nodes
+that stay up; where they cannot, the round is split.
 """
 
 from __future__ import annotations

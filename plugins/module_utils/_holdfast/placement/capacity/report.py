@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All that is asked about the room in a cluster, as plain data."""
+"""Report the capacity of a cluster as plain data."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fill a cluster with ever smaller instances, as htools' tiered placing does.
 
-The rules are those of htools (Cluster, version 3.0.2).  When no more of a size fit, it is
-made one step smaller in what kept most places from the next one, and so on.  Where this
-comes to an end and nothing was placed on the way, the sizes of that way are taken up again
-from the last: each is made smaller in one thing until it fits.
+The rules are those of htools (Cluster, version 3.0.2).  When no more instances of a size fit,
+the size is reduced by one step in what kept most places from the next one.  If that ends with
+nothing placed, the sizes on the way are taken up again from the last: each is reduced in one
+thing until it fits.
 """
 
 from __future__ import annotations

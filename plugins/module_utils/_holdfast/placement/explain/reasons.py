@@ -1,15 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why an answer is what it is: as data, worked out only when it is asked for.
+"""Explain an answer as data: the reasons are computed only on request.
 
-For each instance that was to be placed: for each node that was looked at, which limits
-it breaks as primary and as secondary and by how much (`limits`); which nodes could not
-be lost any more (N+1), and for which instance; and for the place that was chosen the
-terms of the score before and after, and how much each other node in its stead would have
-been worse in which terms (`weighing`).  `reasons_of_moves` does the same for instances
-that are there.  `allocate` is a whole question and its answer with the reasons, for callers
-in this process; the command in hail's place (`operator/cli/htools/hail`) prints between the
-steps and must not wait for what it does not need.
+For each new instance: the limits that each node breaks as primary and as secondary
+(`limits`); the nodes that cannot be lost (N+1), with the instance that is stuck; and for the
+place that was chosen the terms of the score, and how much worse each other node would have been.
+`reasons_of_moves` does the same for existing instances.  `allocate` answers a request with its
+reasons for callers in this process; the command `operator/cli/htools/hail` prints between the
+steps and loads only what it needs.
 """
 
 from __future__ import annotations

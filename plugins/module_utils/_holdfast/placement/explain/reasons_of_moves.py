@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why instances that are there were moved as they were, or could not be: as data.
+"""Explain as data why existing instances were moved as they were, or could not be.
 
-For each: the nodes that were looked at and that were not, with the limits that each breaks
-(`limits`), and the terms of the score that decided among the others.  The score is that of the
-group that the instance goes to, as in the choice itself.
+For each instance: the nodes that were looked at or left out, with the limits that each breaks
+(`limits`), and the terms of the score that decided.  The score is of the target group, as in the
+choice itself.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The allocator's answer to a request, in the words and shapes of htools 3.0.2.
+"""Answer an allocator's request, in the words and shapes of htools 3.0.2.
 
-An answer always says whether the request succeeded, why, and the result; only what
-cannot be read at all is an error instead.
+An answer has success or failure, the reason, and the result.  Only input that cannot be read at
+all is an error instead.
 """
 
 from __future__ import annotations

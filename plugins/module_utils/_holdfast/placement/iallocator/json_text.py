@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Read and write JSON without the ``json`` package, and typed fields with htools' error texts.
 
-An allocator is a process for each question, and importing ``json`` (with the regular
-expressions that it needs) takes longer than answering for a cluster of forty nodes.
-The parser itself is the one of the standard library, ``_json``; where it is missing,
-or wants more than is given here, ``json`` is used.
+An allocator is a process for each request, and importing ``json`` takes longer than the answer
+for a cluster of forty nodes.  The parser is the standard library's ``_json``; ``json`` is used
+where that is missing or wants more than is given here.
 
-Ganeti's operators and its own tools know the texts: what is wrong, in which object
-and under which key is in each.  Numbers with a fraction are rounded where a whole one
-is expected, half to even, as htools does.
+The error texts are those of htools, with the object and the key.  Where a whole number is
+expected, numbers are rounded half to even, as in htools.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cluster after an answer as hail prints and saves it, and the table of nodes (htools 3.0.2).
+"""The table of nodes, and the cluster after an answer as hail prints and saves it (htools 3.0.2).
 
-A single new instance has the number -1 there and stands before all others.  Where a group was
-named, or all storage is exclusive, only the nodes of the group that was chosen are left.
+A single new instance has the number -1 there and is before all others.  Where a group was named,
+or all storage is exclusive, only the nodes of the chosen group are left.
 """
 
 from __future__ import annotations

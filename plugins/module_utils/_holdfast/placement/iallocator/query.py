@@ -1,9 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a request asks: its kind, and what is to be placed or moved (doc/iallocator.rst).
-
-An instance as a request describes it: one of the cluster, or one to be placed.
-"""
+"""Read the request itself: its kind, and the instances to place or move (doc/iallocator.rst)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From an allocator's request, as Ganeti writes it, to a cluster and what is asked.
+"""Read an allocator's request, as Ganeti writes it: the cluster and the request itself.
 
-The format is Ganeti's (doc/iallocator.rst); which keys are read, in which order, and
-the texts for what is wrong are those of htools 3.0.2.  What is as it should be takes
-a short way; anything else is read again, field by field, to say what is wrong.
+The format is Ganeti's (doc/iallocator.rst).  The keys, their order and the error texts are those
+of htools 3.0.2.  Regular data takes a quick way; anything else is read again, field by field, to
+report the error.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether an instance may be on a node, and the node with it or without it.
+"""Check whether an instance may be on a node, and return the node with it or without it.
 
-The checks and their order are those of htools (Node and Instance, version 3.0.2).
-Hard limits always hold: memory, disk and spindles that do not exist.  Soft ones (a policy's
-ratios, the memory kept for failovers, exclusion tags) can be ignored.
+The checks and their order are those of htools (Node and Instance, version 3.0.2).  Hard limits
+always hold: memory, disk and spindles that do not exist.  Soft ones (a policy's ratios, the
+memory kept for failovers, exclusion tags) can be ignored.
 
 `limits` names the same limits with what each needs and what there is.
 """

@@ -1,16 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Put a cluster together: what each node's instances add up to, and what the tags mean.
+"""Assemble a cluster: the sums of each node's instances, and the meaning of tags.
 
-Every reader of a cluster (a request, the text format, a simulation) gives its groups,
-then its nodes, then its instances, in the order that their numbers follow; the rules
-are those of htools (Loader and Node, version 3.0.2).  Ten thousand instances pass
-through `Assembly.add_instance`, so nothing is made there that is not always needed.
+Every reader of a cluster (a request, the text format, a simulation) adds the groups, then the
+nodes, then the instances, in the order of their numbers.  The rules are those of htools (Loader
+and Node, version 3.0.2).  `Assembly.add_instance` is called ten thousand times, so it creates
+nothing that is not always needed.
 
-The cluster's tags name the prefixes that count (htools, Tags and Loader): of
-instances that must not share a node (exclusion), of places that fail together or
-that an instance asks for (location), and of nodes between which instances cannot
-move (migration).
+The cluster's tags name prefixes of other tags (htools, Tags and Loader): of instances that must
+not share a node (exclusion), of places that fail together or that an instance desires
+(location), and of nodes between which instances cannot move (migration).
 """
 
 from __future__ import annotations

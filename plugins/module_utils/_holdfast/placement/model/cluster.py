@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A cluster as plain data: groups, nodes and instances with what placement counts.
 
-Sizes are MiB.  "With forthcoming" twins of a number also count instances that are
-planned and do not exist yet.  Plain classes instead of dataclasses: importing
-``dataclasses`` takes longer than a whole answer for a small cluster, and a node is
-copied once for each placement that is tried.
+Sizes are MiB.  Fields that end in ``_forth`` also count forthcoming instances: planned ones that
+do not exist yet.  These are no dataclasses: importing ``dataclasses`` takes longer than the whole
+answer for a small cluster, and a node is copied for each placement that is tried.
 
-A node is never changed once it stands in a cluster: what changes it returns a copy
-(`admission`).
+A node in a cluster is never changed: what changes it returns a copy (`admission`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which limits an instance would break on a node, and by how much.
+"""List the limits that an instance would break on a node, and by how much.
 
-`admission` says no with the first limit only, and with one word for several of them
-(``FailDisk`` is the disk, its reserve, the spindles or the template); here each limit
-that is broken has its name, what is needed, what there is, and the difference.  The
-limits are those of `admission`; sizes are MiB.
+`admission` returns the first limit only, and one word for several of them (``FailDisk`` is the
+disk, its reserve, the spindles or the template).  Here each broken limit has its name, what is
+needed, what there is, and the difference.  Sizes are MiB.
 """
 
 from __future__ import annotations

@@ -1,20 +1,18 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether every single node may be lost: the global N+1 check of htools (GlobalN1).
+"""Check that every single node may be lost: the global N+1 check of htools (GlobalN1).
 
-A node may be lost if its ``drbd`` instances can fail over to their secondaries, those
-on shared storage find another node of the group, one after the other, and the rest
-can be created again there, the largest memory first.  Only hard limits count.
+A node may be lost if its ``drbd`` instances can fail over to their secondaries, those on shared
+storage find another node of the group, one after the other, and the others can be created again
+there, the largest memory first.  Only hard limits count.
 
-`can_evacuate` tries that out.  A placement is checked against every node for each
-candidate, so `Redundancy` says for most nodes, once and by arithmetic, that no
-candidate can change the outcome:
+`can_evacuate` tries that out.  A placement is checked against every node for each candidate, so
+`Redundancy` decides most nodes once and by arithmetic, for all candidates:
 
-- Failovers need the memory of the secondary only: with the sums of what runs on each
-  peer the answer for all nodes is one comparison each, and a placement changes it at
-  its own two nodes only.
-- For all other instances it is enough that one other node has room for all of them,
-  and for the new instance too: then a greedy search cannot fail, whatever it picks.
+- Failovers need the memory of the secondary only.  With the sums of what runs on each peer the
+  answer is one comparison for each node, and a placement changes it at its own nodes only.
+- For all other instances it is enough if one other node has room for all of them and for the new
+  instance: then a greedy search cannot fail.
 """
 
 from __future__ import annotations

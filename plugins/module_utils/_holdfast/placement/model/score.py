@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The score of a cluster: how uneven it is, and how much is wrong; less is better.
 
-The terms, their weights and their arithmetic are those of htools 3.0.2
-(Cluster/Metrics, Utils/Statistics): the standard deviation over the nodes in service
-of what each has left or does, and counts of what should not be.
+The terms, their weights and their arithmetic are those of htools 3.0.2 (Cluster/Metrics,
+Utils/Statistics): standard deviations over the nodes in service, and counts of what should not
+be.
 
-What changes on one node changes each term in constant time: of every deviation the
-number of values, their sum and their variance are kept.  The steps of that
-arithmetic are htools' own, in its order, so that what is equal there is equal here.
+A change of one node changes each term in constant time: the number of values, their sum and
+their variance are kept.  The steps of the arithmetic are in htools' order, so that scores that
+are equal there are equal here.
 """
 
 from __future__ import annotations
