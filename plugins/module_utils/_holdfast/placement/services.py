@@ -79,7 +79,8 @@ class Places:
         for name in sorted(nodes):
             memory = (nodes[name].memory or 0) if memory_known else PLENTY
             cpus = (nodes[name].cpus or 0) if cpus_known else PLENTY
-            assembly.add_node(_node(name, memory, memory - used[name], cpus))
+            sizes = (float(memory), 0, memory - used[name], 1.0, 1, float(cpus), 0, 1, 0)
+            assembly.add_node(new_node(name, 0, [], False, False, *sizes))
         self._instances: dict[str, Instance] = {}
         cluster = assembly.cluster
         for service, node, needs in rows:
@@ -116,7 +117,9 @@ class Places:
             name: (self._nodes[name], without_primary(self._nodes[name], instance))
             for name in sorted(left)
         }
-        score = self._current_score()
+        if self._score is None:
+            self._score = Score(self._nodes.values())
+        score = self._score
         scores: dict[str, float] = {}
         refused: dict[str, str] = {}
         alike: dict[Shape, Union[float, str]] = {}
@@ -155,7 +158,10 @@ class Places:
     def _instance(self, service: str, needs: Needs) -> Instance:
         instance = self._instances.get(service)
         if instance is None:
-            instance = _instance(service, needs)
+            memory, cpus = needs.memory or 0, needs.cpus or 0
+            instance = Instance(
+                service, memory, 0, [], None, cpus, STATE_UP, [], TEMPLATE, 0, [], False
+            )
             instance.index = len(self._instances)
             self._instances[service] = instance
         return instance
@@ -164,11 +170,6 @@ class Places:
         before, self._nodes[name] = self._nodes[name], after
         if self._score is not None:
             self._score = self._score.moved(before, after, 0)
-
-    def _current_score(self) -> Score:
-        if self._score is None:
-            self._score = Score(self._nodes.values())
-        return self._score
 
 
 def _shape(node: Node) -> Shape:
@@ -183,15 +184,6 @@ def _shape(node: Node) -> Shape:
         len(node.primaries),
         node.short,
     )
-
-
-def _node(name: str, memory: int, free: int, cpus: int) -> Any:
-    return new_node(name, 0, [], False, False, float(memory), 0, free, 1.0, 1, float(cpus), 0, 1, 0)
-
-
-def _instance(name: str, needs: Needs) -> Instance:
-    memory, cpus = needs.memory or 0, needs.cpus or 0
-    return Instance(name, memory, 0, [], None, cpus, STATE_UP, [], TEMPLATE, 0, [], False)
 
 
 def _shortage(limits: list[dict[str, Any]]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ..model.admission import with_primary, with_secondary
 from ..model.moves import common_locations
-from .pair_bounds import Bounds
+from .pair_bounds import PairBounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class BestPair:
         primaries, secondaries = self._primaries, self._secondaries
         if not primaries or not secondaries:
             return FIRST
-        bounds = Bounds(self._search.score, self._search.instance, primaries, secondaries)
+        bounds = PairBounds(self._search.score, self._search.instance, primaries, secondaries)
         self._slack = bounds.slack
         self._falling = {node.index for node, falls in zip(secondaries, bounds.falling) if falls}
         seconds = _kinds(self._secondaries, bounds.secondary, bounds.secondary_rows)
@@ -211,8 +211,4 @@ def _kinds(
             kind.members.append(node)
     for kind in kinds.values():
         kind.members.reverse()
-    return sorted(kinds.values(), key=_bound)
-
-
-def _bound(kind: Kind) -> float:
-    return kind.bound
+    return sorted(kinds.values(), key=lambda kind: kind.bound)

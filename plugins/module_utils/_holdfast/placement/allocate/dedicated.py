@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Find the place of a new instance where all storage is exclusive.
 
-A node with exclusive storage is shared out in pieces, so an even cluster is no goal.  A place
-is better if fewer of the policy's least instances fit less often after it, the largest ones
-first; of equals the one that leaves less disk (htools, Dedicated, version 3.0.2).  There is no
-N+1 check.
+A node with exclusive storage is shared out in pieces, so an even cluster is no goal.  A place is
+better if it takes room from fewer of the policy's least instances, the largest ones first; of
+equals the one that leaves less disk (htools, Dedicated, version 3.0.2).  There is no N+1 check.
 """
 
 from __future__ import annotations

@@ -18,16 +18,7 @@ from math import inf, isnan, sqrt
 from ..model.admission import secondary_failure, without_primary, without_secondary
 from ..model.cluster import NO_NODE
 from ..model.moves import Found, Moved, failover, failover_to, replace_secondary
-from ..model.score import (
-    DISK_LOAD,
-    FREE_DISK,
-    FREE_DISK_FORTH,
-    RESERVED,
-    SPINDLES,
-    SPINDLES_FORTH,
-    WEIGHT,
-    Score,
-)
+from ..model.score import AT_BOTH, RESERVED, WEIGHT, WEIGHTS, Score
 from .allocate import Search
 from .best_pair import FIRST, BestPair, scored
 from .pairs import as_secondary, short_way
@@ -39,14 +30,7 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Cluster, Instance, Node
 
-AT_SECONDARY = (
-    (FREE_DISK, WEIGHT["free_disk_cv"]),
-    (RESERVED, WEIGHT["reserved_mem_cv"]),
-    (DISK_LOAD, WEIGHT["disk_load_cv"]),
-    (SPINDLES, WEIGHT["spindles_cv"]),
-    (FREE_DISK_FORTH, WEIGHT["free_disk_cv_forth"]),
-    (SPINDLES_FORTH, WEIGHT["spindles_cv_forth"]),
-)
+AT_SECONDARY = sorted((*AT_BOTH, RESERVED))
 """The deviations that a secondary changes."""
 
 
@@ -123,13 +107,13 @@ def _estimate(score: Score, node: Node, instance: Instance) -> float:
     before = score.rows[node.index]
     count = score.count
     value = WEIGHT["reserved_mem_rtotal"] * (after[1] - before[RESERVED])
-    for (place, weight), new in zip(AT_SECONDARY, after):
+    for place, new in zip(AT_SECONDARY, after):
         old = before[place]
         step = new - old
         moved = (count * (new + old) - 2 * score.sums[place] - step) * step / (count * count)
         variance = score.variances[place] + moved
         if variance > 0:
-            value += weight * sqrt(variance)
+            value += WEIGHTS[place] * sqrt(variance)
     if node.short or node.unallocated <= reserved:
         held = len(node.primaries) + len(node.secondaries)
         value += (held + 1 if node.unallocated <= reserved else 0) - (held if node.short else 0)

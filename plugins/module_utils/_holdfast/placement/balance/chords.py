@@ -10,17 +10,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ..model.score import (
-    CPU_LOAD,
-    DISK_LOAD,
-    FREE_DISK,
-    FREE_DISK_FORTH,
-    MEMORY_LOAD,
-    NET_LOAD,
-    RESERVED,
-    SPINDLES,
-    SPINDLES_FORTH,
-)
+from ..model.score import AT_BOTH, CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, RESERVED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +21,6 @@ if TYPE_CHECKING:
     from .estimate import Measures, Sizes
 
 LOADS = (CPU_LOAD, MEMORY_LOAD, NET_LOAD)
-_OF_SECONDARY = frozenset({FREE_DISK, RESERVED, SPINDLES, FREE_DISK_FORTH, SPINDLES_FORTH})
-"""The deviations that a secondary counts in, but for its load."""
-
-
 LEVEL = 0.7
 """Sizes down to this share of the greatest of their level have the same chord."""
 
@@ -172,7 +158,7 @@ def _ends(score: Score) -> list[tuple[float, float]]:
 
 def _summed(gaps: Sequence[float]) -> tuple[float, float, float, float]:
     """Return the sums of *gaps*, by the deviations that a move of a secondary changes."""
-    disks = sum([gaps[place] for place in _OF_SECONDARY])
+    disks = sum([gaps[place] for place in (*AT_BOTH, RESERVED) if place != DISK_LOAD])
     loads = sum([gaps[place] for place in LOADS])
     return disks, sum(gaps) - disks - loads - gaps[DISK_LOAD], gaps[DISK_LOAD], loads
 

@@ -10,15 +10,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ..model.score import (
-    DISK_LOAD,
-    FREE_DISK,
-    FREE_DISK_FORTH,
-    RESERVED,
-    SPINDLES,
-    SPINDLES_FORTH,
-    WEIGHT,
-)
+from ..model.score import AT_BOTH, RESERVED, WEIGHT, WEIGHTS
 from .state import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
 
 TYPE_CHECKING = False
@@ -29,27 +21,6 @@ if TYPE_CHECKING:
     from ..model.score import Score
 
     Sizes = tuple[float, ...]
-
-DEVIATIONS = (
-    "free_mem_cv",
-    "free_disk_cv",
-    "reserved_mem_cv",
-    "vcpu_ratio_cv",
-    "cpu_load_cv",
-    "mem_load_cv",
-    "disk_load_cv",
-    "net_load_cv",
-    "spindles_cv",
-    "free_mem_cv_forth",
-    "free_disk_cv_forth",
-    "vcpu_ratio_cv_forth",
-    "spindles_cv_forth",
-)
-WEIGHTS = tuple([WEIGHT[name] for name in DEVIATIONS])
-"""The weight of each deviation, by its place in a row of values (`score`)."""
-
-OF_DISKS = frozenset({FREE_DISK, DISK_LOAD, SPINDLES, FREE_DISK_FORTH, SPINDLES_FORTH})
-"""The deviations that change with a secondary alone."""
 
 OLD_PRIMARY, OLD_SECONDARY, TARGET = range(3)
 ROLES: dict[int, tuple[tuple[int, int, int], ...]] = {
@@ -169,7 +140,7 @@ class Estimate:
         self._sizes = measures.sizes
         self._units = measures.units
         self._weights = measures.weights
-        self._weights_of_disks = [each for each in self._weights if each[0] in OF_DISKS]
+        self._weights_of_disks = [each for each in self._weights if each[0] in AT_BOTH]
         self._places = any(nodes[index].location for index in score.rows)
         self._kept_without: dict[int, int] = {}
 

@@ -231,9 +231,12 @@ def record(value: Any) -> Record:
     raise ClusterDataError("Unable to read JSObject")
 
 
-def texts(value: Any) -> list[str]:
-    """Take a list of strings."""
-    return [text(item) for item in items(value)]
+def list_of(read: Callable[[Any], Value]) -> Callable[[Any], list[Value]]:
+    """Return a reader of a list whose items *read* takes."""
+    return lambda value: [read(item) for item in items(value)]
+
+
+texts = list_of(text)
 
 
 def items(value: Any) -> list[Any]:

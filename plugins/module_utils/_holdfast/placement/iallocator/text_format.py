@@ -86,7 +86,6 @@ def finish(
         instance = instances[index]
         return assembly.complete(instance, index, instance.primary, instance.secondary)
 
-    assembly.set_spindles_of(read_instance)
     for instance in instances:
         assembly.add_instance(
             instance.primary,

@@ -53,6 +53,10 @@ WEIGHT = dict(TERMS)
 FREE_MEMORY, FREE_DISK, RESERVED, VCPUS, CPU_LOAD, MEMORY_LOAD, DISK_LOAD, NET_LOAD = range(8)
 SPINDLES, FREE_MEMORY_FORTH, FREE_DISK_FORTH, VCPUS_FORTH, SPINDLES_FORTH = range(8, 13)
 """The places of the terms that are deviations in what `spread_values` returns."""
+WEIGHTS = tuple([weight for name, weight in TERMS if "_cv" in name])
+"""The weight of each deviation, by its place."""
+AT_BOTH = (FREE_DISK, DISK_LOAD, SPINDLES, FREE_DISK_FORTH, SPINDLES_FORTH)
+"""The deviations that change at a secondary as well as at a primary."""
 
 SHORT, EXCLUSION, LOCATION, RESERVED_TOTAL = range(4)
 """The places of the terms that are sums in what `summed_values` returns."""
@@ -119,20 +123,8 @@ def summed_values(node: Node) -> tuple[float, float, float, float]:
 class Score:
     """The score of some nodes, and what it becomes when some of them change."""
 
-    __slots__ = (
-        "count",
-        "offline",
-        "offline_primary",
-        "pairs",
-        "rows",
-        "sums",
-        "totals",
-        "undefined",
-        "variances",
-    )
-
     def __init__(self, nodes: Iterable[Node]) -> None:
-        """Take the score of *nodes*: all of a cluster, or those of a group."""
+        """Compute the score of *nodes*: all of a cluster, or those of a group."""
         online = []
         self.offline = self.offline_primary = 0.0
         self.pairs: dict[Pair, int] = {}
@@ -146,7 +138,7 @@ class Score:
                 self.pairs[pair] = self.pairs.get(pair, 0) + times
         self.count = float(len(online))
         self.rows = {node.index: spread_values(node) for node in online}
-        """What `spread_values` gives for each node in service."""
+        """The `spread_values` of each node in service."""
         self.sums: list[float] = []
         self.variances: list[float] = []
         for values in zip(*self.rows.values()):
@@ -161,7 +153,7 @@ class Score:
             self.sums.append(total)
             self.variances.append(squares / self.count)
         self.undefined = any(map(isnan, self.variances))
-        """Whether a deviation is no number: htools loses that with any change of a node."""
+        """Whether a deviation is NaN: in htools it stays so after any change of a node."""
         summed = zip(*[summed_values(node) for node in online])
         self.totals = [sum(each) for each in summed] or [0.0, 0.0, 0.0, 0.0]
 
