@@ -19,7 +19,7 @@ from .model.limits import primary_limits
 from .model.score import Score
 
 PLENTY = 1 << 40
-"""MiB, or cores, of a node whose size counts nowhere."""
+"""MiB, or cores, of nodes whose size is not counted."""
 
 TEMPLATE = "sharedfile"
 
@@ -28,7 +28,7 @@ Shape = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Room:
-    """What a node has for services: MiB of memory and cores; None where it is not known."""
+    """The resources of a node: MiB of memory and cores; None if unknown."""
 
     memory: int | None = None
     cpus: int | None = None
@@ -36,7 +36,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a service takes: MiB of memory and cores; None where it is not known."""
+    """The resources of a service: MiB of memory and cores; None if unknown."""
 
     memory: int | None = None
     cpus: int | None = None
@@ -44,9 +44,9 @@ class Needs:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The nodes that can take a service, the best first, and why others cannot.
+    """The nodes that can take a service, the best first, and why others are *refused*.
 
-    *scores* are those of the cluster with the service there; less is better.
+    *scores* are of the cluster with the service there; less is better.
     """
 
     nodes: tuple[str, ...]
@@ -55,7 +55,7 @@ class Ranking:
 
 
 class Places:
-    """Which services are on which nodes; a change of it costs as much as there are nodes."""
+    """The services on each node; the cost of a change grows with the number of nodes."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class Places:
         placed: Iterable[tuple[str, str, Needs]] = (),
         most_cpus_per_core: float = default_policy().vcpu_ratio,
     ) -> None:
-        """Begin with *nodes*, all nodes in service with their room, and what is *placed* there.
+        """Begin with all *nodes* in service and the services *placed*, each with node and needs.
 
-        *placed* are a service, a node and the service's needs each; other nodes are passed over.
+        Services on other nodes are ignored.
         """
         rows = [row for row in placed if row[1] in nodes]
         memory_known = all(room.memory is not None for room in nodes.values())
@@ -92,7 +92,7 @@ class Places:
         self._score: Score | None = None
 
     def add(self, service: str, node: str, needs: Needs) -> None:
-        """Put a service on a node; one that moves is on both of its nodes for a while."""
+        """Put a service on a node; a service that moves is on both nodes for a while."""
         if node in self._nodes:
             instance = self._instance(service, needs)
             self._change(node, with_primary(self._nodes[node], instance))
@@ -106,10 +106,10 @@ class Places:
     def rank(
         self, candidates: Iterable[str], service: str, needs: Needs, here: Iterable[str] = ()
     ) -> Ranking:
-        """Return on which of *candidates* the *service* would leave the cluster in best shape.
+        """Return *candidates* for the *service* by the score that the cluster would have.
 
-        *here* are the nodes on which it is already; it will leave them.  Of equal nodes the
-        first by name comes first.
+        The service leaves the nodes *here*, where it is now.  Equal nodes are in order of their
+        names.
         """
         instance = self._instance(service, needs)
         left = {name for name in here if name in self._nodes}
@@ -146,7 +146,7 @@ class Places:
 
     @staticmethod
     def _put(assembly: Assembly, instance: Instance, number: int) -> None:
-        """Put a service on a node before its sums are complete, which is much cheaper."""
+        """Put a service on a node whose sums are not complete, which is much cheaper."""
         memory, cpus = instance.memory, instance.vcpus
         assembly.add_instance(
             number, -1, memory, 0, cpus, STATE_UP, TEMPLATE, 0, instance.tags, False
@@ -173,7 +173,7 @@ class Places:
 
 
 def _shape(node: Node) -> Shape:
-    """Return all that makes a difference between two nodes of ``Places``, but for their names."""
+    """Return all that distinguishes two nodes of ``Places`` except their names."""
     return (
         node.total_memory,
         node.unallocated,

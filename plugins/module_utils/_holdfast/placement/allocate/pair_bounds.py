@@ -249,9 +249,8 @@ def _as_secondary(node: Node, instance: Instance) -> Row:
     """Return the values of *node* with *instance* as secondary, of an unknown primary."""
     if node.exclusive:
         row = spread_values(with_secondary(node, instance, -1))
-        return tuple(
-            [value if place in (*AT_BOTH, RESERVED) else 0.0 for place, value in enumerate(row)]
-        )
+        changing = (*AT_BOTH, RESERVED)
+        return tuple([each if place in changing else 0.0 for place, each in enumerate(row)])
     high, total = node.high_spindles, node.total_disk
     disk, use = instance.disk, instance.spindle_use
     return (

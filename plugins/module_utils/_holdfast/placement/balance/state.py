@@ -314,11 +314,6 @@ class Plan:
         """The MiB of disks that the plan copies."""
         return sum(copied(step.before, step.kind) for step in self.steps)
 
-    @property
-    def worth(self) -> Worth:
-        """The result of the plan."""
-        return Worth(self.score_after, len(self.steps), self.copied)
-
 
 def made_of(before: Instance, choice: Choice, score: float) -> Made:
     """Return *choice* as made, with the instance *before* it and the *score* after it."""

@@ -46,9 +46,9 @@ LEAST_GUESSED, FEW = 20, 10
 
 @dataclass(frozen=True)
 class Size:
-    """What an instance takes: memory and disk in MiB, cores, and spindles of its disk.
+    """The size of an instance: memory and disk in MiB, cores, and spindles of its disk.
 
-    *spindle_use* is what is counted where storage is not exclusive.
+    *spindle_use* is counted instead where storage is not exclusive.
     """
 
     memory: int
@@ -93,10 +93,10 @@ class Size:
 
 @dataclass(frozen=True)
 class Filled:
-    """A cluster with what was placed: each one's size and nodes, the primary first.
+    """A cluster after placing instances: the size and nodes of each, the primary first.
 
-    *failures* count, by kind, why the next one had no place.  *stopped* says that nothing
-    was tried since the memory kept for failovers does not suffice even now.
+    *failures* count, by kind, why the next one had no place.  With *stopped* nothing was tried:
+    the memory kept for failovers does not suffice already.
     """
 
     cluster: Cluster
@@ -133,9 +133,9 @@ def fill(
 
 
 def unless_short(start: Filled, options: Options) -> Filled | None:
-    """Return that nothing can be placed, where a node falls short of what it keeps for others.
+    """Return *start* as stopped if a node lacks the memory that it keeps for failovers, else None.
 
-    That a node could not be lost for another reason keeps htools from nothing beforehand.
+    As in htools no other reason why a node cannot be lost stops the placing beforehand.
     """
     if options.better or not any(node.short and not node.offline for node in start.cluster.nodes):
         return None
@@ -143,11 +143,10 @@ def unless_short(start: Filled, options: Options) -> Filled | None:
 
 
 def fill_on(start: Filled, size: Size, template: str, options: Options, most: int | None) -> Filled:
-    """Go on with *start* as `fill` does.
+    """Continue *start* as `fill` does.
 
-    Many are placed before the N+1 check is made for all of them together; where that was
-    too many fewer, and at last one after the other.  For mirrored instances this last way
-    makes no check of its own.
+    Many instances are placed before one N+1 check of all.  If it fails, fewer are placed at
+    once, and at last one after the other; mirrored ones then without a check of their own.
     """
     if not options.capacity_checks:
         return _one_by_one(start, size, template, options, most)
@@ -169,7 +168,7 @@ def fill_on(start: Filled, size: Size, template: str, options: Options, most: in
 
 
 def _guessed(cluster: Cluster, size: Size) -> int:
-    """Return how many can be placed at once: about as many as there is memory for."""
+    """Return about as many instances as there is memory for."""
     if not cluster.nodes or size.memory <= 0:
         return LEAST_GUESSED
     free = sum(node.unallocated for node in cluster.nodes)
@@ -212,9 +211,9 @@ def new_instance(name: str, size: Size, template: str) -> Instance:
 def best_place(
     cluster: Cluster, instance: Instance, options: Options, score: Score | None = None
 ) -> Solution:
-    """Return the best place for *instance* on the nodes of all groups that may be used.
+    """Return the best place for *instance* in all groups that may be used.
 
-    *score* is that of all nodes of *cluster*, where it is at hand.
+    *score* is that of all nodes of *cluster*, if it is known.
     """
     groups = [group.index for group in cluster.groups if group.placing != UNALLOCABLE]
     members = [candidates(cluster.nodes, group, options.restrict) for group in groups]
@@ -247,7 +246,7 @@ def _nowhere(members: list[list[Node]], instance: Instance, options: Options) ->
 
 
 def _joined(one: Solution, other: Solution) -> Solution:
-    """Return what two searches came to: all failures, and the better place, the last of equals."""
+    """Return two results as one: all failures, and the better place, of equals the last."""
     for reason, times in one.failures.items():
         other.fail(reason, times)
     other.successes += one.successes
@@ -263,7 +262,7 @@ def _joined(one: Solution, other: Solution) -> Solution:
 
 
 def counts(found: Solution) -> dict[str, int]:
-    """Return the failures of what was *found*, in the order of htools."""
+    """Return the failures of *found* in the order of htools."""
     return {name: found.failures[name] for name in FAILURES if found.failures.get(name)}
 
 

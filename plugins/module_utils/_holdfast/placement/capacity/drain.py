@@ -45,10 +45,9 @@ class Step:
 
 @dataclass(frozen=True)
 class DrainPlan:
-    """The steps in order, and what cannot leave, as instance and reason.
+    """The steps in order, the instances that cannot leave with the reason, and the cluster after.
 
-    *not_redundant* are the nodes in service that could not be lost once all is done,
-    though they could before.  *cluster* is the cluster after the steps.
+    *not_redundant* are the nodes in service that could be lost before and cannot after.
     """
 
     steps: tuple[Step, ...]
@@ -60,11 +59,10 @@ class DrainPlan:
 def plan_drain(
     cluster: Cluster, leaving: Collection[int], secondaries: bool, restrict: Collection[int] = ()
 ) -> DrainPlan:
-    """Return how the nodes *leaving* are emptied of what runs on them.
+    """Return how the nodes *leaving* are emptied of instances, with *secondaries* of mirrors too.
 
-    With *secondaries* also of the mirrors that they keep for instances elsewhere.  Only
-    the nodes *restrict* are targets if there are any.  Large instances go first, since
-    they find a place in fewest ways.
+    Only the nodes *restrict* are targets if there are any.  Large instances go first, since they
+    fit in the fewest places.
     """
     draining = frozenset(leaving)
     drain = _Drain(cluster, draining, frozenset(restrict))
@@ -187,10 +185,10 @@ def can_stand_by(cluster: Cluster, node: Node) -> bool:
 
 
 def plan_standby(cluster: Cluster, room: float) -> Standby:
-    """Return which nodes can be switched off so that each other keeps *room*.
+    """Return the nodes that can be switched off so that all others keep *room*.
 
-    *room* is in instances of the standard size of the cluster's policy.  The emptiest
-    nodes come first, since least has to move, and of equals the last.
+    *room* is in instances of the policy's standard size.  The emptiest nodes come first, since
+    least has to move; of equals the last.
     """
     nodes: list[str] = []
     steps: list[Step] = []

@@ -104,9 +104,9 @@ def _by_frequency(failures: dict[str, int]) -> list[str]:
 
 
 class _Tries:
-    """What comes of the sizes that are tried on one state of a cluster.
+    """The results of the sizes that are tried on one state of a cluster.
 
-    *kept_by* has for each size of the way what kept it from a place, the worst first.
+    *kept_by* has for each size the kinds of its failures, the most frequent first.
     """
 
     def __init__(self, cluster: Cluster, template: str, options: Options) -> None:
@@ -120,9 +120,9 @@ class _Tries:
         self._floor: tuple[Cluster, Spec] | None = None
 
     def without_room(self, size: Size) -> dict[str, int] | None:
-        """Return the failures of *size* if not even one has a place, None if one has.
+        """Return the failures of *size* if not even one fits, None if one does.
 
-        For mirrored instances it must be a place that is none even unless N+1 counts.
+        The N+1 check of mirrored instances does not count.
         """
         if self._template != "drbd":
             fits, failures = self._try(size)
@@ -177,9 +177,9 @@ def _shrunk(size: Size, failure: str) -> Iterator[Size]:
 
 
 def _without_ranges(cluster: Cluster) -> tuple[Cluster, Spec]:
-    """Return *cluster* with policies that allow any size, and the least that they allowed.
+    """Return *cluster* with policies that allow any size, and the least size they allowed.
 
-    What has no place there has none in any smaller size either.
+    A size without a place there has none in any smaller size either.
     """
     policies = {id(node.policy): node.policy for node in cluster.nodes}
     least = [spec for policy in policies.values() for spec, _most in policy.ranges]

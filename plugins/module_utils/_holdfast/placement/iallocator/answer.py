@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class Answer:
-    """What is answered, and the cluster as it is after it if there was a success.
+    """An answer, and the cluster after it.
 
-    ``failed`` has the name of each instance of several that has no place, and why.
+    ``failed`` are the names of those of several instances that have no place, with the reason.
     """
 
     __slots__ = ("cluster", "failed", "info", "result", "success")
@@ -37,7 +37,7 @@ class Answer:
         self.failed: list[list[str]] = []
 
     def words(self) -> str:
-        """Return what is said of the request in a sentence."""
+        """Return the info as a sentence about the request."""
         return ("Request successful: " if self.success else "Request failed: ") + self.info
 
     def document(self) -> dict[str, Any]:
@@ -52,8 +52,8 @@ class Answer:
 def answer(cluster: Cluster, request: Request, options: Options) -> Answer:
     """Answer *request* about *cluster*.
 
-    With *options* that better htools' answer, its own is told in the info where it is
-    another; of several instances, those that failed are in the result by name.
+    With ``options.better`` the info ends with htools' answer if that differs, and of several
+    instances those that failed are in the result by name.
     """
     if not options.better:
         return _answer(cluster, request, options)

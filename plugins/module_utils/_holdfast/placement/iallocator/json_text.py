@@ -29,7 +29,7 @@ BLANKS = " \t\n\r"
 
 
 class _Settings:
-    """What the parser of ``_json`` asks for: the hooks of ``json.JSONDecoder``."""
+    """The attributes that the parser of ``_json`` needs: those of ``json.JSONDecoder``."""
 
     strict = True
     object_hook = None
@@ -73,10 +73,9 @@ def _scan(text: str, start: int) -> tuple[Any, int]:
 
 
 def parse(text: str, what: str) -> Any:
-    """Return the value that *text* holds: an object or a list at the top level.
+    """Return the object or list in the JSON *text*.
 
-    *what* says in an error what was being read.  Raises `ClusterDataError` for
-    anything else, at whatever depth or size.
+    Raises `ClusterDataError`, which names *what* was read, for anything else.
     """
     start = 0
     while start < len(text) and text[start] in BLANKS:
@@ -96,7 +95,7 @@ def parse(text: str, what: str) -> Any:
             f"{what}: Malformed JSON: nested too deeply; expected a request of an allocator."
         ) from None
     except ValueError as error:
-        # What follows a semicolon is advice for who wrote a program.
+        # What follows a semicolon is advice for programmers.
         problem = str(error).partition(";")[0]
         raise ClusterDataError(f"{what}: Malformed JSON: {problem}") from None
     rest = text[end:].strip(BLANKS)
@@ -128,7 +127,7 @@ def encode(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ",".join([f"{_quote(k)}:{encode(v)}" for k, v in value.items()]) + "}"
     if isinstance(value, float) and not isfinite(value):
-        # JSON has no word for what is no number, or is without end.
+        # JSON has no NaN and no infinity.
         return "null"
     return repr(value)
 
@@ -144,10 +143,10 @@ def _quote(text: str) -> str:
 
 
 def required(owner: str, record: Record, key: str, read: Callable[[Any], Value]) -> Value:
-    """Return the field *key* of *record* as *read* takes it.
+    """Return the field *key* of *record*, converted by *read*.
 
-    *owner* starts the error text.  Raises `ClusterDataError` if the key is missing or
-    its value is not what *read* wants.
+    Raises `ClusterDataError`, whose text starts with *owner*, if the key is missing or *read*
+    does not accept its value.
     """
     before = f"{owner}: " if owner else ""
     if key not in record:
@@ -167,7 +166,7 @@ def optional(owner: str, record: Record, key: str, read: Callable[[Any], Value])
 
 
 def part(data: Record, key: str, read: Callable[[Any], Value]) -> Value:
-    """Return a field like `required`, in the words that htools has for policies and reports."""
+    """Return a field like `required`, with htools' error texts for policies and reports."""
     if key not in data:
         keys = quoted_list(data)
         raise ClusterDataError(f"key '{key}' not found, object contains only {keys}")

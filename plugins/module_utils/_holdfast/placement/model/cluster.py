@@ -16,7 +16,6 @@ from ...errors import ClusterDataError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 NO_NODE = -1
 """The secondary of an instance that has none."""
@@ -293,7 +292,6 @@ class Cluster:
         self.read_instance: Callable[[int], Instance] | None = None
         self.plain_failovers = True
         """Every instance with a secondary is ``drbd``, and the other way round."""
-        self.detail: Any = None
 
     def instance(self, index: int) -> Instance:
         """Return the instance *index* at its current place."""
