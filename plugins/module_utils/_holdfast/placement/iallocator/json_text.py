@@ -149,13 +149,18 @@ def required(owner: str, record: Record, key: str, read: Callable[[Any], Value])
     does not accept its value.
     """
     before = f"{owner}: " if owner else ""
+    return _field(record, key, read, before, f"{before}key '{key}'")
+
+
+def _field(record: Record, key: str, read: Callable[[Any], Value], start: str, wrong: str) -> Value:
+    """Return a field; errors begin with *start* if it is missing, with *wrong* if *read* fails."""
     if key not in record:
         keys = quoted_list(record)
-        raise ClusterDataError(f"{before}key '{key}' not found, object contains only {keys}")
+        raise ClusterDataError(f"{start}key '{key}' not found, object contains only {keys}")
     try:
         return read(record[key])
     except ClusterDataError as error:
-        raise ClusterDataError(f"{before}key '{key}': {error}") from None
+        raise ClusterDataError(f"{wrong}: {error}") from None
 
 
 def optional(owner: str, record: Record, key: str, read: Callable[[Any], Value]) -> Value | None:
@@ -167,13 +172,7 @@ def optional(owner: str, record: Record, key: str, read: Callable[[Any], Value])
 
 def part(data: Record, key: str, read: Callable[[Any], Value]) -> Value:
     """Return a field like `required`, with htools' error texts for policies and reports."""
-    if key not in data:
-        keys = quoted_list(data)
-        raise ClusterDataError(f"key '{key}' not found, object contains only {keys}")
-    try:
-        return read(data[key])
-    except ClusterDataError as error:
-        raise ClusterDataError(f"Can't parse value for '{key}': {error}") from None
+    return _field(data, key, read, "", f"Can't parse value for '{key}'")
 
 
 def no_others(data: Record, known: tuple[str, ...]) -> None:

@@ -158,14 +158,15 @@ class Score:
         self.totals = [sum(each) for each in summed] or [0.0, 0.0, 0.0, 0.0]
 
     def value(self) -> float:
-        """Return the score as it stands."""
-        return self._weigh(
-            self.variances, self.totals, self.offline, self.offline_primary, excess(self.pairs)
-        )
+        """Return the current score."""
+        return self.value_with(())
 
     def value_with(self, changes: Sequence[tuple[Node, Node]]) -> float:
         """Return the score after each of *changes*, a node before and after."""
-        return self._weigh(*self._changed(changes))
+        score = 0.0
+        for (_name, weight), part in zip(TERMS, self._parts(changes)):
+            score += weight * part
+        return score
 
     def moved(self, before: Node, after: Node, group: int) -> Score:
         """Return the score once *before* became *after*, if that is a node of *group*."""
@@ -185,7 +186,7 @@ class Score:
 
     def terms(self, changes: Sequence[tuple[Node, Node]] = ()) -> dict[str, float]:
         """Return each weighted term by its name, as it is after *changes*."""
-        parts = self._parts(*self._changed(changes))
+        parts = self._parts(changes)
         return {name: weight * part for (name, weight), part in zip(TERMS, parts)}
 
     def _changed(
@@ -213,29 +214,9 @@ class Score:
                 pairs = _moved_pairs(pairs, before.spread, after.spread)
         return variances, totals, offline, offline_primary, excess(pairs)
 
-    def _weigh(
-        self,
-        variances: list[float],
-        totals: list[float],
-        offline: float,
-        offline_primary: float,
-        excess: float,
-    ) -> float:
-        score = 0.0
-        parts = self._parts(variances, totals, offline, offline_primary, excess)
-        for (_name, weight), part in zip(TERMS, parts):
-            score += weight * part
-        return score
-
-    def _parts(
-        self,
-        variances: list[float],
-        totals: list[float],
-        offline: float,
-        offline_primary: float,
-        excess: float,
-    ) -> tuple[float, ...]:
-        """Return all terms without their weights, in the order of `TERMS`."""
+    def _parts(self, changes: Sequence[tuple[Node, Node]]) -> tuple[float, ...]:
+        """Return all terms after *changes* without their weights, in the order of `TERMS`."""
+        variances, totals, offline, offline_primary, shared = self._changed(changes)
         deviation = [sqrt(variance) for variance in variances] or [0.0] * 13
         return (
             deviation[FREE_MEMORY],
@@ -248,7 +229,7 @@ class Score:
             totals[EXCLUSION],
             *deviation[SPINDLES : SPINDLES_FORTH + 1],
             totals[LOCATION],
-            excess,
+            shared,
             totals[RESERVED_TOTAL],
         )
 
