@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Our own services on our own nodes as a cluster of the model, so that one score serves all.
+"""Our own services and nodes as a cluster of the model, for placement by `score`.
 
-A service is an instance whose disks every node can reach.  Sizes may be absent: a
-resource that some node does not tell counts nowhere, and a service without a size
-counts as one service.  Then the score is what it was without sizes, an even count.
+A service is an instance on shared storage.  Sizes may be unknown: a resource that some node does
+not report is not counted, and a service without sizes counts as one service.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .model.limits import primary_limits
 from .model.score import Score
 
 PLENTY = 1 << 40
-"""MiB, or cores, of a node whose size counts nowhere."""
+"""MiB, or cores, of nodes whose size is not counted."""
 
 TEMPLATE = "sharedfile"
 
@@ -29,7 +28,7 @@ Shape = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Room:
-    """What a node has for services: MiB of memory and cores; None where it is not known."""
+    """The resources of a node: MiB of memory and cores; None if unknown."""
 
     memory: int | None = None
     cpus: int | None = None
@@ -37,7 +36,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a service takes: MiB of memory and cores; None where it is not known."""
+    """The resources of a service: MiB of memory and cores; None if unknown."""
 
     memory: int | None = None
     cpus: int | None = None
@@ -45,9 +44,9 @@ class Needs:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The nodes that can take a service, the best first, and why others cannot.
+    """The nodes that can take a service, the best first, and why others are *refused*.
 
-    *scores* are those of the cluster with the service there; less is better.
+    *scores* are of the cluster with the service there; less is better.
     """
 
     nodes: tuple[str, ...]
@@ -56,7 +55,7 @@ class Ranking:
 
 
 class Places:
-    """Which services are on which nodes; a change of it costs as much as there are nodes."""
+    """The services on each node; the cost of a change grows with the number of nodes."""
 
     def __init__(
         self,
@@ -64,9 +63,9 @@ class Places:
         placed: Iterable[tuple[str, str, Needs]] = (),
         most_cpus_per_core: float = default_policy().vcpu_ratio,
     ) -> None:
-        """Begin with *nodes*, all nodes in service with their room, and what is *placed* there.
+        """Begin with all *nodes* in service and the services *placed*, each with node and needs.
 
-        *placed* are a service, a node and the service's needs each; other nodes are passed over.
+        Services on other nodes are ignored.
         """
         rows = [row for row in placed if row[1] in nodes]
         memory_known = all(room.memory is not None for room in nodes.values())
@@ -80,7 +79,8 @@ class Places:
         for name in sorted(nodes):
             memory = (nodes[name].memory or 0) if memory_known else PLENTY
             cpus = (nodes[name].cpus or 0) if cpus_known else PLENTY
-            assembly.add_node(_node(name, memory, memory - used[name], cpus))
+            sizes = (float(memory), 0, memory - used[name], 1.0, 1, float(cpus), 0, 1, 0)
+            assembly.add_node(new_node(name, 0, [], False, False, *sizes))
         self._instances: dict[str, Instance] = {}
         cluster = assembly.cluster
         for service, node, needs in rows:
@@ -92,7 +92,7 @@ class Places:
         self._score: Score | None = None
 
     def add(self, service: str, node: str, needs: Needs) -> None:
-        """Put a service on a node; one that moves is on both of its nodes for a while."""
+        """Put a service on a node; a service that moves is on both nodes for a while."""
         if node in self._nodes:
             instance = self._instance(service, needs)
             self._change(node, with_primary(self._nodes[node], instance))
@@ -106,10 +106,10 @@ class Places:
     def rank(
         self, candidates: Iterable[str], service: str, needs: Needs, here: Iterable[str] = ()
     ) -> Ranking:
-        """Return on which of *candidates* the *service* would leave the cluster in best shape.
+        """Return *candidates* for the *service* by the score that the cluster would have.
 
-        *here* are the nodes on which it is already; it will leave them.  Of equal nodes the
-        first by name comes first.
+        The service leaves the nodes *here*, where it is now.  Equal nodes are in order of their
+        names.
         """
         instance = self._instance(service, needs)
         left = {name for name in here if name in self._nodes}
@@ -117,7 +117,9 @@ class Places:
             name: (self._nodes[name], without_primary(self._nodes[name], instance))
             for name in sorted(left)
         }
-        score = self._current_score()
+        if self._score is None:
+            self._score = Score(self._nodes.values())
+        score = self._score
         scores: dict[str, float] = {}
         refused: dict[str, str] = {}
         alike: dict[Shape, Union[float, str]] = {}
@@ -144,7 +146,7 @@ class Places:
 
     @staticmethod
     def _put(assembly: Assembly, instance: Instance, number: int) -> None:
-        """Put a service on a node before its sums are complete, which is much cheaper."""
+        """Put a service on a node whose sums are not complete, which is much cheaper."""
         memory, cpus = instance.memory, instance.vcpus
         assembly.add_instance(
             number, -1, memory, 0, cpus, STATE_UP, TEMPLATE, 0, instance.tags, False
@@ -156,7 +158,10 @@ class Places:
     def _instance(self, service: str, needs: Needs) -> Instance:
         instance = self._instances.get(service)
         if instance is None:
-            instance = _instance(service, needs)
+            memory, cpus = needs.memory or 0, needs.cpus or 0
+            instance = Instance(
+                service, memory, 0, [], None, cpus, STATE_UP, [], TEMPLATE, 0, [], False
+            )
             instance.index = len(self._instances)
             self._instances[service] = instance
         return instance
@@ -166,14 +171,9 @@ class Places:
         if self._score is not None:
             self._score = self._score.moved(before, after, 0)
 
-    def _current_score(self) -> Score:
-        if self._score is None:
-            self._score = Score(self._nodes.values())
-        return self._score
-
 
 def _shape(node: Node) -> Shape:
-    """Return all that makes a difference between two nodes of ``Places``, but for their names."""
+    """Return all that distinguishes two nodes of ``Places`` except their names."""
     return (
         node.total_memory,
         node.unallocated,
@@ -184,15 +184,6 @@ def _shape(node: Node) -> Shape:
         len(node.primaries),
         node.short,
     )
-
-
-def _node(name: str, memory: int, free: int, cpus: int) -> Any:
-    return new_node(name, 0, [], False, False, float(memory), 0, free, 1.0, 1, float(cpus), 0, 1, 0)
-
-
-def _instance(name: str, needs: Needs) -> Instance:
-    memory, cpus = needs.memory or 0, needs.cpus or 0
-    return Instance(name, memory, 0, [], None, cpus, STATE_UP, [], TEMPLATE, 0, [], False)
 
 
 def _shortage(limits: list[dict[str, Any]]) -> str:

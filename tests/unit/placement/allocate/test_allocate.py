@@ -180,7 +180,7 @@ def test_the_n1_arithmetic_says_what_trying_it_out_says():
             for second in nodes[:3]:
                 if first is second:
                     continue
-                placed, one, two = pairs.after_placing(search, first, second)
+                placed, one, two = pairs.after_placing(search.instance, first, second)
                 after = cluster.with_nodes({one.index: one, two.index: two}, placed)
                 tried = all(can_evacuate(after, each, search.scope) for each in after.nodes)
                 said = (

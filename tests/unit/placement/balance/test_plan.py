@@ -14,12 +14,11 @@ import random
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.balance import (
-    moves,
     plan,
-    planner,
     report,
     search,
     setup,
+    state,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator import (
     text_format,
@@ -50,13 +49,15 @@ def everywhere(cluster):
 
 
 def planned(cluster, limits=None, **aims):
-    limits = limits or moves.MoveLimits()
-    return plan.make_plan(cluster, everywhere(cluster), limits, planner.PlanLimits(**aims), anyone)
+    limits = limits or state.MoveLimits()
+    return plan.make_plan(cluster, everywhere(cluster), limits, search.PlanLimits(**aims), anyone)
 
 
 def as_hbal(cluster):
-    limits = moves.MoveLimits()
-    return search.run_as_hbal(cluster, everywhere(cluster), limits, search.StopRule(), anyone)
+    limits = state.MoveLimits()
+    scope = everywhere(cluster)
+    aims = search.PlanLimits(good_score=search.optimal_score(cluster, scope) + 1e-9)
+    return search.run_as_hbal(cluster, scope, limits, aims, anyone)
 
 
 class Replayed:
@@ -259,11 +260,11 @@ def test_a_move_that_does_not_gain_its_price_is_not_made(seed):
 def test_only_what_may_move_is_moved(seed):
     cluster = read(uneven_cluster(seed))
     offline = {node.index for node in cluster.nodes if node.offline}
-    for step in planned(cluster, moves.MoveLimits(evacuate=True)).steps:
+    for step in planned(cluster, state.MoveLimits(evacuate=True)).steps:
         assert offline & set(step.before.nodes)
-    for step in planned(cluster, moves.MoveLimits(disk_moves=False)).steps:
-        assert moves.copied(step.before, step.kind) == 0
-    for step in planned(cluster, moves.MoveLimits(instance_moves=False)).steps:
+    for step in planned(cluster, state.MoveLimits(disk_moves=False)).steps:
+        assert state.copied(step.before, step.kind) == 0
+    for step in planned(cluster, state.MoveLimits(instance_moves=False)).steps:
         assert step.after.primary == step.before.primary
 
 
@@ -282,7 +283,7 @@ def test_what_blocks_a_move_that_would_gain_is_told_with_the_limit_it_breaks():
     for seed in range(15):
         cluster = read(uneven_cluster(seed))
         found = planned(cluster)
-        limits, scope = moves.MoveLimits(), everywhere(cluster)
+        limits, scope = state.MoveLimits(), everywhere(cluster)
         told = report.blocked(found.cluster, scope, limits, anyone)
         for each in told:
             assert each["gain"] > 0

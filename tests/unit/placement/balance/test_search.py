@@ -9,9 +9,9 @@ from math import inf
 
 import pytest
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.balance import (
-    moves,
     search,
     setup,
+    state,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.placement.iallocator import (
     text_format,
@@ -33,7 +33,7 @@ def search_of(seed, loads):
             if rng.random() < loads / 10
         },
     )
-    limits = moves.MoveLimits(force=rng.random() < 0.1)
+    limits = state.MoveLimits(force=rng.random() < 0.1)
     scope = [node.index for node in cluster.nodes]
     chosen = search.movable(cluster, scope, limits, lambda name: True)
     return search.Search(cluster, scope, chosen, limits)
@@ -44,7 +44,7 @@ def all_moves(current):
     targets = [index for index in current.scope if not current.nodes[index].offline]
     for index, instance in current.instances.items():
         for kind in current.limits.kinds(instance, current.nodes):
-            for target in [-1] if kind == moves.FAILOVER else targets:
+            for target in [-1] if kind == state.FAILOVER else targets:
                 if target not in (instance.primary, instance.secondary):
                     yield index, kind, target
 

@@ -1,23 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a new instance goes: one node or two, in the best of the groups.
+"""Find the place of a new instance: one node or two, in the best group.
 
-The rules are those of htools (Cluster, version 3.0.2): each group is searched by
-itself, the score is of the whole cluster; in a group that was named, of that group.
-Of equal places the last one wins.
+The rules are those of htools (Cluster, version 3.0.2).  Each group is searched by itself.  The
+score is of the whole cluster, or of the group if one is named.  Of equal places the last wins.
 """
 
 from __future__ import annotations
 
 from math import isnan
 
-from ..model.admission import (
-    N1,
-    policy_failure,
-    primary_failure,
-    with_primary,
-    without_primary,
-)
+from ..model.admission import N1, new_primary_failure, with_primary, without_primary
 from ..model.cluster import NO_NODE
 from ..model.redundancy import redundancy_for
 from ..model.score import Score
@@ -26,7 +19,7 @@ from .solution import SAME, Solution, Unplaceable, best_group, group_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..model.cluster import Cluster, Group, Instance, Node
     from .solution import Options
@@ -44,25 +37,22 @@ def candidates(nodes: Sequence[Node], group: int, restrict: Sequence[str] | None
     return [node for node in inside if node.name in names]
 
 
-def has_networks(group: Group, instance: Instance) -> bool:
-    """Return whether *group* is connected to all networks of *instance*."""
-    return all(network in group.networks for network in instance.networks)
-
-
 def place_in_group(
-    cluster: Cluster, group: Group, instance: Instance, count: int, options: Options
+    cluster: Cluster,
+    group: Group,
+    instance: Instance,
+    count: int,
+    options: Options,
+    exclusive: bool = False,
 ) -> Solution:
-    """Place *instance* in *group*, as if it were the whole cluster.
+    """Return the best place in *group*, as if it were the whole cluster.
 
-    Raises `Unplaceable` with htools' words if no place can be looked for.
+    With *exclusive* all storage is exclusive (`dedicated`).  Raises `Unplaceable`, with htools'
+    words, if there is no place to look at.
     """
-    if not has_networks(group, instance):
-        raise Unplaceable(
-            f"The group {group.name} is not connected to a network required by instance "
-            f"{instance.name}"
-        )
+    nodes = _nodes_to_place_on(cluster, group, instance, count, options)
     scope = [node.index for node in cluster.nodes if node.group == group.index]
-    return _search(Search(cluster, scope, instance, options), group, count)
+    return _chooser(cluster, scope, instance, count, options, exclusive)(nodes)
 
 
 def place_in_best_group(
@@ -71,35 +61,81 @@ def place_in_best_group(
     count: int,
     options: Options,
     allowed: Sequence[int] | None = None,
+    exclusive: bool = False,
 ) -> tuple[Group, Solution, list[str]]:
-    """Place *instance* in the best group, of those *allowed* if that is not None.
+    """Return the best group, of those *allowed* if that is not None, and the place in it.
 
-    Returns the group, the place, and what the search came to in each group.  Raises
-    `Unplaceable` with all that if there is none.
+    Also returns the result of each group in htools' words.  Raises `Unplaceable` with these if
+    there is no place.
     """
     used = sorted({node.group for node in cluster.nodes})
     groups = [cluster.groups[i] for i in used if allowed is None or i in allowed]
-    connected = [group for group in groups if has_networks(group, instance)]
-    lines = [
-        f"group {group.name} is not connected to a network required by instance {instance.name}"
-        for group in groups
-        if group not in connected
-    ]
-    scope = [node.index for node in cluster.nodes]
-    search = Search(cluster, scope, instance, options)
+    choose = _chooser(
+        cluster, [node.index for node in cluster.nodes], instance, count, options, exclusive
+    )
+    lines = []
     found: list[tuple[Group, Solution | str]] = []
-    for group in connected:
+    for group in groups:
+        if not exclusive and not _has_networks(group, instance):
+            lines.append(
+                f"group {group.name} is not connected to a network required by instance "
+                f"{instance.name}"
+            )
+            continue
         try:
-            found.append((group, _search(search, group, count)))
+            nodes = _nodes_to_place_on(cluster, group, instance, count, options)
+            found.append((group, choose(nodes)))
         except Unplaceable as error:
             found.append((group, str(error)))
     lines += [group_line(group, solution) for group, solution in found]
     best = best_group(found)
     if best is None:
-        if not groups:
+        if not groups and not exclusive:
             raise Unplaceable(_no_groups(cluster, used, allowed))
         raise Unplaceable(", ".join(lines))
     return best[0], best[1], lines
+
+
+def _has_networks(group: Group, instance: Instance) -> bool:
+    """Return whether *group* is connected to all networks of *instance*."""
+    return all(network in group.networks for network in instance.networks)
+
+
+def _nodes_to_place_on(
+    cluster: Cluster, group: Group, instance: Instance, count: int, options: Options
+) -> list[Node]:
+    """Return the `candidates` of *group*; raise `Unplaceable` if *count* nodes cannot be found."""
+    if not _has_networks(group, instance):
+        raise Unplaceable(
+            f"The group {group.name} is not connected to a network required by instance "
+            f"{instance.name}"
+        )
+    if count not in (1, 2):
+        raise Unplaceable("Unsupported number of nodes, only one or two  supported")
+    nodes = candidates(cluster.nodes, group.index, options.restrict)
+    if len(nodes) < count:
+        raise Unplaceable("No online nodes" if count == 1 else "Not enough online nodes")
+    return nodes
+
+
+def _chooser(
+    cluster: Cluster,
+    scope: list[int],
+    instance: Instance,
+    count: int,
+    options: Options,
+    exclusive: bool,
+) -> Callable[[list[Node]], Solution]:
+    """Return what chooses *count* of some nodes for *instance*; *scope* is what is scored."""
+    if exclusive:
+        from . import dedicated
+
+        choose = dedicated.choose_single if count == 1 else dedicated.choose_pair
+        return lambda nodes: choose(nodes, instance, options.ignore_soft_errors)
+    search = Search(cluster, scope, instance, options)
+    if count == 1:
+        return lambda nodes: choose_single(search, nodes)
+    return lambda nodes: choose_pair(search, nodes, nodes)
 
 
 def _no_groups(cluster: Cluster, used: list[int], allowed: Sequence[int] | None) -> str:
@@ -138,19 +174,6 @@ class Search:
         )
 
 
-def _search(search: Search, group: Group, count: int) -> Solution:
-    nodes = candidates(search.cluster.nodes, group.index, search.options.restrict)
-    if count == 1:
-        if not nodes:
-            raise Unplaceable("No online nodes")
-        return choose_single(search, nodes)
-    if count == 2:
-        if len(nodes) < 2:
-            raise Unplaceable("Not enough online nodes")
-        return choose_pair(search, nodes, nodes)
-    raise Unplaceable("Unsupported number of nodes, only one or two  supported")
-
-
 def choose_single(search: Search, nodes: Sequence[Node]) -> Solution:
     """Return the best of *nodes* for the instance, and why others are not."""
     solution = Solution()
@@ -160,9 +183,7 @@ def choose_single(search: Search, nodes: Sequence[Node]) -> Solution:
     base = search.score.value()
     for node in nodes:
         instance = search.instance.at(node.index, NO_NODE)
-        failure = policy_failure(instance, node.policy, node.exclusive)
-        if failure is None:
-            failure = primary_failure(node, instance, force)
+        failure = new_primary_failure(node, instance, force)
         if failure is not None:
             solution.fail(failure)
             continue
@@ -222,25 +243,38 @@ def place_all(
     cluster: Cluster,
     placements: Sequence[tuple[Instance, int, str | None]],
     options: Options,
+    exclusive: bool = False,
+    several: bool = True,
 ) -> tuple[Cluster, list[tuple[Instance, Solution, list[str]]]]:
     """Place several instances, each beside the earlier ones; return the cluster after.
 
-    Raises `Unplaceable` if no place can be looked for at all, or without a group if
-    there is none for one of them: htools then fails the whole request.  With *options*
-    that better it, only that instance fails.
+    Each is an instance, how many nodes it needs, and the name of its group if one is named.
+    Raises `Unplaceable` if there is no place to look at, or no group for one of them: htools
+    then fails the whole request.  With ``options.better`` only that instance fails.
+
+    As in htools, with *exclusive* storage what goes to a named group does not see the earlier
+    ones, and without a name all go to the group of the first; not with ``options.better``.
     """
     from ..model.cluster import find_group
 
+    as_htools = exclusive and not options.better
+    start, allowed = cluster, None
     placed = []
     for instance, count, name in placements:
         try:
             if name is None:
-                group, solution, lines = place_in_best_group(cluster, instance, count, options)
+                group, solution, lines = place_in_best_group(
+                    cluster, instance, count, options, allowed, exclusive
+                )
+                allowed = [group.index] if as_htools else None
                 lines = [f"Selected group: {group.name}", *lines]
             else:
                 group = cluster.groups[find_group(cluster, name)]
-                solution = place_in_group(cluster, group, instance, count, options)
-                lines = [group_line(group, solution)]
+                seen = start if as_htools else cluster
+                solution = place_in_group(seen, group, instance, count, options, exclusive)
+                # htools leaves out the group where *several* are to go to a named one.
+                brief = exclusive and several
+                lines = [solution.description() if brief else group_line(group, solution)]
         except Unplaceable as error:
             if not options.better:
                 raise

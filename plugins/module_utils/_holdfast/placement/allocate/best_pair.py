@@ -1,19 +1,18 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The best of all pairs of a primary and a secondary, without scoring them all.
+"""Find the best pair of a primary and a secondary without scoring all pairs.
 
-With nodes that are equally good taken together (`Kind`) and both roles sorted by their
-bounds, the search goes from the pair with the lowest bound on and ends where no bound
-is below the best score found.  What the N+1 check refuses is passed over; where it
-refuses only some secondaries of a primary, those that would have been better are
-counted, since htools tries one after the other until one passes.
+Equally good nodes are one `Kind`.  Both roles are sorted by their bounds; the search starts
+with the pair of the lowest bounds and ends when no bound is below the best score.  Pairs that
+the N+1 check refuses are passed over.  Where it refuses only some secondaries of a primary,
+the better ones of these are counted: htools tries one after the other until one passes.
 """
 
 from __future__ import annotations
 
 from ..model.admission import with_primary, with_secondary
 from ..model.moves import common_locations
-from .pair_bounds import Bounds
+from .pair_bounds import PairBounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +29,10 @@ FIRST = (float("inf"), 0, 0)
 Of equal scores htools takes the last primary, and of its secondaries the last."""
 
 
-def after_placing(search: Search, primary: Node, secondary: Node) -> tuple[Instance, Node, Node]:
-    """Return the instance on *primary* and *secondary*, and both with it."""
+def after_placing(new: Instance, primary: Node, secondary: Node) -> tuple[Instance, Node, Node]:
+    """Return the instance *new* on *primary* and *secondary*, and both nodes with it."""
     common = common_locations(primary, secondary)
-    instance = search.instance.at(primary.index, secondary.index, common)
+    instance = new.at(primary.index, secondary.index, common)
     return (
         instance,
         with_primary(primary, instance),
@@ -43,7 +42,7 @@ def after_placing(search: Search, primary: Node, secondary: Node) -> tuple[Insta
 
 def scored(search: Search, primary: Node, secondary: Node) -> Place:
     """Return the pair with its score, computed with the steps of htools."""
-    _instance, first, second = after_placing(search, primary, secondary)
+    _instance, first, second = after_placing(search.instance, primary, secondary)
     value = search.score.value_with([(primary, first), (secondary, second)])
     return value, -primary.index, -secondary.index
 
@@ -84,7 +83,7 @@ class BestPair:
         primaries, secondaries = self._primaries, self._secondaries
         if not primaries or not secondaries:
             return FIRST
-        bounds = Bounds(self._search.score, self._search.instance, primaries, secondaries)
+        bounds = PairBounds(self._search.score, self._search.instance, primaries, secondaries)
         self._slack = bounds.slack
         self._falling = {node.index for node, falls in zip(secondaries, bounds.falling) if falls}
         seconds = _kinds(self._secondaries, bounds.secondary, bounds.secondary_rows)
@@ -212,8 +211,4 @@ def _kinds(
             kind.members.append(node)
     for kind in kinds.values():
         kind.members.reverse()
-    return sorted(kinds.values(), key=_bound)
-
-
-def _bound(kind: Kind) -> float:
-    return kind.bound
+    return sorted(kinds.values(), key=lambda kind: kind.bound)

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Move instances that are there: off their nodes, or to another group.
+"""Move existing instances off their nodes or to another group.
 
-The rules are those of htools (Cluster/Evacuate, Cluster and Backend/IAlloc, version
-3.0.2): one instance after the other, each on what the earlier ones left; the score is
-that of the target group alone.  Of equal places the last one wins.
+The rules are those of htools (Cluster/Evacuate, Cluster and Backend/IAlloc, version 3.0.2).
+Instances are moved one after the other.  The score is of the target group alone; of equal
+places the last wins.
 """
 
 from __future__ import annotations
@@ -205,27 +205,21 @@ def _move(
     force = options.ignore_soft_errors
     if instance.template in ("plain", "file"):
         raise Unplaceable(f"Instances of type {instance.template} cannot be relocated")
-    if instance.template != "drbd":
-        if mode == SECONDARY:
-            raise Unplaceable(
-                f"Instances with disk template '{instance.template}' can't execute change secondary"
-            )
-        from .targets import move_to_best
-
-        return move_to_best(cluster, instance, group, targets, force)
+    mirrored = instance.template == "drbd"
+    if not mirrored and mode == SECONDARY:
+        raise Unplaceable(
+            f"Instances with disk template '{instance.template}' can't execute change secondary"
+        )
     # Without nodes to go to htools does not notice; else it dies of it.
-    if instance.secondary < 0 and len(targets) >= LEAST_TARGETS[mode]:
+    if mirrored and instance.secondary < 0 and len(targets) >= LEAST_TARGETS[mode]:
         raise Unplaceable(f"Instance {instance.name} has no secondary node to fail over to")
-    if mode == PRIMARY:
+    if mirrored and mode == PRIMARY:
         moved = failover(cluster.nodes, instance, force)
         if isinstance(moved, str):
             raise Unplaceable(moved)
         after = cluster.with_nodes(moved.nodes, moved.instance)
         return Found(after, moved.instance, [migrate(instance, None)])
-    if mode == SECONDARY:
-        from .targets import move_to_best
+    from .targets import move_to_best, move_to_best_pair
 
-        return move_to_best(cluster, instance, group, targets, force)
-    from .targets import move_to_best_pair
-
-    return move_to_best_pair(cluster, instance, group, targets, force)
+    choose = move_to_best_pair if mirrored and mode == ALL else move_to_best
+    return choose(cluster, instance, group, targets, force)

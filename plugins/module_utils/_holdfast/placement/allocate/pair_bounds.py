@@ -1,16 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each node adds to the score as primary and as secondary: a bound for each pair.
+"""Lower bounds of the score for each pair of a primary and a secondary.
 
-The score of a pair is nearly the sum of one number for its primary and one for its
-secondary: most terms change at one of the two only.  Five deviations (disk, disk load
-and spindles, and the twins of the first and the last with forthcoming instances)
-change at both.  Each is the square root of a variance that is itself a sum of what
-both nodes change, less a product of the two; a square root lies above its chord, and
-the product is at most the greatest primary's times the secondary's own.  So the chord,
-which is a sum, is a lower bound: it is exact where all nodes are alike and off by the
-square of their differences elsewhere, and with nodes sorted by their numbers only a
-handful of pairs need their score computed.
+Most terms of the score change at one of the two nodes only.  Five deviations (disk, disk load,
+spindles, and disk and spindles with forthcoming instances) change at both.  Each is the square
+root of a variance, which is the sum of the changes at both nodes less a product of them.  A
+square root lies above its chord, and the product is at most the greatest primary's change
+times the secondary's.  So the chord, which is a sum of one number for each node, is a lower
+bound.  It is exact where all nodes are alike and off by the square of their differences
+elsewhere, so that only a handful of pairs need their score computed.
 """
 
 from __future__ import annotations
@@ -19,20 +17,17 @@ from math import sqrt
 
 from ..model.admission import with_primary, with_secondary
 from ..model.score import (
+    AT_BOTH,
     CPU_LOAD,
-    DISK_LOAD,
-    FREE_DISK,
-    FREE_DISK_FORTH,
     FREE_MEMORY,
     FREE_MEMORY_FORTH,
     MEMORY_LOAD,
     NET_LOAD,
     RESERVED,
-    SPINDLES,
-    SPINDLES_FORTH,
-    TERMS,
     VCPUS,
     VCPUS_FORTH,
+    WEIGHT,
+    WEIGHTS,
     excess,
     spread_values,
     summed_values,
@@ -47,36 +42,28 @@ if TYPE_CHECKING:
 
     Row = tuple[float, ...]
 
-WEIGHT = dict(TERMS)
-OF_PRIMARY = (
-    (FREE_MEMORY, WEIGHT["free_mem_cv"]),
-    (VCPUS, WEIGHT["vcpu_ratio_cv"]),
-    (CPU_LOAD, WEIGHT["cpu_load_cv"]),
-    (MEMORY_LOAD, WEIGHT["mem_load_cv"]),
-    (NET_LOAD, WEIGHT["net_load_cv"]),
-    (FREE_MEMORY_FORTH, WEIGHT["free_mem_cv_forth"]),
-    (VCPUS_FORTH, WEIGHT["vcpu_ratio_cv_forth"]),
+AT_PRIMARY = (
+    FREE_MEMORY,
+    VCPUS,
+    CPU_LOAD,
+    MEMORY_LOAD,
+    NET_LOAD,
+    FREE_MEMORY_FORTH,
+    VCPUS_FORTH,
 )
-OF_BOTH = (
-    (FREE_DISK, WEIGHT["free_disk_cv"]),
-    (DISK_LOAD, WEIGHT["disk_load_cv"]),
-    (SPINDLES, WEIGHT["spindles_cv"]),
-    (FREE_DISK_FORTH, WEIGHT["free_disk_cv_forth"]),
-    (SPINDLES_FORTH, WEIGHT["spindles_cv_forth"]),
-)
-"""Which deviations change at the primary only, and which at both nodes."""
+"""The deviations that change at the primary only."""
 
 NARROW = 1e-6
 """A variance below this is not exact: rounding is magnified by the square root."""
 
 
-class Bounds:
+class PairBounds:
     """Lower bounds: the score of a pair is at least ``primary[i] + secondary[j]``.
 
-    Both are in the order of the nodes given.  ``slack`` is how far rounding may put a
-    bound above the score.  ``primary_rows`` and ``secondary_rows`` hold what each node
-    is afterwards, equal for nodes that are equally good; ``falling`` tells of which
-    secondaries more reserved memory may better the score.
+    Both are in the order of the nodes given.  ``slack`` is the most by which rounding puts a
+    bound above the score.  ``primary_rows`` and ``secondary_rows`` are the values of each node
+    afterwards, equal for equally good nodes; ``falling`` says for which secondaries more
+    reserved memory may improve the score.
     """
 
     def __init__(
@@ -94,8 +81,8 @@ class Bounds:
         before_secondary = [score.rows[node.index] for node in secondaries]
         self.primary = self._alone(primaries, before_primary)
         self.secondary, self.falling = self._reserved(secondaries, before_secondary)
-        for place, weight in OF_BOTH:
-            self._add_chord(place, weight, before_primary, before_secondary)
+        for place in AT_BOTH:
+            self._add_chord(place, before_primary, before_secondary)
         narrow = min(score.variances) < NARROW
         self.slack = 1e-7 if narrow else 1e-10 * max(1.0, abs(min(self.primary, default=0.0)))
 
@@ -112,7 +99,7 @@ class Bounds:
             + WEIGHT["reserved_mem_rtotal"] * score.totals[3]
         )
         sums = [base + self._summed_at(node, instance) for node in nodes]
-        for place, weight in _together(OF_PRIMARY, self.primary_rows, before):
+        for place, weight in _weights_at_primary(self.primary_rows, before):
             variance, total = score.variances[place], score.sums[place]
             moved = _moved(place, self.primary_rows, before, score.count, total)
             sums = [
@@ -168,11 +155,9 @@ class Bounds:
             falling.append(falls and bool(node.peers))
         return bounds, falling
 
-    def _add_chord(
-        self, place: int, weight: float, primaries: Sequence[Row], secondaries: Sequence[Row]
-    ) -> None:
+    def _add_chord(self, place: int, primaries: Sequence[Row], secondaries: Sequence[Row]) -> None:
         """Add the bound of a deviation that changes at both nodes."""
-        score = self._score
+        score, weight = self._score, WEIGHTS[place]
         variance, total, count = score.variances[place], score.sums[place], score.count
         at_primary = _moved(place, self.primary_rows, primaries, count, total)
         at_secondary = _moved(place, self.secondary_rows, secondaries, count, total)
@@ -197,21 +182,19 @@ class Bounds:
         self.secondary = [bound + step * rise for bound, step in zip(self.secondary, at_secondary)]
 
 
-def _together(
-    terms: Sequence[tuple[int, float]], after: Sequence[Row], before: Sequence[Row]
-) -> Sequence[tuple[int, float]]:
-    """Return *terms* with the three loads of a primary as one, where they are equal.
+def _weights_at_primary(after: Sequence[Row], before: Sequence[Row]) -> list[tuple[int, float]]:
+    """Return the deviations of `AT_PRIMARY` with their weights, equal loads as one.
 
-    They are unless the load of each instance was measured.
+    The three loads of a primary are equal unless the load of each instance was measured.
     """
+    terms = [(place, WEIGHTS[place]) for place in AT_PRIMARY]
     for rows in (after, before):
         for row in rows:
             if not row[CPU_LOAD] == row[MEMORY_LOAD] == row[NET_LOAD]:
                 return terms
     loads = (CPU_LOAD, MEMORY_LOAD, NET_LOAD)
-    weight = sum([each for place, each in terms if place in loads])
-    rest = [(place, each) for place, each in terms if place not in loads]
-    return [*rest, (CPU_LOAD, weight)]
+    rest = [term for term in terms if term[0] not in loads]
+    return [*rest, (CPU_LOAD, sum([WEIGHTS[place] for place in loads]))]
 
 
 def _moved(
@@ -266,7 +249,8 @@ def _as_secondary(node: Node, instance: Instance) -> Row:
     """Return the values of *node* with *instance* as secondary, of an unknown primary."""
     if node.exclusive:
         row = spread_values(with_secondary(node, instance, -1))
-        return tuple([value if place in _AT_SECONDARY else 0.0 for place, value in enumerate(row)])
+        changing = (*AT_BOTH, RESERVED)
+        return tuple([each if place in changing else 0.0 for place, each in enumerate(row)])
     high, total = node.high_spindles, node.total_disk
     disk, use = instance.disk, instance.spindle_use
     return (
@@ -284,8 +268,3 @@ def _as_secondary(node: Node, instance: Instance) -> Row:
         0.0,
         (node.used_spindles_forth + use) / high,
     )
-
-
-_AT_SECONDARY = frozenset(
-    {FREE_DISK, RESERVED, DISK_LOAD, SPINDLES, FREE_DISK_FORTH, SPINDLES_FORTH}
-)

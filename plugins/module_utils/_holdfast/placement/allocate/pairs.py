@@ -1,15 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The best primary and secondary for an instance with two nodes.
+"""Find the best primary and secondary for an instance with two nodes.
 
-htools scores every pair.  Here every node is looked at once in each role: that
-decides nearly all failures, and gives bounds (`bounds`) by which nearly all pairs are
-passed over.  What depends on both nodes, the memory that a secondary already keeps for
-the primary, is looked at only where it can make a difference.
+htools scores every pair.  Here every node is looked at once in each role: that decides nearly
+all failures and gives the bounds (`pair_bounds`) by which nearly all pairs are passed over.
+The memory that a secondary already keeps for the primary is looked at only where it matters.
 
-`choose_plainly` scores every pair as htools does.  It is used where the short way
-has no ground: sizes of zero or below, planned instances, instances that the N+1 check
-must try out.
+`choose_plainly` scores every pair as htools does.  It is for cases in which the bounds do not
+hold: sizes of zero or below, forthcoming instances, instances that the N+1 check must try out.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from ..model.admission import (
     MEMORY,
     N1,
     covers_failover,
+    new_primary_failure,
     policy_failure,
     primary_failure,
     secondary_failure,
@@ -70,7 +69,7 @@ def choose_plainly(
     best: Place = FIRST
     for primary in primaries:
         instance = search.instance.at(primary.index, -1)
-        failure = _primary_failure(search, primary, instance)
+        failure = new_primary_failure(primary, instance, search.options.ignore_soft_errors)
         found = []
         for secondary in secondaries:
             if secondary.index == primary.index:
@@ -103,13 +102,6 @@ def _order_at_primary(place: Place) -> Place:
     return place if place[0] == place[0] else (float("inf"), place[1], -place[2])
 
 
-def _primary_failure(search: Search, node: Node, instance: Instance) -> str | None:
-    failure = policy_failure(instance, node.policy, node.exclusive)
-    if failure is not None:
-        return failure
-    return primary_failure(node, instance, search.options.ignore_soft_errors)
-
-
 def _holds(search: Search, place: Place) -> bool:
     redundancy = search.redundancy
     if redundancy is None:
@@ -120,14 +112,14 @@ def _holds(search: Search, place: Place) -> bool:
         return False
     if not redundancy.pair_holds(primary, secondary):
         return False
-    instance, first, second = after_placing(search, nodes[primary], nodes[secondary])
+    instance, first, second = after_placing(search.instance, nodes[primary], nodes[secondary])
     return redundancy.holds({primary: first, secondary: second}, instance)
 
 
 def _chosen(search: Search, solution: Solution, best: Place) -> Solution:
     if best is not FIRST:
         nodes = search.cluster.nodes
-        instance, first, second = after_placing(search, nodes[-best[1]], nodes[-best[2]])
+        instance, first, second = after_placing(search.instance, nodes[-best[1]], nodes[-best[2]])
         solution.choose(best[0], [first, second], instance)
     return solution
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the search for a place came to in htools' words, its jobs for Ganeti, and its options."""
+"""The result of a search for a place in htools' words, Ganeti's jobs for it, and its options."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 SAME = 1e-7
-"""Scores that differ by less are computed once more in full, as htools does it: what a
-change makes of a deviation near zero is not more exact than that."""
+"""Scores that differ by less are computed again in full, as in htools: near zero the deviation
+after a change is not more exact than that."""
 
 
 class Unplaceable(Exception):
-    """There is no answer but this text; it becomes the answer that the request failed."""
+    """The request fails with this text."""
 
 
 class Solution:
-    """The best place that was found, and how many others there were or failed, and why.
+    """The best place, the number of other possible places, and the failures by kind.
 
-    ``metric`` is what was compared: the score, or with exclusive storage what would be
-    lost.  ``nodes`` are the chosen nodes with the instance on them, the primary first.
+    ``metric`` is what was compared: the score, or the loss on exclusive storage.  ``nodes`` are
+    the chosen nodes with the instance on them, the primary first.
     """
 
     __slots__ = ("failures", "instance", "metric", "nodes", "successes")
@@ -54,13 +54,9 @@ class Solution:
         self.nodes = nodes
         self.instance = instance
 
-    def changed(self) -> dict[int, Node]:
-        """Return the chosen nodes, with the instance on them, by their numbers."""
-        return {node.index: node for node in self.nodes}
-
     def applied_to(self, cluster: Cluster) -> Cluster:
         """Return *cluster* with the instance in its place."""
-        return cluster.with_nodes(self.changed(), self.instance)
+        return cluster.with_nodes({node.index: node for node in self.nodes}, self.instance)
 
     def description(self) -> str:
         """Return the solution in the words of htools."""
@@ -79,7 +75,7 @@ class Solution:
 
 
 def show_metric(metric: Metric) -> str:
-    """Return a score, or what is lost on exclusive storage, as htools prints it."""
+    """Return a score, or the loss on exclusive storage, as htools prints it."""
     if isinstance(metric, tuple):
         lost, free = metric
         return f"([{','.join([str(each) for each in lost])}],{free})"
@@ -87,14 +83,14 @@ def show_metric(metric: Metric) -> str:
 
 
 def group_line(group: Group, found: Solution | str) -> str:
-    """Return what the search in *group* came to: a solution, or an error text."""
+    """Return the result of the search in *group*, a solution or an error text, as a line."""
     if isinstance(found, str):
         return f"Group {group.name}: error {found}"
     return f"Group {group.name} ({group.placing}): {found.description()}"
 
 
 def best_group(found: list[tuple[Group, Solution | str]]) -> tuple[Group, Solution] | None:
-    """Return the group to be chosen: preferred ones first, then the best; of equals the last."""
+    """Return the best group, preferred ones first, of equals the last, with its solution."""
     best: tuple[Group, Solution] | None = None
     for group, solution in found:
         if isinstance(solution, str) or solution.metric is None or group.placing == UNALLOCABLE:
@@ -155,10 +151,7 @@ def migrate(instance: Instance, node: str | None) -> dict[str, Any]:
 
 
 class Options:
-    """What htools' options of the same names say, and whether its errors are mended.
-
-    With ``better`` an answer is not refused for what was wrong before (`better`).
-    """
+    """htools' options of the same names; with ``better`` htools' errors are not repeated."""
 
     __slots__ = ("better", "capacity_checks", "ignore_soft_errors", "restrict")
 

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Change one or both nodes of an instance, to the best target or the best pair of targets.
+"""Change one or both nodes of an instance to the best target or pair of targets.
 
-One node is the secondary of a ``drbd`` instance, or the node of one whose disks every node
-can reach.  The rules are those of htools (Cluster/Evacuate, version 3.0.2): the score
-is that of the target's group, of equal targets the last one wins.
+One node is the secondary of a ``drbd`` instance, or the node of an instance on shared storage.
+The rules are those of htools (Cluster/Evacuate, version 3.0.2): the score is of the target's
+group, and of equal targets the last wins.
 
-What a new secondary makes of the score is estimated first, for all targets alike; only
-those that come within rounding of the best are scored with the steps of htools.  The search
-for a pair is the one for a new instance (`best_pair`).
+The score with a new secondary is estimated for all targets first; only those within rounding
+of the best are scored with the steps of htools.  The best pair is searched as for a new
+instance (`best_pair`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,7 @@ from math import inf, isnan, sqrt
 from ..model.admission import secondary_failure, without_primary, without_secondary
 from ..model.cluster import NO_NODE
 from ..model.moves import Found, Moved, failover, failover_to, replace_secondary
-from ..model.score import (
-    DISK_LOAD,
-    FREE_DISK,
-    FREE_DISK_FORTH,
-    RESERVED,
-    SPINDLES,
-    SPINDLES_FORTH,
-    TERMS,
-    Score,
-)
+from ..model.score import AT_BOTH, RESERVED, WEIGHT, WEIGHTS, Score
 from .allocate import Search
 from .best_pair import FIRST, BestPair, scored
 from .pairs import as_secondary, short_way
@@ -39,16 +30,7 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Cluster, Instance, Node
 
-
-WEIGHT = dict(TERMS)
-AT_SECONDARY = (
-    (FREE_DISK, WEIGHT["free_disk_cv"]),
-    (RESERVED, WEIGHT["reserved_mem_cv"]),
-    (DISK_LOAD, WEIGHT["disk_load_cv"]),
-    (SPINDLES, WEIGHT["spindles_cv"]),
-    (FREE_DISK_FORTH, WEIGHT["free_disk_cv_forth"]),
-    (SPINDLES_FORTH, WEIGHT["spindles_cv_forth"]),
-)
+AT_SECONDARY = sorted((*AT_BOTH, RESERVED))
 """The deviations that a secondary changes."""
 
 
@@ -125,13 +107,13 @@ def _estimate(score: Score, node: Node, instance: Instance) -> float:
     before = score.rows[node.index]
     count = score.count
     value = WEIGHT["reserved_mem_rtotal"] * (after[1] - before[RESERVED])
-    for (place, weight), new in zip(AT_SECONDARY, after):
+    for place, new in zip(AT_SECONDARY, after):
         old = before[place]
         step = new - old
         moved = (count * (new + old) - 2 * score.sums[place] - step) * step / (count * count)
         variance = score.variances[place] + moved
         if variance > 0:
-            value += weight * sqrt(variance)
+            value += WEIGHTS[place] * sqrt(variance)
     if node.short or node.unallocated <= reserved:
         held = len(node.primaries) + len(node.secondaries)
         value += (held + 1 if node.unallocated <= reserved else 0) - (held if node.short else 0)
@@ -203,14 +185,13 @@ def move_to_best_pair(
         raise Unplaceable("Can't find any good nodes for relocation: no nodes available")
     start: Moved = Moved({}, instance)
     opcodes = []
-    nodes = list(cluster.nodes)
-    if nodes[instance.primary].offline:
-        first = failover(nodes, instance, force)
+    if cluster.nodes[instance.primary].offline:
+        first = failover(cluster.nodes, instance, force)
         if isinstance(first, str):
             raise Unplaceable(_failed("Failing over to the secondary", first))
         start = first
         opcodes.append(migrate(instance, None))
-        _take(nodes, start)
+    nodes = start.applied_to(cluster.nodes)
     halves: dict[int, Moved] = {}
     problem = ""
     for primary in targets:
@@ -224,9 +205,7 @@ def move_to_best_pair(
         raise Unplaceable(_last_problem(nodes, halves, targets, force) or problem)
     primary, secondary = best
     half = halves[primary]
-    between = list(nodes)
-    _take(between, half)
-    moved = replace_secondary(between, half.instance, secondary, force)
+    moved = replace_secondary(half.applied_to(nodes), half.instance, secondary, force)
     if isinstance(moved, str):
         raise Unplaceable(_failed("Changing secondary to final secondary", moved))
     names = [cluster.nodes[index].name for index in (primary, secondary)]
@@ -255,8 +234,7 @@ def _best_halves(
     """
     instance = start.instance
     primary, secondary = instance.primary, instance.secondary
-    nodes = list(cluster.nodes)
-    _take(nodes, start)
+    nodes = start.applied_to(cluster.nodes)
     bare = cluster.with_nodes(
         {
             primary: without_primary(nodes[primary], instance),
@@ -298,8 +276,7 @@ def _last_problem(
     for primary in reversed(targets):
         if primary not in halves:
             return ""
-        between = list(nodes)
-        _take(between, halves[primary])
+        between = halves[primary].applied_to(nodes)
         for secondary in reversed(targets):
             if secondary != primary:
                 moved = replace_secondary(between, halves[primary].instance, secondary, force)
@@ -313,9 +290,7 @@ def _new_primary(nodes: Sequence[Node], start: Moved, primary: int, force: bool)
     taken = replace_secondary(nodes, start.instance, primary, force)
     if isinstance(taken, str):
         return _failed("Changing secondary to new primary", taken)
-    between = list(nodes)
-    _take(between, taken)
-    over = failover(between, taken.instance, force)
+    over = failover(taken.applied_to(nodes), taken.instance, force)
     if isinstance(over, str):
         return _failed("Failing over to new primary", over)
     return Moved({**taken.nodes, **over.nodes}, over.instance)
@@ -323,8 +298,3 @@ def _new_primary(nodes: Sequence[Node], start: Moved, primary: int, force: bool)
 
 def _failed(step: str, failure: str) -> str:
     return f"Can't find any good nodes for relocation: Allocation failed: {step}: {failure}"
-
-
-def _take(nodes: list[Node], moved: Moved) -> None:
-    for index, node in moved.nodes.items():
-        nodes[index] = node

@@ -1,16 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much a move can gain at most: a sum of one number for what leaves and one for what comes.
+"""Bounds of the gain of every move: one number for the old nodes plus one for the new node.
 
-Each deviation is the square root of a variance, which a move changes by a sum over its
-nodes.  A square root lies above its chord, so with the slope of the chord the change of
-the score is at least a sum over nodes, less how far chord and root are apart where the
-variance stays as it is: the *gap*, one number for all moves.  Products of two nodes'
-changes only add (what one node loses another gets).  Chords are taken for a while:
-that the variances move meanwhile widens the gap, and nothing else.
-
-So there is a table of what each kind of instance (those of equal sizes) comes to on each
-node as primary and as secondary.  A move that is made changes three columns.
+Each deviation is the square root of a variance, which a move changes by a sum over its nodes.
+A square root lies above its chord.  So the change of the score is at least a sum of slope times
+change over the nodes, less the *gap*: the distance of chord and root at the current variance,
+one number for all moves.  Products of two nodes' changes only add (one node loses what another
+gets).  Chords are kept for a while: when the variances change, only the gap gets wider.
 """
 
 from __future__ import annotations
@@ -18,10 +14,10 @@ from __future__ import annotations
 from math import inf
 from operator import add, mul
 
-from ..model.score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD
+from ..model.score import CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, WEIGHT
 from .chords import LOADS, LoadGaps
-from .estimate import ROLES, WEIGHT, kept_without
-from .moves import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
+from .estimate import ROLES, kept_without
+from .state import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
 from .tables import Tables
 
 TYPE_CHECKING = False
@@ -30,8 +26,8 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Instance, Node
     from ..model.score import Score
-    from .estimate import Sizes
-    from .moves import MoveLimits
+    from .estimate import Measures
+    from .state import State
 
 ON_PRIMARY = (TAKE_OVER, PRIMARY, ANYWHERE)
 """The kinds of move whose target becomes the primary; of the others it is the secondary."""
@@ -40,27 +36,16 @@ LARGEST = 1e300
 
 
 class Bounds(Tables):
-    """What each of some *instances* can gain at most, kept while moves are made."""
+    """The most that each instance of *state* can gain, kept up to date while moves are made."""
 
     def __init__(
-        self,
-        nodes: Sequence[Node],
-        targets: Sequence[int],
-        instances: dict[int, Instance],
-        score: Score,
-        limits: MoveLimits,
-        units: dict[int, Sizes],
-        sizes: dict[int, tuple[Sizes, Sizes]],
-        weights: Sequence[tuple[int, float]],
-        every: bool = False,
+        self, state: State, targets: Sequence[int], measures: Measures, every: bool = False
     ) -> None:
-        super().__init__(
-            nodes, targets, instances, score, limits.force, units, sizes, weights, every
-        )
-        self._instances = instances
-        self._limits = limits
-        self._follow(score)
-        self._even = self._all_even(score)
+        super().__init__(state, targets, measures, every)
+        instances = self._instances = state.instances
+        self._limits = state.limits
+        self._follow(state.score)
+        self._even = self._all_even(state.score)
         self._parts: dict[int, list[float]] = {}
         """The least that each kind of move changes where an instance is, by kind.
 

@@ -1,27 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Straight lines below the square roots of a score, and how far apart the two are.
+"""Chords below the square roots of a score, and the gap between chord and root.
 
-Without measured loads each instance has one of every load.  Then there are few ways to
-move it: from a node with so many to one with so many more.  For each the gap is known
-exactly, and most of what a chord gives away is saved.
+Without measured loads each instance has one of every load.  Then a move is described by the
+loads of its two nodes alone; the gap of each is known exactly (`LoadGaps`).
 """
 
 from __future__ import annotations
 
 from math import sqrt
 
-from ..model.score import (
-    CPU_LOAD,
-    DISK_LOAD,
-    FREE_DISK,
-    FREE_DISK_FORTH,
-    MEMORY_LOAD,
-    NET_LOAD,
-    RESERVED,
-    SPINDLES,
-    SPINDLES_FORTH,
-)
+from ..model.score import AT_BOTH, CPU_LOAD, DISK_LOAD, MEMORY_LOAD, NET_LOAD, RESERVED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,13 +18,9 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Instance
     from ..model.score import Score
-    from .estimate import Sizes
+    from .estimate import Measures, Sizes
 
 LOADS = (CPU_LOAD, MEMORY_LOAD, NET_LOAD)
-_OF_SECONDARY = frozenset({FREE_DISK, RESERVED, SPINDLES, FREE_DISK_FORTH, SPINDLES_FORTH})
-"""The deviations that a secondary counts in, but for its load."""
-
-
 LEVEL = 0.7
 """Sizes down to this share of the greatest of their level have the same chord."""
 
@@ -73,16 +58,15 @@ class Chords:
         self,
         score: Score,
         levels: Levels,
-        units: dict[int, Sizes],
+        measures: Measures,
         leaving: bool,
-        weights: Sequence[tuple[int, float]],
     ) -> None:
-        self.weights = [dict(weights).get(place, 0.0) for place in range(13)]
+        self.weights = [dict(measures.weights).get(place, 0.0) for place in range(13)]
         self.count = score.count
         self.means = [total / score.count for total in score.sums]
         self._sums = list(score.sums)
         self._levels = levels
-        columns = list(zip(*units.values()))
+        columns = list(zip(*measures.units.values()))
         # A node may have less than nothing of something.
         self._most: list[float] = [max(map(abs, column)) for column in columns]
         # What leaves a node out of service comes to the sums from nowhere.
@@ -174,7 +158,7 @@ def _ends(score: Score) -> list[tuple[float, float]]:
 
 def _summed(gaps: Sequence[float]) -> tuple[float, float, float, float]:
     """Return the sums of *gaps*, by the deviations that a move of a secondary changes."""
-    disks = sum([gaps[place] for place in _OF_SECONDARY])
+    disks = sum([gaps[place] for place in (*AT_BOTH, RESERVED) if place != DISK_LOAD])
     loads = sum([gaps[place] for place in LOADS])
     return disks, sum(gaps) - disks - loads - gaps[DISK_LOAD], gaps[DISK_LOAD], loads
 

@@ -1,56 +1,26 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a move changes of the score, in a few sums and without making it.
+"""Estimate the change of the score by a move, in a few sums and without making it.
 
-The same as carrying the move out and scoring it, but for rounding, wherever it can be
-made; whether it can is not looked at.
+For every possible move it is the change of the score but for rounding.  Whether the move is
+possible is not checked.
 """
 
 from __future__ import annotations
 
 from math import sqrt
 
-from ..model.score import (
-    DISK_LOAD,
-    FREE_DISK,
-    FREE_DISK_FORTH,
-    RESERVED,
-    SPINDLES,
-    SPINDLES_FORTH,
-    TERMS,
-)
-from .moves import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
+from ..model.score import AT_BOTH, RESERVED, WEIGHT, WEIGHTS
+from .state import ANYWHERE, FAILOVER, FAILOVER_REPLACE, PRIMARY, SECONDARY, TAKE_OVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..model.cluster import Instance, Node
     from ..model.score import Score
 
     Sizes = tuple[float, ...]
-
-WEIGHT = dict(TERMS)
-DEVIATIONS = (
-    "free_mem_cv",
-    "free_disk_cv",
-    "reserved_mem_cv",
-    "vcpu_ratio_cv",
-    "cpu_load_cv",
-    "mem_load_cv",
-    "disk_load_cv",
-    "net_load_cv",
-    "spindles_cv",
-    "free_mem_cv_forth",
-    "free_disk_cv_forth",
-    "vcpu_ratio_cv_forth",
-    "spindles_cv_forth",
-)
-WEIGHTS = tuple([WEIGHT[name] for name in DEVIATIONS])
-"""The weight of each deviation, by its place in a row of values (`score`)."""
-
-OF_DISKS = frozenset({FREE_DISK, DISK_LOAD, SPINDLES, FREE_DISK_FORTH, SPINDLES_FORTH})
-"""The deviations that change with a secondary alone."""
 
 OLD_PRIMARY, OLD_SECONDARY, TARGET = range(3)
 ROLES: dict[int, tuple[tuple[int, int, int], ...]] = {
@@ -61,13 +31,13 @@ ROLES: dict[int, tuple[tuple[int, int, int], ...]] = {
     FAILOVER_REPLACE: ((OLD_PRIMARY, -1, 0), (OLD_SECONDARY, 1, -1), (TARGET, 0, 1)),
     ANYWHERE: ((OLD_PRIMARY, -1, 0), (TARGET, 1, 0)),
 }
-"""What each move makes of each node: how often primary and how often secondary, more or less."""
+"""How many primaries and secondaries more or less each kind of move gives to each node."""
 
 
 def primary_sizes(instance: Instance) -> Sizes:
-    """Return what *instance* adds on its primary to what each deviation is taken of.
+    """Return what *instance* adds to the value of each deviation on its primary.
 
-    In the units of the node's total; spindles count as disks on no node here.
+    In the units of the node's total.  No node here counts spindles as disks.
     """
     real = 0 if instance.forthcoming else 1
     disk = instance.disk if instance.local else 0
@@ -99,10 +69,7 @@ def secondary_sizes(instance: Instance) -> Sizes:
 
 
 def units(node: Node) -> Sizes:
-    """Return what one of each size is worth in the values of *node*.
-
-    Nodes with exclusive storage, whose disks count as spindles, have none.
-    """
+    """Return what one of each size adds to the values of *node*, which has no exclusive storage."""
     memory = 1 / node.total_memory if node.total_memory else 0.0
     disk = 1 / node.total_disk if node.total_disk else 0.0
     speed = node.total_cpus * node.cpu_speed
@@ -114,9 +81,9 @@ def units(node: Node) -> Sizes:
 def together(
     score: Score, sizes: Sequence[tuple[Sizes, Sizes]], units_of: Sequence[Sizes]
 ) -> list[tuple[int, float]]:
-    """Return the deviations' places and weights, those that are always equal as one.
+    """Return the places and weights of the deviations, those that are always equal as one.
 
-    They are equal where each node has equal values, sizes and units in them: mostly those
+    Deviations are equal if each node has equal values, sizes and units in them: mostly those
     with and without planned instances, and the loads.
     """
     columns = list(zip(*score.rows.values(), *units_of, *[each for pair in sizes for each in pair]))
@@ -136,17 +103,33 @@ def kept_without(node: Node, instance: Instance, peer: int) -> int:
     return max([left, 0] + [kept for other, kept in node.peers.items() if other != peer])
 
 
-class Estimate:
-    """Estimates for one state of a cluster: its *nodes* and their *score*."""
+class Measures:
+    """What the estimates and bounds of some instances and target nodes are made of.
+
+    ``units`` are by node (`units`), ``sizes`` by instance (`primary_sizes`, `secondary_sizes`),
+    ``weights`` are those of `together`.
+    """
 
     def __init__(
         self,
         nodes: Sequence[Node],
+        targets: Iterable[int],
+        instances: Mapping[int, Instance],
         score: Score,
-        units_of: dict[int, Sizes],
-        weights: Sequence[tuple[int, float]],
     ) -> None:
-        """Take *weights* of the deviations by their places (`together`)."""
+        self.units = {index: units(nodes[index]) for index in targets}
+        self.sizes = {
+            index: (primary_sizes(instance), secondary_sizes(instance))
+            for index, instance in instances.items()
+        }
+        own = [self.units[index] for index in score.rows]
+        self.weights = together(score, list(set(self.sizes.values())), own)
+
+
+class Estimate:
+    """Estimates for one state of a cluster: its *nodes* and their *score*."""
+
+    def __init__(self, nodes: Sequence[Node], score: Score, measures: Measures) -> None:
         self._nodes = nodes
         self._rows = score.rows
         self._count = score.count
@@ -154,19 +137,16 @@ class Estimate:
         self._variances = score.variances
         self._roots = [sqrt(variance) for variance in score.variances]
         self._pairs = score.pairs
-        self._units = units_of
-        self._weights = weights
-        self._weights_of_disks = [each for each in weights if each[0] in OF_DISKS]
+        self._sizes = measures.sizes
+        self._units = measures.units
+        self._weights = measures.weights
+        self._weights_of_disks = [each for each in self._weights if each[0] in AT_BOTH]
         self._places = any(nodes[index].location for index in score.rows)
         self._kept_without: dict[int, int] = {}
 
-    def change(
-        self, instance: Instance, kind: int, target: int, sizes: tuple[Sizes, Sizes]
-    ) -> float:
-        """Return by how much the score changes if *instance* makes the move; less is better.
-
-        *sizes* are its `primary_sizes` and its `secondary_sizes`.
-        """
+    def change(self, instance: Instance, kind: int, target: int) -> float:
+        """Return the change of the score if *instance* makes the move; less is better."""
+        sizes = self._sizes[instance.index]
         if kind == SECONDARY and instance.secondary in self._rows and not self._places:
             return self._change_of_secondary(instance, target, sizes[1])
         places = (instance.primary, instance.secondary, target)
@@ -204,7 +184,7 @@ class Estimate:
         )
 
     def _change_of_secondary(self, instance: Instance, target: int, sizes: Sizes) -> float:
-        """Return the same for another secondary, by far the most frequent question."""
+        """Return the same for a new secondary, by far the most frequent question, faster."""
         node, other = self._nodes[instance.secondary], self._nodes[target]
         row, other_row = self._rows[node.index], self._rows[target]
         unit, other_unit = self._units[node.index], self._units[target]
@@ -254,7 +234,7 @@ class Estimate:
         places: tuple[int, int, int],
         roles: Sequence[tuple[int, int, int]],
     ) -> float:
-        """Return the part of memory that is kept for failovers, of N+1 and of offline nodes."""
+        """Return the part of reserved memory, N+1 and offline nodes."""
         nodes = self._nodes
         kept = instance.reserved_memory
         new_primary = primary_after(kind, places)
@@ -298,7 +278,7 @@ class Estimate:
         places: tuple[int, int, int],
         roles: Sequence[tuple[int, int, int]],
     ) -> float:
-        """Return the part of tags that should not meet on a node."""
+        """Return the part of exclusion tags."""
         result = 0
         for role, primary, _secondary in roles:
             node = self._nodes[places[role]]
@@ -311,7 +291,7 @@ class Estimate:
         return WEIGHT["pri_tags_score"] * result
 
     def _located(self, instance: Instance, kind: int, places: tuple[int, int, int]) -> float:
-        """Return the part of locations: shared by both nodes, asked for, or by many."""
+        """Return the part of locations: common to both nodes, desired, or with exclusion tags."""
         nodes = self._nodes
         before = nodes[instance.primary]
         if not instance.desired and not self._places:
@@ -338,14 +318,14 @@ class Estimate:
 
 
 def primary_after(kind: int, places: tuple[int, int, int]) -> int:
-    """Return where an instance on *places* has its primary after a move of *kind*."""
+    """Return the primary after a move of *kind* with these old nodes and target."""
     if kind in (FAILOVER, FAILOVER_REPLACE):
         return places[1]
     return places[0] if kind == SECONDARY else places[2]
 
 
 def secondary_after(kind: int, places: tuple[int, int, int]) -> int:
-    """Return where it has its secondary then."""
+    """Return the secondary after that move."""
     if kind in (FAILOVER, TAKE_OVER):
         return places[0]
     return places[2] if kind in (SECONDARY, FAILOVER_REPLACE) else places[1]

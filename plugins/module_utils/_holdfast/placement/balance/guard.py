@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must hold after every single move of a plan: each node that could be lost still can.
+"""The N+1 rule of a plan: after each move every node that could be lost still can be.
 
-The same question as `redundancy` asks, for moves of instances that are there: mirrored
-instances by arithmetic on the nodes that changed, all others by one node with room for
-everything, and only where there is none by trying it out.  hbal does not ask it.  An instance
-with a node that is out of service has lost that node already: it may leave it whatever that
-takes from others.
+The check is that of `redundancy` for existing instances: mirrored instances by arithmetic on
+the nodes that changed, others by one node with room for all of them, and by trying it out where
+there is none.  hbal makes no such check.  An instance with a node that is out of service may
+move whatever that takes from others: that node is lost already.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Instance, Node
     from ..model.moves import Moved
-    from .moves import State
+    from .state import State
 
 
 class Guard:
@@ -72,9 +71,7 @@ class Guard:
         return self._others_lost(moved)
 
     def _others_lost(self, moved: Moved) -> int | None:
-        nodes = list(self._search.nodes)
-        for index, node in moved.nodes.items():
-            nodes[index] = node
+        nodes = moved.applied_to(self._search.nodes)
         placed = {moved.instance.index: moved.instance}
         for index in self._search.scope:
             if not nodes[index].others or index in self.lost_before:
@@ -110,8 +107,8 @@ ROUNDING = 1e-6
 """How far a sum of ratios may be off; what is let through is checked in full."""
 
 
-class Room:
-    """What a node has room for: never less than the checks of `admission` allow."""
+class FreeSpace:
+    """What still fits on a node: never less than the checks of `admission` allow."""
 
     __slots__ = ("cpus", "disk", "disk_forth", "kept", "memory", "memory_forth", "spindles")
 

@@ -1,37 +1,35 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan to balance a cluster: few moves, little data, and no bad state on the way.
+"""Plan to balance a cluster: few moves, little data, and no bad state on the way.
 
-hbal takes the move that betters the score most, whatever it copies.  Here:
+hbal takes the move with the best score, whatever it copies.  Here:
 
-- What hbal's rule comes to is the first candidate and the measure: another is taken only
-  if its score is no higher, with no more moves and no more data.
-- The run is tried with several prices for what is copied as well; of the candidates the
-  one that copies least is taken.
-- Then moves are replaced: one is taken back, another that copies less is made instead, if
-  the score does not rise.
-- An instance is moved once, to where it ends.
+- The result of hbal's rule is the first candidate.  Another plan is taken only if its score is
+  no higher and it has no more moves and data.
+- Further candidates are runs with a price for data; the one that copies least is taken.
+- Then moves are replaced: one is taken back and another that copies less is made, if the score
+  does not rise.
+- Each instance is moved once, to its final place.
 - A move is made only if every node that could be lost still can be (`guard`).
-- The score never rises.
 - Where no single move gains, two together may: a swap, or one that makes room for another.
-  The order is such that each gains by itself; only where swaps are asked for the score may
-  rise between the two moves of a pair.
-- The end is a state in which nothing gains: planning again from there finds nothing.
+- The score never rises, except between the two moves of a pair if swaps are asked for.
+- In the end nothing gains: planning again from there finds nothing.
 """
 
 from __future__ import annotations
 
-from .moves import Made, Plan, Worth
-from .planner import PlanLimits, Planner, merged
+from .planner import Planner, merged
 from .search import movable
+from .state import Made, Plan, Worth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..model.cluster import Cluster
-    from .moves import MoveLimits
     from .planner import Watch
+    from .search import PlanLimits
+    from .state import MoveLimits
 
 
 PRICES = (0.0, 0.125, 0.5)
@@ -56,8 +54,8 @@ def make_plan(
 ) -> Plan:
     """Return the plan that balances the nodes *scope* of *cluster*.
 
-    *limits* say which kinds of move there are, *only* tells by its name whether an
-    instance may move.  *watch* is told now and then how many moves there are and the score.
+    *only* returns for a name whether that instance may move.  *watch* is called with the number
+    of moves and the score after each move that is found.
     """
     if all(cluster.nodes[index].offline for index in scope):
         # Nothing can move, and hbal gives no score to nodes of which none is in service.
@@ -105,7 +103,7 @@ def _joined(plan: Plan, rest: Plan, once: list[Made] | None) -> Plan:
 
 
 def _prices(size: int, fallen_back: bool) -> tuple[float, ...]:
-    """Return the prices that are tried beside hbal's rule, which has none."""
+    """Return the prices to try beside hbal's rule, which has none."""
     if size > LARGE:
         return ()
     if fallen_back:
@@ -121,7 +119,7 @@ def _bettered(
     limits: MoveLimits,
     size: int,
 ) -> Plan:
-    """Return *plan* with swaps and replaced moves, as far as it stays within *most*."""
+    """Return *plan* with replaced moves and with pairs of moves, where that stays within *most*."""
     if limits.evacuate:
         return plan
     plan = planner.replace(plan, most, REPLACED if size <= LARGE else REPLACED_OF_LARGE)
@@ -140,10 +138,10 @@ def _bettered(
 
 
 def _preferred(plan: Plan, other: Plan, most: Worth) -> bool:
-    """Return whether *plan* is to be taken instead of *other*.
+    """Return whether *plan* is better than *other*.
 
-    What is in no way worse than *most* comes first; of such plans what copies less, of
-    others what ends with a lower score.
+    A plan that is in no way worse than *most* is better than any other; of two such plans the
+    one that copies less is better, else the one with the lower score.
     """
     if plan.loses_node or not _within(plan, most):
         return False

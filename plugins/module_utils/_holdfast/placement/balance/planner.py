@@ -1,16 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The search for a plan: a cluster that is changed move by move, within limits.
-
-The order of a plan in which each instance moves as seldom as can be.
-"""
+"""Search for a plan: make moves within limits, and order them so that each instance moves once."""
 
 from __future__ import annotations
 
 from math import inf
 
 from .guard import Guard
-from .moves import (
+from .search import LEAST_GAIN, Search, first_best
+from .state import (
     ANYWHERE,
     FAILOVER,
     Made,
@@ -23,7 +21,6 @@ from .moves import (
     routes,
     target_of,
 )
-from .search import Search, first_best
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,12 +28,11 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Cluster, Instance
     from ..model.moves import Moved
-    from .moves import Choice, MoveLimits
+    from .search import PlanLimits
+    from .state import Choice, MoveLimits
 
     Watch = Callable[[int, float], None]
 
-LEAST_GAIN = 1e-9
-"""What the score has to fall by for a move to be worth making: more than rounding."""
 PAIRS = 24
 """How many moves that lose a little are tried as the first of two."""
 PAIR_GAIN = 0.1
@@ -47,54 +43,11 @@ REFILL_PRICE = 0.5
 """The price of copying the usual disk with which these are chosen."""
 
 
-class PlanLimits:
-    """What a plan may come to, and what a gain has to be worth.
-
-    ``most_copied`` is in MiB; below 0 there is no limit.  ``least_gain`` is for any move,
-    ``gain_per_gib`` for each GiB that it copies as well.  With a score of ``fair_score``
-    or less each move has to gain ``fair_gain`` (hbal's ``--min-gain-limit`` and ``-g``),
-    and below ``good_score`` nothing is moved (``-e``).  With ``swaps`` two moves that gain
-    only together are made even if that takes more moves than hbal would make.
-    """
-
-    def __init__(
-        self,
-        most_moves: int = -1,
-        most_copied: int = -1,
-        least_gain: float = LEAST_GAIN,
-        gain_per_gib: float = 0.0,
-        fair_score: float = 0.1,
-        fair_gain: float = 0.01,
-        good_score: float = 0.0,
-        swaps: bool = False,
-    ) -> None:
-        self.most_moves = most_moves
-        self.most_copied = most_copied
-        self.least_gain = max(least_gain, LEAST_GAIN)
-        self.gain_per_gib = gain_per_gib
-        self.fair_score = fair_score
-        self.fair_gain = fair_gain
-        self.good_score = good_score
-        self.swaps = swaps
-
-    @property
-    def limited(self) -> bool:
-        """Whether a plan may have to end before nothing gains any more."""
-        return self.most_moves >= 0 or self.most_copied >= 0
-
-    def wanted(self, score: float, mebibytes: int) -> float:
-        """Return what a move has to gain that copies *mebibytes*, when the score is *score*."""
-        least = self.least_gain
-        if score <= self.fair_score:
-            least = max(least, self.fair_gain)
-        return least + self.gain_per_gib * mebibytes / 1024
-
-
 class Planner:
-    """The instances *chosen* on the nodes *scope* of *cluster*, moved as is best.
+    """Plans moves of the instances *chosen* on the nodes *scope* of *cluster*.
 
-    *price* is what copying a disk of the usual size costs, with 1 for the move itself.
-    With *keep_losable* no move is made that leaves a node which cannot be lost any more.
+    *price* is the price of copying a disk of the usual size, where the move itself costs 1.
+    With *keep_losable* no move is made after which a node cannot be lost any more.
     """
 
     def __init__(
@@ -126,16 +79,12 @@ class Planner:
 
     @property
     def as_made(self) -> Worth:
-        """What the moves come to one by one, as they were found."""
+        """The result of the moves one by one, as they were found."""
         mebibytes = sum(copied(made.before, made.kind) for made in self._made)
         return Worth(self._search.value, len(self._made), mebibytes)
 
     def descend(self) -> None:
-        """Make moves until no single one gains enough."""
-        self._descend()
-        self._keep_losable = True
-
-    def _descend(self) -> None:
+        """Make moves until no single one gains enough; from then on every node stays losable."""
         while self._room(1) and self._search.value > self._aims.good_score:
             wanted = self._aims.wanted(self._search.value, 0)
             choices = self._search.best(wanted, self._refuses, self._pays)
@@ -143,15 +92,16 @@ class Planner:
             equals = choices[:1] if self._priced else choices
             best = first_best(self._search, self._search.value, equals)
             if best is None or self._search.value - best.score < LEAST_GAIN / 2:
-                return
+                break
             self._take(best)
+        self._keep_losable = True
 
     def _room(self, moves: int) -> bool:
         most = self._aims.most_moves
         return most < 0 or len(self._made) + moves <= most
 
     def _refuses(self, index: int, moved: Moved) -> bool:
-        """Return whether a move is beyond a limit of the plan or of the guard."""
+        """Return whether a limit of the plan, or the guard, forbids a move."""
         if self._aims.most_copied >= 0:
             kinds = kinds_between(self._search.instances[index], moved.instance)
             more = sum(copied(moved.instance, kind) for kind in kinds)
@@ -160,7 +110,7 @@ class Planner:
         return self._keep_losable and self._guard.refuses(index, moved)
 
     def _pays(self, choice: Choice) -> bool:
-        """Return whether what a move gains is enough for what it copies."""
+        """Return whether a move gains enough for the data that it copies."""
         data = copied(self._search.instances[choice.instance], choice.kind)
         gain = self._search.value - choice.score
         return gain >= self._aims.wanted(self._search.value, data)
@@ -179,12 +129,12 @@ class Planner:
                 self._search.leave_out(after.index)
 
     def add_pairs(self) -> None:
-        """Make two moves that gain together as often as there are such, and what then gains."""
+        """Make pairs of moves that gain together, and the moves that then gain, to the end."""
         while self._search.value > self._aims.good_score and self._take_pair():
             self.descend()
 
     def _take_pair(self) -> bool:
-        """Make two moves that gain together, if there are such; tell whether there were."""
+        """Make two moves that gain together; return whether there were any."""
         search = self._search
         if not self._room(2):
             return False
@@ -211,10 +161,10 @@ class Planner:
         return False
 
     def replace(self, plan: Plan, most: Worth, count: int) -> Plan:
-        """Take moves back and make others that copy less, where all stays within *most*.
+        """Return *plan*, which has the moves made so far, or one within *most* that copies less.
 
-        Of the moves that copy most *count* are tried.  Return the plan then: *plan*, which
-        is what the moves come to now, or one that copies less.
+        Moves are taken back and others made in their place.  The *count* moves that copy most
+        are tried.
         """
         moved = {made.before.index: made.before for made in reversed(self._made)}
         indexes = sorted(moved, key=lambda index: -moved[index].disk)
@@ -236,9 +186,9 @@ class Planner:
         return plan
 
     def _traded(self, index: int, start: Instance, most: Worth) -> list[Moved]:
-        """Take back what the instance *index* moved from *start*, and make other moves instead.
+        """Move the instance *index* back to *start*, and make other moves instead.
 
-        Return what would undo that; if it was not better, it is undone.
+        Returns what undoes all that; nothing if it was no better and is undone.
         """
         search, now = self._search, self._search.instances[index]
         kinds = kinds_between(now, start)
@@ -257,15 +207,15 @@ class Planner:
         return []
 
     def _take_back(self, undo: list[Moved]) -> None:
-        """Take the last moves back, by what *undo* has for each."""
+        """Take back the last moves: *undo* has one for each."""
         for each in reversed(undo):
             self._made.pop()
             self._search.put(each)
 
     def _refill(self, taken_back: Instance, limit: Worth, undo: list[Moved]) -> bool:
-        """Make moves in place of what was *taken_back*; tell whether all is within *limit*.
+        """Make moves in place of the one *taken_back*; return whether all is within *limit*.
 
-        What takes each move back is added to *undo*.
+        Adds what takes each move back to *undo*.
         """
         search = self._search
 
@@ -288,7 +238,7 @@ class Planner:
         return not search.best(self._aims.wanted(search.value, 0), self._refuses, self._pays)
 
     def _once(self) -> Worth:
-        """Return what the plan so far comes to with each instance moved once."""
+        """Return the result of the plan so far with each instance moved once."""
         moves = mebibytes = 0
         for index in {made.before.index for made in self._made}:
             start = self._start.instance(index)
@@ -298,7 +248,7 @@ class Planner:
         return Worth(self._search.value, moves, mebibytes)
 
     def plan(self) -> Plan:
-        """Return the plan: each instance moved once if that can be ordered, else as found."""
+        """Return the plan: each instance moved once if there is such an order, else as found."""
         once = merged(self._start, self._scope, self._limits, self._made)
         steps = list(self._made) if once is None else once
         plan = Plan(steps, self._before, self._search.value, self._search.cluster())
@@ -311,7 +261,7 @@ class Planner:
 def _worth_more(
     aims: PlanLimits, search: Search, gain: float, value: float
 ) -> Callable[[Choice], bool]:
-    """Return whether a second move gains *gain* from the score *value*, and its own price."""
+    """Return a test of a second move: it gains *gain* from the score *value*, and its price."""
 
     def pays(choice: Choice) -> bool:
         data = copied(search.instances[choice.instance], choice.kind)
@@ -327,11 +277,11 @@ ATTEMPTS = 6
 def merged(
     cluster: Cluster, scope: list[int], limits: MoveLimits, made: Sequence[Made]
 ) -> list[Made] | None:
-    """Return moves to the same end with each instance moved as seldom as can be.
+    """Return moves to the same end as *made* with as few moves of each instance as possible.
 
-    In an order in which every move can be made and betters the score; None if that is
-    not found.  An instance for which there is no straight way (two wait for each other's
-    place, or tags forbid it) goes the way of *made*.
+    In their order every move is possible and does not raise the score; None if no such order
+    is found.  An instance without a straight way (two wait for each other's place, or tags
+    forbid it) goes the way of *made*.
     """
     ways: dict[int, list[Instance]] = {}
     for each in made:
@@ -354,7 +304,7 @@ def merged(
 def _make_all(
     state: State, ways: dict[int, list[Instance]], order: list[int], done: list[Made]
 ) -> list[int]:
-    """Move each instance along its way; return those that do not get to the end of it."""
+    """Move each instance along its way; return those that do not reach its end."""
     guard = Guard(state)
     waiting = order
     while waiting:
@@ -366,7 +316,7 @@ def _make_all(
 
 
 def _go(state: State, guard: Guard, way: list[Instance], done: list[Made]) -> bool:
-    """Move an instance along its *way*, as far as that can be done now; tell if it is there."""
+    """Move an instance along its *way* as far as possible; return whether it is at the end."""
     while way:
         routes_on = routes(state.instances[way[0].index], way[0])
         if not any(routes_on):
@@ -377,7 +327,7 @@ def _go(state: State, guard: Guard, way: list[Instance], done: list[Made]) -> bo
 
 
 def _make(state: State, guard: Guard, index: int, kind: int, target: int, done: list[Made]) -> bool:
-    """Make a move of the instance *index*, if that is possible now; tell if it was made."""
+    """Make a move of the instance *index* if it is possible now; return whether it was made."""
     before = state.instances[index]
     if kind not in state.limits.kinds(before, state.nodes):
         return False

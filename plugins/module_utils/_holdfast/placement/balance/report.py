@@ -7,11 +7,12 @@ from __future__ import annotations
 from math import isfinite
 
 from ..model.admission import MIGRATION, N1, without_secondary
-from ..model.cluster import RUNNING_STATES
+from ..model.cluster import NO_NODE, RUNNING_STATES
 from ..model.limits import primary_limits, secondary_limits
-from ..model.show import fixed
+from ..model.show import fixed, table
 from .guard import Guard
-from .moves import (
+from .search import Search, movable
+from .state import (
     ANYWHERE,
     FAILOVER,
     FAILOVER_REPLACE,
@@ -21,7 +22,6 @@ from .moves import (
     copied,
     move,
 )
-from .search import Search, movable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,28 +30,15 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Cluster, Instance
     from ..model.moves import Moved
-    from .moves import Made, MoveLimits, Plan, Worth
+    from .state import Made, MoveLimits, Plan
 
     Data = dict[str, Any]
     from collections.abc import Sequence
 
 
-COLUMNS = [
-    "F",
-    "Name",
-    "Pri_node",
-    "Sec_node",
-    "Auto_bal",
-    "vcpu",
-    "mem",
-    "dsk",
-    "lCpu",
-    "lMem",
-    "lDsk",
-    "lNet",
-]
-STEP_WORDS = 5
-"""How many of the columns are words, to the left; the others are numbers."""
+COLUMNS = "F Name Pri_node Sec_node Auto_bal vcpu mem dsk lCpu lMem lDsk lNet"
+WORD_COLUMNS = 5
+"""How many of the columns are words; the others are numbers."""
 
 PROLOGUE = """\
 #!/bin/sh
@@ -70,7 +57,7 @@ check() {
 }
 
 """
-"""What a file of commands begins with, byte for byte."""
+"""The start of a file of commands, byte for byte hbal's."""
 
 
 class Names:
@@ -81,14 +68,8 @@ class Names:
         self._nodes = [self.short(node.name) for node in cluster.nodes]
         inside = frozenset(scope)
         self.node_width = max([len(self._nodes[index]) for index in scope], default=0)
-        self.instance_width = max(
-            [
-                len(self.short(instance.name))
-                for instance in cluster.instances()
-                if instance.primary in inside
-            ],
-            default=0,
-        )
+        instances = [each.name for each in cluster.instances() if each.primary in inside]
+        self.instance_width = max([len(self.short(name)) for name in instances], default=0)
 
     def short(self, name: str) -> str:
         """Return *name* without the ending."""
@@ -133,14 +114,9 @@ def job_sets(moves: Sequence[Made]) -> list[list[Made]]:
 
 
 def nodes_of(made: Made) -> set[int]:
-    """Return the nodes that a move is about."""
-    places = (
-        made.before.primary,
-        made.before.secondary,
-        made.after.primary,
-        made.after.secondary,
-    )
-    return {place for place in places if place >= 0}
+    """Return the nodes of the instance before and after the move *made*."""
+    before, after = made.before, made.after
+    return {before.primary, before.secondary, after.primary, after.secondary} - {NO_NODE}
 
 
 def commands(names: Names, moves: Sequence[Made]) -> str:
@@ -183,7 +159,7 @@ def _steps(names: Names, made: Made) -> list[str]:
 def instance_table(cluster: Cluster, scope: Sequence[int]) -> str:
     """Return the table of the instances on the nodes *scope*."""
     inside = frozenset(scope)
-    rows = [COLUMNS]
+    rows = [COLUMNS.split()]
     for instance in cluster.instances():
         if instance.primary not in inside:
             continue
@@ -204,15 +180,7 @@ def instance_table(cluster: Cluster, scope: Sequence[int]) -> str:
                 fixed(instance.net_load, 3).rjust(5),
             ]
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if column < STEP_WORDS else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths))
-        ]
-        lines.append(" " + " ".join(cells) + "\n")
-    return "".join(lines)
+    return table(rows, [column >= WORD_COLUMNS for column in range(len(rows[0]))])
 
 
 def show_short(value: float) -> str:
@@ -232,9 +200,9 @@ WORDS = {
     ANYWHERE: "move",
 }
 BLOCKED = 10
-"""How many moves that would gain and cannot be made are told."""
+"""How many blocked moves are reported."""
 LOOKED_AT = 60
-"""How many are looked at for that, those that would gain most."""
+"""How many moves are looked at to find them, those that would gain most."""
 
 
 def describe_plan(
@@ -246,11 +214,10 @@ def describe_plan(
 ) -> Data:
     """Return *plan* for the nodes *scope* of *cluster* as plain data.
 
-    ``moves`` are in the order in which they are to be made; each names its ``set``: those
-    of one set touch no node twice and can run side by side.  ``blocked`` are moves that
-    would gain most in the end and cannot be made, each with what is in its way.
-    ``given_up`` is what hbal's rule comes to, if the plan is not as good because some node
-    could not be lost any more then.
+    ``moves`` are in their order; the moves of one ``set`` touch no node twice and can run side
+    by side.  ``blocked`` are the moves that would gain most in the end and are not possible,
+    with the reason.  ``given_up`` is the result of hbal's rule, if the plan is worse because
+    some node could not be lost any more with it.
     """
     names = [node.name for node in cluster.nodes]
     moves = []
@@ -258,18 +225,20 @@ def describe_plan(
         moves += [_describe_move(names, made, number) for made in jobs]
     for place in plan.pairs:
         moves[place]["with_next"] = True
+    given_up = plan.given_up
     return {
         "score_before": plan.score_before,
         "score_after": plan.score_after,
-        "given_up": _describe_worth(plan.given_up) if plan.given_up else None,
+        "given_up": given_up
+        and {
+            "score_after": given_up.score,
+            "moves": given_up.moves,
+            "copied": given_up.copied,
+        },
         "copied": plan.copied,
         "moves": moves,
         "blocked": blocked(plan.cluster, scope, limits, only),
     }
-
-
-def _describe_worth(worth: Worth) -> Data:
-    return {"score_after": worth.score, "moves": worth.moves, "copied": worth.copied}
 
 
 def _describe_move(names: list[str], made: Made, number: int) -> Data:
@@ -292,7 +261,7 @@ def _places(names: list[str], instance: Instance) -> list[str]:
 def blocked(
     cluster: Cluster, scope: list[int], limits: MoveLimits, only: Callable[[str], bool]
 ) -> list[Data]:
-    """Return the moves that would gain most and cannot be made, and why each cannot."""
+    """Return the moves that would gain most and are not possible, each with the reason."""
     chosen = movable(cluster, scope, limits, only)
     search = Search(cluster, scope, chosen, limits, every=True)
     guard = Guard(search)
@@ -322,7 +291,7 @@ def blocked(
 def _obstacle(
     search: Search, guard: Guard, instance: Instance, kind: int, target: int
 ) -> Data | None:
-    """Return what is in the way of a move: failure and limits, or a node that must be losable."""
+    """Return why a move is not possible, as failure and limits; None if it is."""
     nodes = search.nodes
     moved: Moved | str = move(nodes, instance, kind, target, search.limits.force)
     if not isinstance(moved, str):

@@ -1,18 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Balancing as hbal does it, and the best move of all instances without scoring them all.
+"""Find the best move of all instances without scoring all of them, and balance as hbal does.
 
-A cluster of 300 nodes has four million moves, and each move made changes the score of
-all others a little.  Three sieves, the cheapest first, leave a handful to be carried out
-and scored: the bound of an instance, the bound of a move (`bounds`), and an
-estimate (`estimate`) that is the score but for rounding.  No sieve drops a move
-that could be the best.  Where the score is not a number that can be bounded (a node with
-a size of zero), all moves are carried out.
+A cluster of 300 nodes has four million moves, and each move that is made changes the score of
+all others.  Three sieves, the cheapest first, leave a handful to be carried out and scored: the
+bound of an instance, the bound of a move (`bounds`), and the estimate of the score
+(`estimate`).  No sieve drops a move that could be the best.  Where a node has a size of zero,
+the score has no bounds and all moves are carried out.
 
-hbal makes one best move after the other until nothing gains enough.  The rule is that of
-htools (Cluster, tryBalance, version 3.0.2): of all moves of all instances the one with the
-lowest score, of equal ones the first; its score is added up again for it, as there, so that
-even what differs in the last digit only is decided alike.
+hbal makes one best move after the other until nothing gains enough (htools, Cluster,
+tryBalance, version 3.0.2): the move with the lowest score, of equal ones the first.  The score
+of the best moves is added up again, as in htools, so that the last digit decides alike.
 """
 
 from __future__ import annotations
@@ -21,8 +19,8 @@ from math import inf, isfinite
 
 from ..model.score import Score
 from .bounds import Bounds
-from .estimate import Estimate, primary_sizes, secondary_sizes, together, units
-from .moves import FAILOVER, MOVED_TEMPLATES, Choice, Made, MoveLimits, Plan, State, copied, made_of
+from .estimate import Estimate, Measures
+from .state import FAILOVER, MOVED_TEMPLATES, Choice, Made, MoveLimits, Plan, State, copied, made_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Cluster
     from ..model.moves import Moved
-    from .moves import MoveLimits
+    from .state import MoveLimits
 
     Refuse = Callable[[int, Moved], bool]
     from collections.abc import Callable, Iterable
@@ -41,7 +39,7 @@ RECENT = 8
 
 
 class _Within:
-    """What is looked for: a change of the score for its price, and a change, or less."""
+    """Upper limits of a search: the change of the score for its price, and the change itself."""
 
     __slots__ = ("change", "rank")
 
@@ -73,20 +71,14 @@ class Search(State):
         self._price, self._fixed_price = price, fixed_price
         self._every = every
         self._work = self._fresh_work = self._excess = 0
-        self._units = {i: units(self.nodes[i]) for i in self._targets}
-        self._sizes = {
-            index: (primary_sizes(instance), secondary_sizes(instance))
-            for index, instance in self.instances.items()
-        }
-        own = [self._units[index] for index in self.score.rows]
-        self._weights = together(self.score, list(set(self._sizes.values())), own)
-        self._estimate = Estimate(self.nodes, self.score, self._units, self._weights)
+        self._measures = Measures(self.nodes, self._targets, self.instances, self.score)
+        self._estimate = Estimate(self.nodes, self.score, self._measures)
         self._bounds: Bounds | None = None
         self._recent: list[tuple[int, int, int]] = []
         self._rebuild()
 
     def _rebuild(self) -> None:
-        """Lay the bounds anew, for the score as it is now."""
+        """Make new bounds for the current score."""
         self._work = self._fresh_work = self._excess = 0
         self._bounds = None
         rows = self.score.rows
@@ -95,31 +87,21 @@ class Search(State):
             return
         if not all(isfinite(value) for row in rows.values() for value in row):
             return
-        self._bounds = Bounds(
-            self.nodes,
-            self._targets,
-            self.instances,
-            self.score,
-            self.limits,
-            self._units,
-            self._sizes,
-            self._weights,
-            self._every,
-        )
+        self._bounds = Bounds(self, self._targets, self._measures, self._every)
 
     def leave_out(self, index: int) -> None:
-        """Let the instance *index* move no more."""
+        """Do not move the instance *index* any more."""
         del self.instances[index]
         if self._bounds is not None:
             self._bounds.drop(index)
 
     def put(self, moved: Moved) -> None:
-        """Let the nodes and the instance of *moved* be as they are in it."""
+        """Make the move *moved*."""
         super().put(moved)
-        self._estimate = Estimate(self.nodes, self.score, self._units, self._weights)
+        self._estimate = Estimate(self.nodes, self.score, self._measures)
         if self._bounds is None:
             return
-        # Bounds that got wider cost estimates: more than with new ones, whose first search tells.
+        # Bounds that got wider let more estimates through than new ones in their first search.
         if not self._fresh_work:
             self._fresh_work = self._work
         self._excess += max(0, self._work - self._fresh_work)
@@ -135,11 +117,11 @@ class Search(State):
         refuse: Refuse | None = None,
         worth: Callable[[Choice], bool] | None = None,
     ) -> list[Choice]:
-        """Return the moves that may be the best by exact arithmetic, in the order of htools.
+        """Return the moves within rounding of the best one, in the order of htools.
 
-        They are within rounding of the best one, which gains *least_gain* but for rounding.
-        Empty if there is none.  Of a move that would be the best *refuse* and *worth* may
-        say that it is not to be."""
+        The best one gains at least *least_gain*, but for rounding; without one the list is
+        empty.  Moves that *refuse* refuses or that *worth* finds not worth making are left out.
+        """
         found: list[tuple[float, int, int, int, Choice]] = []
         # The rank is the change of the score for its price; the limit is the best so far.
         limit = 0.0
@@ -170,11 +152,10 @@ class Search(State):
         return [entry[4] for entry in near]
 
     def near(self, within: float, count: int) -> list[tuple[float, int, int, int]]:
-        """Return the *count* moves that change the score least, or by less than *within*.
+        """Return the *count* best moves of those that change the score by less than *within*.
 
-        Each with the estimate of its change, instance, kind and target, the best first;
-        whether it can be made is not looked at.  For more than one target of the same
-        kind and instance only the best is returned.
+        Each is the estimate of its change, instance, kind and target, the best first, whether
+        or not it is possible.  Of one instance and kind only the best target is returned.
         """
         found: dict[tuple[int, int], tuple[float, int, int, int]] = {}
         limit = _Within(inf, within)
@@ -205,13 +186,10 @@ class Search(State):
         if self._bounds is None:
             return None
         self._work += 1
-        return self._estimate.change(self.instances[index], kind, target, self._sizes[index])
+        return self._estimate.change(self.instances[index], kind, target)
 
     def _candidates(self, within: _Within) -> Iterator[tuple[int, int, int]]:
-        """Yield each move whose bound allows a rank and a change *within* these limits.
-
-        Both may fall meanwhile.
-        """
+        """Yield each move whose bound is *within* these limits, which may fall meanwhile."""
         if self._bounds is None:
             for index, instance in sorted(self.instances.items()):
                 for kind in self.limits.kinds(instance, self.nodes):
@@ -242,7 +220,7 @@ class Search(State):
                     yield index, kind, target
 
     def _has(self, index: int, kind: int, target: int) -> bool:
-        """Return whether there is such a move: the instance has the kind, and is elsewhere."""
+        """Return whether the instance may make the move and is not on the target."""
         instance = self.instances.get(index)
         return (
             instance is not None
@@ -254,30 +232,59 @@ class Search(State):
         return self._fixed_price if self._price else 1.0
 
 
-class StopRule:
-    """When a run ends: hbal's options ``-g``, ``--min-gain-limit``, ``-e`` and ``-l``."""
+LEAST_GAIN = 1e-9
+"""What the score has to fall by for a move to be worth making: more than rounding."""
 
-    __slots__ = ("least_gain", "least_gain_below", "least_score", "most_moves")
+
+class PlanLimits:
+    """The limits of a plan, and the least gain of a move.
+
+    ``most_copied`` is in MiB; below 0 there is no limit.  ``least_gain`` is for any move,
+    ``gain_per_gib`` is added for each GiB that it copies.  With a score of ``fair_score`` or
+    less each move has to gain ``fair_gain`` (hbal's ``--min-gain-limit`` and ``-g``), and below
+    ``good_score`` nothing is moved (``-e``).  With ``swaps`` two moves that gain only together
+    are made even if that takes more moves than hbal would make.
+    """
 
     def __init__(
         self,
-        least_gain: float = 0.01,
-        least_gain_below: float = 0.1,
-        least_score: float = 1e-9,
         most_moves: int = -1,
+        most_copied: int = -1,
+        least_gain: float = LEAST_GAIN,
+        gain_per_gib: float = 0.0,
+        fair_score: float = 0.1,
+        fair_gain: float = 0.01,
+        good_score: float = 0.0,
+        swaps: bool = False,
     ) -> None:
-        self.least_gain = least_gain
-        self.least_gain_below = least_gain_below
-        self.least_score = least_score
         self.most_moves = most_moves
+        self.most_copied = most_copied
+        self.least_gain = max(least_gain, LEAST_GAIN)
+        self.gain_per_gib = gain_per_gib
+        self.fair_score = fair_score
+        self.fair_gain = fair_gain
+        self.good_score = good_score
+        self.swaps = swaps
+
+    @property
+    def limited(self) -> bool:
+        """Whether a plan may have to end before nothing gains any more."""
+        return self.most_moves >= 0 or self.most_copied >= 0
+
+    def wanted(self, score: float, mebibytes: int) -> float:
+        """Return the least gain of a move that copies *mebibytes*, from the score *score*."""
+        least = self.least_gain
+        if score <= self.fair_score:
+            least = max(least, self.fair_gain)
+        return least + self.gain_per_gib * mebibytes / 1024
 
 
 def movable(
     cluster: Cluster, scope: Iterable[int], limits: MoveLimits, only: Callable[[str], bool]
 ) -> list[int]:
-    """Return the instances on the nodes *scope* that may move, in order of their numbers.
+    """Return the numbers of the instances on the nodes *scope* that may move, in order.
 
-    *only* tells by its name whether the operator lets one move.
+    *only* returns for a name whether the operator lets that instance move.
     """
     nodes = cluster.nodes
     inside = set(scope)
@@ -296,7 +303,7 @@ def movable(
 
 
 def optimal_score(cluster: Cluster, scope: Iterable[int]) -> float:
-    """Return what reserving memory for failovers costs at least (htools, optimalCVScore)."""
+    """Return the least score of memory reserved for failovers (htools, optimalCVScore)."""
     nodes = [cluster.nodes[index] for index in scope]
     if len(nodes) < 2:
         return 0.0
@@ -318,23 +325,23 @@ def run_as_hbal(
     cluster: Cluster,
     scope: list[int],
     limits: MoveLimits,
-    stop: StopRule,
+    aims: PlanLimits,
     only: Callable[[str], bool],
     say: Callable[[Made], None] | None = None,
 ) -> Plan:
-    """Balance the nodes *scope* of *cluster* as hbal does, and return its moves.
+    """Return the moves of hbal that balance the nodes *scope* of *cluster*.
 
-    *say* is told each move as it is found.
+    Of *aims* only the limits that hbal has count.  *say* is called with each move when it is
+    found.
     """
-    enough = optimal_score(cluster, scope) + stop.least_score
     start = score = score_of(cluster, scope)
     search = Search(cluster, scope, movable(cluster, scope, limits, only), limits)
     moves: list[Made] = []
-    while score > enough and (stop.most_moves < 0 or len(moves) < stop.most_moves):
+    while score > aims.good_score and (aims.most_moves < 0 or len(moves) < aims.most_moves):
         best = first_best(search, score, search.best())
         if best is None:
             break
-        if score <= stop.least_gain_below and score - best.score < stop.least_gain:
+        if score <= aims.fair_score and score - best.score < aims.fair_gain:
             break
         made = made_of(search.instances[best.instance], best, best.score)
         score = best.score
@@ -348,12 +355,10 @@ def run_as_hbal(
 
 
 def first_best(search: Search, score: float, choices: Iterable[Choice]) -> Choice | None:
-    """Return the first of the best of *choices*, by a score that is added up anew."""
+    """Return the first of the best of *choices*, by a score that is added up again."""
     best: Choice | None = None
     for choice in choices:
-        nodes = list(search.nodes)
-        for index, node in choice.moved.nodes.items():
-            nodes[index] = node
+        nodes = choice.moved.applied_to(search.nodes)
         value = Score([nodes[index] for index in search.scope]).value()
         if value < (score if best is None else best.score):
             choice.score = value

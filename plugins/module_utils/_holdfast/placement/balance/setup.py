@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster made ready to be balanced: which group, what is known beside its description.
+"""Prepare a cluster for balancing: its group, loads, limits and the instances that may move.
 
-The options and their meaning are hbal's (htools 3.0.2).  A cluster given here is changed
-in place: it was read for this.
+The options and their meaning are hbal's (htools 3.0.2).  The functions change the cluster in
+place.
 """
 
 from __future__ import annotations
@@ -119,18 +119,15 @@ def choose_instances(
 
     Names may be cut short at a dot.
     """
-    wanted, unwanted = _matching(cluster, selected), _matching(cluster, excluded)
-    unknown = [name for name in selected if not _find(cluster, name)]
-    unknown += [name for name in excluded if not _find(cluster, name)]
+    known = {name: _find(cluster, name) for name in (*selected, *excluded)}
+    unknown = [name for name in (*selected, *excluded) if not known[name]]
     if unknown:
         raise ClusterDataError(
             f"failed to load data, aborting: Unknown instance(s): {quoted_list(unknown)}"
         )
+    wanted = frozenset([found for name in selected for found in known[name]])
+    unwanted = frozenset([found for name in excluded for found in known[name]])
     return lambda name: (not selected or name in wanted) and name not in unwanted
-
-
-def _matching(cluster: Cluster, names: Sequence[str]) -> frozenset[str]:
-    return frozenset([found for name in names for found in _find(cluster, name)])
 
 
 def _find(cluster: Cluster, name: str) -> list[str]:

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each kind of instance adds to the score on each node, at least: two tables.
+"""The least that each kind of instance adds to the score on each node: two tables.
 
-One for primaries and one for secondaries, of straight lines below the score (`chords`).
-A kind are all instances of equal sizes.  A move that is made changes three columns.
+One table is for primaries and one for secondaries, both of straight lines below the score
+(`chords`).  A kind are all instances of equal sizes.  A move changes three columns.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from __future__ import annotations
 from math import inf
 from operator import mul
 
-from ..model.score import RESERVED
+from ..model.score import RESERVED, WEIGHT
 from .chords import Chords, Levels
-from .estimate import WEIGHT
-from .guard import Room
+from .guard import FreeSpace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,37 +21,30 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Instance, Node
     from ..model.score import Score
-    from .estimate import Sizes
+    from .estimate import Measures, Sizes
+    from .state import State
 
 
 class Tables:
-    """The tables for some *instances* and the nodes that are *targets*.
+    """The tables for the instances of *state* and the nodes that are *targets*.
 
-    Without end where a node has no room, unless *every* move is looked at.
+    An entry is infinite where a node has no room, unless *every* move is looked at.
     """
 
     def __init__(
-        self,
-        nodes: Sequence[Node],
-        targets: Sequence[int],
-        instances: dict[int, Instance],
-        score: Score,
-        force: bool,
-        units: dict[int, Sizes],
-        sizes: dict[int, tuple[Sizes, Sizes]],
-        weights: Sequence[tuple[int, float]],
-        every: bool,
+        self, state: State, targets: Sequence[int], measures: Measures, every: bool
     ) -> None:
+        nodes, instances, score = state.nodes, state.instances, state.score
         self._every = every
         self._nodes = nodes
         self._targets = list(targets)
         self._column = {index: place for place, index in enumerate(targets)}
-        self._units = units
+        self._units = measures.units
         self._class_of: dict[int, int] = {}
         self._classes: list[tuple[Sizes, Sizes, Instance]] = []
-        self._places = [place for place, _weight in weights if place != RESERVED]
-        self._classify(instances, sizes)
-        forced = force or any(
+        self._places = [place for place, _weight in measures.weights if place != RESERVED]
+        self._classify(instances, measures.sizes)
+        forced = state.limits.force or any(
             nodes[place].offline
             for i in instances.values()
             for place in (i.primary, i.secondary)
@@ -60,7 +52,7 @@ class Tables:
         )
         self._forced = forced
         levels = Levels([_reach(p, q, i) for p, q, i in self._classes])
-        self._chords = Chords(score, levels, units, forced, weights)
+        self._chords = Chords(score, levels, measures, forced)
         self._rates = [self._chords.slopes_of(number) for number in range(len(self._classes))]
         self._vectors = [
             (self._brief(first, rates), self._brief(second, rates))
@@ -129,7 +121,7 @@ class Tables:
         """Work out the column of the node *index*: what each kind of instance adds there."""
         node, column, vector = self._nodes[index], self._column[index], self._brief_slopes[index]
         held = len(node.primaries) + len(node.secondaries)
-        room = Room(node, self._forced)
+        room = FreeSpace(node, self._forced)
         kept: dict[int, float] = {}
         stays = 1 if node.unallocated <= node.reserved else -held
         for number, (first, second) in enumerate(self._vectors):

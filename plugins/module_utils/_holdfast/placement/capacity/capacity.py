@@ -1,15 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many more instances of a size fit into a cluster, and where they would go.
+"""Count how many more instances of a size fit into a cluster, and find their places.
 
-The rules are those of htools (Program/Hspace and Cluster, version 3.0.2): instances of
-one size are placed one after the other until none fits.  `tiered` goes on with smaller
-ones.
+The rules are those of htools (Program/Hspace and Cluster, version 3.0.2): instances of one size
+are placed one after the other until none fits.  `tiered` goes on with smaller ones.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from ..allocate.allocate import Search, candidates, choose_single
 from ..allocate.pairs import choose_pair
@@ -21,8 +20,7 @@ from ..model.admission import (
     MEMORY,
     N1,
     SPINDLES,
-    policy_failure,
-    primary_failure,
+    new_primary_failure,
 )
 from ..model.cluster import STATE_UP, UNALLOCABLE, Cluster, Instance, Policy, Spec
 from ..model.redundancy import all_redundant
@@ -33,7 +31,14 @@ if TYPE_CHECKING:
     from ..model.score import Score
 
 UNIT_MEMORY, UNIT_DISK = 64, 256
-"""MiB by which a size is made smaller, and less than which it cannot be (htools, Types)."""
+"""MiB by which a size is made smaller, and its least value (htools, Types)."""
+STEPS = {
+    MEMORY: ("memory", UNIT_MEMORY),
+    DISK: ("disk", UNIT_DISK),
+    CPU: ("vcpus", 1),
+    SPINDLES: ("spindles", 1),
+}
+"""For each kind of failure the field of `Size` that is made smaller, and by how much."""
 
 LEAST_GUESSED, FEW = 20, 10
 """As many are placed at least, and on the second attempt, before one N+1 check for all."""
@@ -41,9 +46,9 @@ LEAST_GUESSED, FEW = 20, 10
 
 @dataclass(frozen=True)
 class Size:
-    """What an instance takes: memory and disk in MiB, cores, and spindles of its disk.
+    """The size of an instance: memory and disk in MiB, cores, and spindles of its disk.
 
-    *spindle_use* is what is counted where storage is not exclusive.
+    *spindle_use* is counted instead where storage is not exclusive.
     """
 
     memory: int
@@ -54,24 +59,16 @@ class Size:
 
     def smaller(self, failure: str) -> Size | None:
         """Return the next smaller size in what *failure* names; None if there is none."""
-        if failure == MEMORY:
-            less = replace(self, memory=self.memory - UNIT_MEMORY)
-            return less if less.memory >= UNIT_MEMORY else None
-        if failure == DISK:
-            less = replace(self, disk=self.disk - UNIT_DISK)
-            return less if less.disk >= UNIT_DISK else None
-        if failure == CPU:
-            less = replace(self, vcpus=self.vcpus - 1)
-            return less if less.vcpus >= 1 else None
-        if failure == SPINDLES:
-            less = replace(self, spindles=self.spindles - 1)
-            return less if less.spindles >= 1 else None
-        return None
+        if failure not in STEPS:
+            return None
+        name, unit = STEPS[failure]
+        less: int = getattr(self, name) - unit
+        return replace(self, **{name: less}) if less >= unit else None
 
     def last_beyond(self, failure: str, most: Spec) -> Size:
-        """Return the last of the sizes, ever smaller in one thing, that is beyond *most* in it.
+        """Return the last of ever smaller sizes that is beyond *most* in what *failure* names.
 
-        That is what *failure* names; without such a size it is this one.
+        Returns this size if none is, or if *failure* names something else than *most* does.
         """
         if failure == MEMORY:
             steps = max(0, self.memory - most.memory - 1) // UNIT_MEMORY
@@ -84,22 +81,22 @@ class Size:
         return self
 
     def least(self, failure: str, floor: Spec) -> Size:
-        """Return the size with as little of what *failure* names as *floor* still allows."""
-        if failure == MEMORY:
-            return replace(self, memory=min(self.memory, max(UNIT_MEMORY, floor.memory)))
-        if failure == DISK:
-            return replace(self, disk=min(self.disk, max(UNIT_DISK, floor.disk)))
-        if failure == CPU:
-            return replace(self, vcpus=min(self.vcpus, max(1, floor.cpus)))
-        return replace(self, spindles=min(self.spindles, max(1, floor.spindles)))
+        """Return the size with as little of what *failure* names as *floor* allows."""
+        name, unit = STEPS[failure]
+        lowest: int = getattr(floor, "cpus" if name == "vcpus" else name)
+        return replace(self, **{name: min(getattr(self, name), max(unit, lowest))})
+
+    def times(self, factor: float) -> Size:
+        """Return this size *factor* times, rounded down."""
+        return Size(*[int(getattr(self, each.name) * factor) for each in fields(self)])
 
 
 @dataclass(frozen=True)
 class Filled:
-    """A cluster with what was placed: each one's size and nodes, the primary first.
+    """A cluster after placing instances: the size and nodes of each, the primary first.
 
-    *failures* count, by kind, why the next one had no place.  *stopped* says that nothing
-    was tried since the memory kept for failovers does not suffice even now.
+    *failures* count, by kind, why the next one had no place.  With *stopped* nothing was tried:
+    the memory kept for failovers does not suffice already.
     """
 
     cluster: Cluster
@@ -136,9 +133,9 @@ def fill(
 
 
 def unless_short(start: Filled, options: Options) -> Filled | None:
-    """Return that nothing can be placed, where a node falls short of what it keeps for others.
+    """Return *start* as stopped if a node lacks the memory that it keeps for failovers, else None.
 
-    That a node could not be lost for another reason keeps htools from nothing beforehand.
+    As in htools no other reason why a node cannot be lost stops the placing beforehand.
     """
     if options.better or not any(node.short and not node.offline for node in start.cluster.nodes):
         return None
@@ -146,11 +143,10 @@ def unless_short(start: Filled, options: Options) -> Filled | None:
 
 
 def fill_on(start: Filled, size: Size, template: str, options: Options, most: int | None) -> Filled:
-    """Go on with *start* as `fill` does.
+    """Continue *start* as `fill` does.
 
-    Many are placed before the N+1 check is made for all of them together; where that was
-    too many fewer, and at last one after the other.  For mirrored instances this last way
-    makes no check of its own.
+    Many instances are placed before one N+1 check of all.  If it fails, fewer are placed at
+    once, and at last one after the other; mirrored ones then without a check of their own.
     """
     if not options.capacity_checks:
         return _one_by_one(start, size, template, options, most)
@@ -172,7 +168,7 @@ def fill_on(start: Filled, size: Size, template: str, options: Options, most: in
 
 
 def _guessed(cluster: Cluster, size: Size) -> int:
-    """Return how many can be placed at once: about as many as there is memory for."""
+    """Return about as many instances as there is memory for."""
     if not cluster.nodes or size.memory <= 0:
         return LEAST_GUESSED
     free = sum(node.unallocated for node in cluster.nodes)
@@ -195,6 +191,7 @@ def _one_by_one(
 
 
 def new_instance(name: str, size: Size, template: str) -> Instance:
+    """Return a running instance of *size* with one disk of the type *template*."""
     return Instance(
         name,
         size.memory,
@@ -214,9 +211,9 @@ def new_instance(name: str, size: Size, template: str) -> Instance:
 def best_place(
     cluster: Cluster, instance: Instance, options: Options, score: Score | None = None
 ) -> Solution:
-    """Return the best place for *instance* on the nodes of all groups that may be used.
+    """Return the best place for *instance* in all groups that may be used.
 
-    *score* is that of all nodes of *cluster*, where it is at hand.
+    *score* is that of all nodes of *cluster*, if it is known.
     """
     groups = [group.index for group in cluster.groups if group.placing != UNALLOCABLE]
     members = [candidates(cluster.nodes, group, options.restrict) for group in groups]
@@ -227,7 +224,7 @@ def best_place(
     search = Search(cluster, scope, instance, options, score)
     if instance.template != "drbd":
         nodes = [node for group in members for node in group]
-        return choose_single(search, sorted(nodes, key=_index)) if nodes else Solution()
+        return choose_single(search, sorted(nodes, key=lambda node: node.index))
     total = Solution()
     for nodes in members:
         if len(nodes) > 1:
@@ -241,20 +238,15 @@ def _nowhere(members: list[list[Node]], instance: Instance, options: Options) ->
     for nodes in members:
         times = len(nodes) - 1 if instance.template == "drbd" else 1
         for node in nodes:
-            failure = policy_failure(instance, node.policy, node.exclusive)
-            failure = failure or primary_failure(node, instance, options.ignore_soft_errors)
+            failure = new_primary_failure(node, instance, options.ignore_soft_errors)
             if failure is None:
                 return None
             solution.fail(failure, times)
     return solution
 
 
-def _index(node: Node) -> int:
-    return node.index
-
-
 def _joined(one: Solution, other: Solution) -> Solution:
-    """Return what two searches came to: all failures, and the better place, the last of equals."""
+    """Return two results as one: all failures, and the better place, of equals the last."""
     for reason, times in one.failures.items():
         other.fail(reason, times)
     other.successes += one.successes
@@ -270,7 +262,7 @@ def _joined(one: Solution, other: Solution) -> Solution:
 
 
 def counts(found: Solution) -> dict[str, int]:
-    """Return the failures of what was *found*, in the order of htools."""
+    """Return the failures of *found* in the order of htools."""
     return {name: found.failures[name] for name in FAILURES if found.failures.get(name)}
 
 

@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where everything on some nodes goes, and which nodes can be switched off for now.
+"""Plan to empty some nodes, and to switch off nodes that are not needed.
 
-Each instance goes to the node with the best score for the cluster as the earlier steps
-leave it, so what leaves one node is spread and not piled on another.  All limits hold
-after each step, the soft ones as well.  What has no place is named with the reason.
+Each instance goes to the node with the best score for the cluster after the earlier steps.  All
+limits, also soft ones, hold after each step.  An instance without a place is reported with the
+reason.
 
 As in htools (Program/Hsqueeze, version 3.0.2) a node may be switched off if it is not the
-master, keeps no mirror, and all that runs on it can run elsewhere; and every node that
-stays must have room for some more instances of the standard size.  Beyond htools no node
-may become one that could not be lost.
+master, keeps no mirror, and all that runs on it can run elsewhere; every other node must keep
+room for some instances of the standard size.  Beyond htools, no node that can be lost may become
+one that cannot.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from ..allocate.solution import Unplaceable
 from ..allocate.targets import move_to_best
 from ..model.admission import primary_failure
-from ..model.cluster import EXTERNAL_TEMPLATES, STATE_UP, Cluster, Instance
+from ..model.cluster import EXTERNAL_TEMPLATES, Cluster, Instance
 from ..model.moves import failover
 from ..model.redundancy import not_redundant
-from .capacity import Size, standard_size
+from .capacity import new_instance, standard_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,10 +45,9 @@ class Step:
 
 @dataclass(frozen=True)
 class DrainPlan:
-    """The steps in order, and what cannot leave, as instance and reason.
+    """The steps in order, the instances that cannot leave with the reason, and the cluster after.
 
-    *not_redundant* are the nodes in service that could not be lost once all is done,
-    though they could before.  *cluster* is the cluster after the steps.
+    *not_redundant* are the nodes in service that could be lost before and cannot after.
     """
 
     steps: tuple[Step, ...]
@@ -60,11 +59,10 @@ class DrainPlan:
 def plan_drain(
     cluster: Cluster, leaving: Collection[int], secondaries: bool, restrict: Collection[int] = ()
 ) -> DrainPlan:
-    """Return how the nodes *leaving* are emptied of what runs on them.
+    """Return how the nodes *leaving* are emptied of instances, with *secondaries* of mirrors too.
 
-    With *secondaries* also of the mirrors that they keep for instances elsewhere.  Only
-    the nodes *restrict* are targets if there are any.  Large instances go first, since
-    they find a place in fewest ways.
+    Only the nodes *restrict* are targets if there are any.  Large instances go first, since they
+    fit in the fewest places.
     """
     draining = frozenset(leaving)
     drain = _Drain(cluster, draining, frozenset(restrict))
@@ -187,10 +185,10 @@ def can_stand_by(cluster: Cluster, node: Node) -> bool:
 
 
 def plan_standby(cluster: Cluster, room: float) -> Standby:
-    """Return which nodes can be switched off so that each other keeps *room*.
+    """Return the nodes that can be switched off so that all others keep *room*.
 
-    *room* is in instances of the standard size of the cluster's policy.  The emptiest
-    nodes come first, since least has to move, and of equals the last.
+    *room* is in instances of the policy's standard size.  The emptiest nodes come first, since
+    least has to move; of equals the last.
     """
     nodes: list[str] = []
     steps: list[Step] = []
@@ -217,25 +215,6 @@ def _without(cluster: Cluster, index: int) -> tuple[Cluster, tuple[Step, ...]] |
 
 def _roomy(cluster: Cluster, room: float) -> bool:
     """Return whether there is a node left and each has *room* for more instances."""
-    size = standard_size(cluster.policy)
+    more = new_instance("more", standard_size(cluster.policy).times(room), "ext")
     online = [node for node in cluster.nodes if not node.offline]
-    more = _times(size, room)
     return bool(online) and all(primary_failure(node, more, False) is None for node in online)
-
-
-def _times(size: Size, factor: float) -> Instance:
-    """Return an instance of *factor* times *size*, on shared storage."""
-    return Instance(
-        "more",
-        int(size.memory * factor),
-        int(size.disk * factor),
-        [int(size.disk * factor)],
-        int(size.spindles * factor),
-        int(size.vcpus * factor),
-        STATE_UP,
-        [],
-        "ext",
-        int(size.spindle_use * factor),
-        [],
-        False,
-    )

@@ -1,19 +1,18 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Networks of a placement: which node groups an instance can reach, and its addresses.
+"""Check the networks of a placement: the node groups an instance can reach, and its addresses.
 
-htools compares the uuids of networks only, and looks at no address.  Here an interface
-that names its network by name, or only by its address, gets the uuid; its address is
-checked against the network's pool and against all that are in use; and an interface
-that wants any address of a pool gets one.
+htools only compares the uuids of networks.  Here an interface that names its network by name, or
+only by its address, gets the uuid.  Its address is checked against the network's pool and all
+addresses in use.  An interface that wants any address of a pool gets one.
 
-Addresses are pairs of IP version and number: what reads and writes their texts is the
-caller's (`network` and `addresses` are made with netaddr by the modules).
+Addresses are pairs of IP version and number; the caller converts them from and to text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,11 +28,10 @@ POOL = "pool"
 
 @dataclass(frozen=True)
 class Network:
-    """A network with the pool that its addresses are given from.
+    """A network from *first* to *last* address, with the *pool* that addresses are given from.
 
-    *first* and *last* are its own bounds, *pool* the ranges to give from, *reserved*
-    ranges with what each is reserved for.  *groups* are the names or uuids of node groups
-    that are connected to it besides those that say so themselves.
+    *reserved* are ranges with what each is reserved for.  *groups* are the names or uuids of
+    more node groups that are connected to it, beside those whose own data names it.
     """
 
     name: str
@@ -77,7 +75,8 @@ class Network:
 class Interface:
     """An interface of an instance, *new* if that is to be placed.
 
-    *network* is what it names, *text* its address as written; "" where there is none.
+    *network* is the network that it names, *text* its address as written; "" where there is
+    none.  *nic* is its data in the request.
     """
 
     instance: str
@@ -85,6 +84,7 @@ class Interface:
     new: bool
     network: str
     text: str
+    nic: dict[str, Any] = field(compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"interface {self.number} of {self.instance}"
@@ -92,11 +92,11 @@ class Interface:
 
 @dataclass
 class NetworkReport:
-    """What the check of networks found.
+    """The result of the check of networks.
 
-    *problems* stand in the way of the request, *clashes* are among what is there.
-    *groups* are for each new instance the node groups that reach all its networks;
-    *given* the addresses that interfaces get from a pool, as (interface, uuid, address).
+    *problems* let the request fail, *clashes* are between existing instances or networks.
+    *groups* are for each new instance the node groups that reach all its networks; *given* are
+    the addresses that interfaces get from a pool, as (interface, uuid, address).
     """
 
     problems: list[str] = field(default_factory=list)
@@ -110,33 +110,34 @@ def check_networks(
 ) -> tuple[dict[str, Any], NetworkReport]:
     """Return a request with its interfaces' networks filled in, and what is wrong with them.
 
-    *message* is an allocator's request as data; it is not changed.  *read* returns the
-    number of an address from its text, None if it is none.  Raises `InputError` if two
+    *message* is an allocator's request as data; it is not changed.  *read* returns the number
+    of an address from its text, or None.  Raises `InputError` if two
     networks cannot be told apart, and `ClusterDataError` if *message* is no object.
     """
     if not isinstance(message, Mapping):
         raise ClusterDataError("Parsing input IAllocator message: Unable to read JSObject")
+    completed: dict[str, Any] = deepcopy(dict(message))
     known = _by_name(networks)
     report = NetworkReport(clashes=_overlaps(networks))
-    networks_of: dict[tuple[str, int, bool], str] = {}
     users: dict[tuple[str, int], Interface] = {}
-    for interface in interfaces(message):
+    found = interfaces(completed)
+    for interface in found:
         uuid, value = _place(interface, networks, known, read, report)
         if uuid:
-            networks_of[(interface.instance, interface.number, interface.new)] = uuid
+            interface.nic["network"] = uuid
         if uuid and value is not None:
             other = users.setdefault((uuid, value), interface)
             if other is not interface:
                 text = f"{interface} has the address {interface.text} of {other}"
                 (report.problems if interface.new else report.clashes).append(text)
-    _give(message, networks, networks_of, users, report)
-    completed = _completed(message, networks, networks_of)
+    _give(found, networks, users, report)
+    _connect_groups(completed, networks)
     report.groups = _reached(completed, report, {each.uuid: each.name for each in networks})
     return completed, report
 
 
 def interfaces(message: Mapping[str, Any]) -> list[Interface]:
-    """Return all interfaces of a request, those of instances that are there first."""
+    """Return all interfaces of a request, those of existing instances first."""
     found = []
     for name, data in _records(message.get("instances")).items():
         found += _interfaces_of(name, data, False)
@@ -146,7 +147,7 @@ def interfaces(message: Mapping[str, Any]) -> list[Interface]:
 
 
 def _records(value: object) -> dict[str, Any]:
-    """Return the objects in an object; whatever else stands there is refused later on."""
+    """Return the objects in an object; anything else in it is refused later on."""
     if not isinstance(value, Mapping):
         return {}
     return {name: data for name, data in value.items() if isinstance(data, Mapping)}
@@ -165,9 +166,9 @@ def _new_instances(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _interfaces_of(name: str, data: Mapping[str, Any], new: bool) -> list[Interface]:
     nics = data.get("nics")
     return [
-        Interface(name, number, new, str(nic.get("network") or ""), str(nic.get("ip") or ""))
+        Interface(name, number, new, str(nic.get("network") or ""), str(nic.get("ip") or ""), nic)
         for number, nic in enumerate(nics if isinstance(nics, list) else ())
-        if isinstance(nic, Mapping)
+        if isinstance(nic, dict)
     ]
 
 
@@ -237,16 +238,15 @@ def _place(
 
 
 def _give(
-    message: Mapping[str, Any],
+    found: Sequence[Interface],
     networks: Sequence[Network],
-    networks_of: Mapping[tuple[str, int, bool], str],
     users: dict[tuple[str, int], Interface],
     report: NetworkReport,
 ) -> None:
     """Give each new interface that wants any address of a pool the lowest free one."""
     by_uuid = {network.uuid: network for network in networks}
-    for interface in interfaces(message):
-        uuid = networks_of.get((interface.instance, interface.number, interface.new), "")
+    for interface in found:
+        uuid = str(interface.nic.get("network") or "")
         if not interface.new or interface.text != POOL or not uuid:
             continue
         network = by_uuid.get(uuid)
@@ -261,64 +261,14 @@ def _give(
         report.given.append((interface, uuid, (network.version, value)))
 
 
-def _completed(
-    message: Mapping[str, Any],
-    networks: Sequence[Network],
-    networks_of: Mapping[tuple[str, int, bool], str],
-) -> dict[str, Any]:
-    """Return *message* with the networks of interfaces and of groups as uuids."""
-    completed = dict(message)
-    completed["instances"] = {
-        name: _with_networks(name, data, False, networks_of)
-        for name, data in _records(message.get("instances")).items()
-    }
-    if not isinstance(message.get("instances"), Mapping):
-        completed["instances"] = message.get("instances")
-    asked = message.get("request")
-    if isinstance(asked, Mapping) and asked.get("type") == "allocate":
-        completed["request"] = _with_networks(str(asked.get("name", "")), asked, True, networks_of)
-    elif isinstance(asked, Mapping) and asked.get("type") == "multi-allocate":
-        several = asked.get("instances")
-        if isinstance(several, list) and all(isinstance(each, Mapping) for each in several):
-            placed = [
-                _with_networks(str(each.get("name", "")), each, True, networks_of)
-                for each in several
-            ]
-            completed["request"] = {**asked, "instances": placed}
-    groups = message.get("nodegroups")
-    if isinstance(groups, Mapping):
-        completed["nodegroups"] = {
-            uuid: _with_more_networks(uuid, data, networks) for uuid, data in groups.items()
-        }
-    return completed
-
-
-def _with_networks(
-    name: str,
-    data: Mapping[str, Any],
-    new: bool,
-    networks_of: Mapping[tuple[str, int, bool], str],
-) -> dict[str, Any]:
-    nics = data.get("nics")
-    if not isinstance(nics, list):
-        return dict(data)
-    filled = []
-    for number, nic in enumerate(nics):
-        uuid = networks_of.get((name, number, new))
-        filled.append({**nic, "network": uuid} if uuid and isinstance(nic, Mapping) else nic)
-    return {**data, "nics": filled}
-
-
-def _with_more_networks(uuid: str, data: Any, networks: Sequence[Network]) -> Any:
-    if not isinstance(data, Mapping) or not isinstance(data.get("networks"), list):
-        return data
-    named = {str(data.get("name")), uuid}
-    more = [
-        each.uuid
-        for each in networks
-        if named & set(each.groups) and each.uuid not in data["networks"]
-    ]
-    return {**data, "networks": [*data["networks"], *more]}
+def _connect_groups(message: Mapping[str, Any], networks: Sequence[Network]) -> None:
+    """Add to the networks of each node group of *message* those that name the group."""
+    for uuid, data in _records(message.get("nodegroups")).items():
+        if isinstance(data.get("networks"), list):
+            named = {str(data.get("name")), uuid}
+            more = [each.uuid for each in networks if named & set(each.groups)]
+            more = [each for each in more if each not in data["networks"]]
+            data["networks"] = [*data["networks"], *more]
 
 
 def _reached(

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes can be rebooted together: as few rounds as can be found.
+"""Group nodes that can be rebooted together, in as few rounds as can be found.
 
-Two nodes are in each other's way if an instance is mirrored between them, or if both
-would fail over to a third (htools, Program/Hroller and Node, version 3.0.2).  Such a
-graph is coloured by four simple rules, and the colouring with the fewest colours is
-taken.  Within a round, instances without a mirror must find a place on nodes that stay;
-where they do not, the round is split.
+Two nodes conflict if an instance is mirrored between them, or if both would fail over to a third
+(htools, Program/Hroller and Node, version 3.0.2).  Four simple rules colour this graph, and the
+colouring with the fewest colours is taken.  In a round, instances without a mirror move to nodes
+that stay up; where they cannot, the round is split.
 """
 
 from __future__ import annotations
@@ -133,23 +132,16 @@ def by_degree(graph: Graph) -> dict[int, int]:
 
 def by_saturation(graph: Graph) -> dict[int, int]:
     """Colour next the node whose neighbours have most different colours."""
-
-    def different(colours: dict[int, int], index: int) -> int:
-        return len({colours[peer] for peer in graph[index] if peer in colours})
-
-    return _greedily(graph, different)
+    return _greedily(graph, lambda neighbours: len(set(neighbours)))
 
 
 def by_coloured(graph: Graph) -> dict[int, int]:
     """Colour next the node with most neighbours that have a colour."""
-
-    def coloured(colours: dict[int, int], index: int) -> int:
-        return len([peer for peer in graph[index] if peer in colours])
-
-    return _greedily(graph, coloured)
+    return _greedily(graph, len)
 
 
-def _greedily(graph: Graph, rank: Callable[[dict[int, int], int], int]) -> dict[int, int]:
+def _greedily(graph: Graph, rank: Callable[[list[int]], int]) -> dict[int, int]:
+    """Colour next the node with the highest *rank* of the colours of its neighbours."""
     colours: dict[int, int] = {}
     ranks = dict.fromkeys(graph, 0)
     while ranks:
@@ -158,7 +150,7 @@ def _greedily(graph: Graph, rank: Callable[[dict[int, int], int], int]) -> dict[
         colours[index] = _first_free(graph, colours, index)
         for peer in graph[index]:
             if peer in ranks:
-                ranks[peer] = rank(colours, peer)
+                ranks[peer] = rank([colours[each] for each in graph[peer] if each in colours])
     return colours
 
 
@@ -204,12 +196,11 @@ def _clear(
     reasons: dict[int, str] = {}
     now = cluster
     for index in members:
-        emptied, stuck = _emptied(now, index, [*cleared, index], members if spare else (), even)
-        if stuck is not None:
-            reasons[index] = f"no other node can take {stuck}"
+        emptied = _emptied(now, index, [*cleared, index], members if spare else (), even)
+        if isinstance(emptied, str):
+            reasons[index] = f"no other node can take {emptied}"
             continue
-        after, moved = emptied
-        now = after
+        now, moved = emptied
         # What moved to a node that goes down as well has moved on with it.
         moves.update(moved)
         cleared.append(index)
@@ -218,11 +209,11 @@ def _clear(
 
 def _emptied(
     cluster: Cluster, index: int, down: Sequence[int], late: Sequence[int], even: bool
-) -> tuple[tuple[Cluster, list[tuple[str, str]]], str | None]:
-    """Return the cluster once *index* holds nothing without a mirror, or what is stuck there.
+) -> tuple[Cluster, list[tuple[str, str]]] | str:
+    """Return the cluster once *index* holds only mirrors, and the moves; or what is stuck there.
 
-    Nodes that may yet go *down* in the same round, those of *late*, are taken last.  What
-    moves is spread *even*, or goes to the first node that has room, so that more is left.
+    Nothing moves to the nodes *down*, and to those of *late* only where no other has room.
+    Instances are spread *even*, or go to the first node that has room.
     """
     moves: list[tuple[str, str]] = []
     now = cluster
@@ -236,7 +227,7 @@ def _emptied(
             if primary_failure(node, instance, True) is None
         ]
         if not targets:
-            return (cluster, []), instance.name
+            return instance.name
         early = [node for node in targets if node.index not in late] or targets
         source = now.nodes[index]
         score = Score([node for node in now.nodes if node.group == group])
@@ -252,4 +243,4 @@ def _emptied(
         }
         now = now.with_nodes(changed, instance.at(best.index, NO_NODE))
         moves.append((instance.name, best.name))
-    return (now, moves), None
+    return now, moves

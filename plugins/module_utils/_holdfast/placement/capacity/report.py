@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All that is asked about the room in a cluster, as plain data."""
+"""Report the capacity of a cluster as plain data."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ PARTS = (FIT, REDUNDANCY, REBOOT, STANDBY)
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be found out.
+    """A question about the capacity of a cluster.
 
-    *parts* are some of `PARTS`; *size* and *template* are of the instances that are to
-    fit, those of the cluster's policy where they are None; *most* ends the counting.
-    *drain* names nodes that are to be emptied, with *secondaries* of their mirrors too.
-    *room* is what nodes keep that are not switched off, in standard instances.
+    *parts* are some of `PARTS`.  *size* and *template* of the instances to fit are the policy's
+    if None; *most* ends the counting.  *drain* are the names of nodes to empty, with
+    *secondaries* also of mirrors.  *room* is in standard instances: nodes that stay on keep it.
     """
 
     parts: tuple[str, ...] = PARTS
@@ -53,33 +52,27 @@ class Question:
 def describe_capacity(cluster: Cluster, asked: Question, options: Options) -> dict[str, Any]:
     """Return what is *asked* of *cluster*, a key for each part.
 
-    Raises `InputError` for a node that is not there and a template that is none,
-    `ClusterDataError` for sizes that cannot be reckoned with.
+    Raises `InputError` for an unknown node or template, `ClusterDataError` for sizes that are
+    too large.
     """
-    with oddities_refused("the cluster"):
-        return _described(cluster, asked, options)
-
-
-def _described(cluster: Cluster, asked: Question, options: Options) -> dict[str, Any]:
     if asked.template is not None and asked.template not in DISK_TEMPLATES:
         raise InputError("template", asked.template, f"one of {', '.join(DISK_TEMPLATES)}")
     if not isfinite(asked.room):
         raise InputError("room", str(asked.room), "a number of instances")
     found: dict[str, Any] = {}
-    if FIT in asked.parts:
-        found["fit"] = _fit(cluster, asked, options)
-    if REDUNDANCY in asked.parts:
-        found["redundancy"] = _redundancy(cluster)
-    if REBOOT in asked.parts:
-        found["reboot"] = asdict(reboot_rounds(cluster, asked.offline, True))
-    if STANDBY in asked.parts:
-        standby = plan_standby(cluster, asked.room)
-        found["standby"] = {
-            "nodes": list(standby.nodes),
-            "steps": [asdict(step) for step in standby.steps],
-        }
-    if asked.drain:
-        found["drain"] = _drain(cluster, asked)
+    with oddities_refused("the cluster"):
+        if FIT in asked.parts:
+            found["fit"] = _fit(cluster, asked, options)
+        if REDUNDANCY in asked.parts:
+            found["redundancy"] = _redundancy(cluster)
+        if REBOOT in asked.parts:
+            found["reboot"] = asdict(reboot_rounds(cluster, asked.offline, True))
+        if STANDBY in asked.parts:
+            standby = plan_standby(cluster, asked.room)
+            steps = [asdict(step) for step in standby.steps]
+            found["standby"] = {"nodes": list(standby.nodes), "steps": steps}
+        if asked.drain:
+            found["drain"] = _drain(cluster, asked)
     return found
 
 
@@ -92,11 +85,7 @@ def _fit(cluster: Cluster, asked: Question, options: Options) -> dict[str, Any]:
     sizes = [asked.size] if asked.size else largest_sizes(policy)
     standard = fill(cluster, size, template, options, asked.most)
     tiered = fill_tiered(cluster, sizes, template, options, asked.most)
-    return {
-        "template": template,
-        "standard": _filled(standard),
-        "tiered": _filled(tiered),
-    }
+    return {"template": template, "standard": _filled(standard), "tiered": _filled(tiered)}
 
 
 def _filled(filled: Filled) -> dict[str, Any]:

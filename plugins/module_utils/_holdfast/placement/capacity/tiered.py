@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fill a cluster with ever smaller instances, as htools' tiered placing does.
 
-The rules are those of htools (Cluster, version 3.0.2).  When no more of a size fit, it is
-made one step smaller in what kept most places from the next one, and so on.  Where this
-comes to an end and nothing was placed on the way, the sizes of that way are taken up again
-from the last: each is made smaller in one thing until it fits.
+The rules are those of htools (Cluster, version 3.0.2).  When no more instances of a size fit,
+the size is reduced by one step in what kept most places from the next one.  If that ends with
+nothing placed, the sizes on the way are taken up again from the last: each is reduced in one
+thing until it fits.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ def _by_frequency(failures: dict[str, int]) -> list[str]:
 
 
 class _Tries:
-    """What comes of the sizes that are tried on one state of a cluster.
+    """The results of the sizes that are tried on one state of a cluster.
 
-    *kept_by* has for each size of the way what kept it from a place, the worst first.
+    *kept_by* has for each size the kinds of its failures, the most frequent first.
     """
 
     def __init__(self, cluster: Cluster, template: str, options: Options) -> None:
@@ -120,9 +120,9 @@ class _Tries:
         self._floor: tuple[Cluster, Spec] | None = None
 
     def without_room(self, size: Size) -> dict[str, int] | None:
-        """Return the failures of *size* if not even one has a place, None if one has.
+        """Return the failures of *size* if not even one fits, None if one does.
 
-        For mirrored instances it must be a place that is none even unless N+1 counts.
+        The N+1 check of mirrored instances does not count.
         """
         if self._template != "drbd":
             fits, failures = self._try(size)
@@ -177,9 +177,9 @@ def _shrunk(size: Size, failure: str) -> Iterator[Size]:
 
 
 def _without_ranges(cluster: Cluster) -> tuple[Cluster, Spec]:
-    """Return *cluster* with policies that allow any size, and the least that they allowed.
+    """Return *cluster* with policies that allow any size, and the least size they allowed.
 
-    What has no place there has none in any smaller size either.
+    A size without a place there has none in any smaller size either.
     """
     policies = {id(node.policy): node.policy for node in cluster.nodes}
     least = [spec for policy in policies.values() for spec, _most in policy.ranges]

@@ -1,15 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why an answer is what it is: as data, worked out only when it is asked for.
+"""Explain an answer as data: the reasons are computed only on request.
 
-For each instance that was to be placed: for each node that was looked at, which limits
-it breaks as primary and as secondary and by how much (`limits`); which nodes could not
-be lost any more (N+1), and for which instance; and for the place that was chosen the
-terms of the score before and after, and how much each other node in its stead would have
-been worse in which terms (`weighing`).  `reasons_of_moves` does the same for instances
-that are there.  `allocate` is a whole question and its answer with the reasons, for callers
-in this process; the command in hail's place (`operator/cli/htools/hail`) prints between the
-steps and must not wait for what it does not need.
+For each new instance: the limits that each node breaks as primary and as secondary
+(`limits`); the nodes that cannot be lost (N+1), with the instance that is stuck; and for the
+place that was chosen the terms of the score, and how much worse each other node would have been.
+`reasons_of_moves` does the same for existing instances.  `allocate` answers a request with its
+reasons for callers in this process; the command `operator/cli/htools/hail` prints between the
+steps and loads only what it needs.
 """
 
 from __future__ import annotations
@@ -34,20 +32,23 @@ from ..model.cluster import NO_NODE, PREFERRED
 from ..model.limits import policy_limits, primary_limits, secondary_limits
 from ..model.redundancy import first_stuck, redundancy_for
 from ..model.score import Score
-from .reasons_of_moves import explain_moves, rejection, weighed, with_new
+from .reasons_of_moves import (
+    explain_moves,
+    rejection,
+    rejections_as_secondary,
+    weighed,
+    with_new,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Container, Iterator, Sequence
 
-    from ..allocate.solution import Options
     from ..iallocator.answer import Answer
     from ..iallocator.query import Request
     from ..model.cluster import Cluster, Instance, Node
 
     Data = dict[str, Any]
-    from collections.abc import Iterator
 
 NOWHERE = "there is no node"
 
@@ -130,14 +131,16 @@ def _explain_new(
             continue
         usable.append(node)
         entry["rejected"] += _rejections(node, instance, count, options)
+    rejected = {(row["node"], row["role"]) for row in entry["rejected"]}
     if options.capacity_checks:
         entry["cannot_be_lost"] = _cannot_be_lost(cluster, nodes)
         if not places and (options.better or not entry["cannot_be_lost"]):
+            able = [node for node in usable if (node.name, "primary") not in rejected]
             entry["rejected"] += _refused_by_redundancy(
-                cluster, nodes, usable, instance, count, options
+                cluster, nodes, able, instance, count, options
             )
     if places:
-        entry["score"] = _decided(cluster, nodes, usable, instance, places, options)
+        entry["score"] = _decided(cluster, nodes, usable, rejected, instance, places, options)
     return entry
 
 
@@ -155,18 +158,16 @@ def _cannot_be_lost(cluster: Cluster, nodes: Sequence[Node]) -> list[Data]:
 def _refused_by_redundancy(
     cluster: Cluster,
     nodes: Sequence[Node],
-    usable: Sequence[Node],
+    able: Sequence[Node],
     instance: Instance,
     count: int,
     options: Options,
 ) -> list[Data]:
-    """Return the nodes that could be primary, were it not that another could then not be lost."""
+    """Return those of the *able* primaries with which some node cannot be lost any more."""
     scope = [node.index for node in nodes]
     redundancy = redundancy_for(cluster, scope, instance, options.better)
     found = []
-    for node in usable:
-        if _rejected_as(node, instance, "primary", options):
-            continue
+    for node in able:
         there = instance.at(node.index, NO_NODE)
         known = there if there.index < 0 else None
         after = cluster.with_nodes({node.index: with_primary(node, there)}, known)
@@ -214,10 +215,7 @@ def _rejections(node: Node, instance: Instance, count: int, options: Options) ->
     if failure is not None:
         found.append(rejection(node, "primary", failure, broken))
     if count == 2:
-        failure = secondary_failure(node, instance, -1, options.force_secondary)
-        if failure is not None:
-            broken = secondary_limits(node, instance, options.force_secondary)
-            found.append(rejection(node, "secondary", failure, broken))
+        found += rejections_as_secondary(node, instance, -1, options.force_secondary)
     return found
 
 
@@ -225,6 +223,7 @@ def _decided(
     cluster: Cluster,
     nodes: Sequence[Node],
     usable: Sequence[Node],
+    rejected: Container[tuple[str, str]],
     instance: Instance,
     places: Sequence[int],
     options: Options,
@@ -239,7 +238,7 @@ def _decided(
     others = []
     for at, role in enumerate(("primary", "secondary")[: len(places)]):
         for node in usable:
-            if node.index in places or _rejected_as(node, instance, role, options):
+            if node.index in places or (node.name, role) in rejected:
                 continue
             if len(places) > 1 and node.group != cluster.nodes[places[0]].group:
                 continue
@@ -282,14 +281,6 @@ def _refused_though_better(
     return {"why": "on exclusive storage room for other instances counts, not the score"}
 
 
-def _rejected_as(node: Node, instance: Instance, role: str, options: Options) -> bool:
-    if role == "secondary":
-        return secondary_failure(node, instance, -1, options.force_secondary) is not None
-    if policy_failure(instance, node.policy, node.exclusive) is not None:
-        return True
-    return primary_failure(node, instance, options.ignore_soft_errors) is not None
-
-
 def _secondary(cluster: Cluster, request: Request, options: Options, result: Answer) -> Data:
     (index,) = request.instances
     instance = cluster.instance(index)
@@ -298,10 +289,7 @@ def _secondary(cluster: Cluster, request: Request, options: Options, result: Ans
     rejected = []
     for node in cluster.nodes:
         if node.group == group and node.index != instance.primary:
-            failure = secondary_failure(node, mirrored, instance.primary, False)
-            if failure is not None:
-                limits = secondary_limits(node, mirrored, False)
-                rejected.append(rejection(node, "secondary", failure, limits))
+            rejected += rejections_as_secondary(node, mirrored, instance.primary, False)
     primary = without_primary(cluster.nodes[instance.primary], instance)
     rejected += _rejections(primary, mirrored, 1, options)
     entry: Data = {
@@ -350,18 +338,14 @@ class Answered:
 
 
 def allocate(asked: Asked) -> Answered:
-    """Answer a request; raises `ClusterDataError` if it cannot be read or reckoned with."""
+    """Answer a request; raises `ClusterDataError` if it cannot be read or computed."""
     with oddities_refused("the request"):
-        return _answered(asked)
-
-
-def _answered(asked: Asked) -> Answered:
-    cluster, request, warnings = read_request(asked.text, asked.static_node_memory)
-    if asked.problems:
-        info = f"Request failed: {'; '.join(asked.problems)}"
-        return Answered({"success": False, "info": info, "result": []}, warnings)
-    found = answer(cluster, request, asked.options)
-    values = found.document()
-    if asked.why:
-        values["reasons"] = reasons(cluster, request, asked.options, found)
-    return Answered(values, warnings)
+        cluster, request, warnings = read_request(asked.text, asked.static_node_memory)
+        if asked.problems:
+            info = f"Request failed: {'; '.join(asked.problems)}"
+            return Answered({"success": False, "info": info, "result": []}, warnings)
+        found = answer(cluster, request, asked.options)
+        values = found.document()
+        if asked.why:
+            values["reasons"] = reasons(cluster, request, asked.options, found)
+        return Answered(values, warnings)

@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why instances that are there were moved as they were, or could not be: as data.
+"""Explain as data why existing instances were moved as they were, or could not be.
 
-For each: the nodes that were looked at and that were not, with the limits that each breaks
-(`limits`), and the terms of the score that decided among the others.  The score is that of the
-group that the instance goes to, as in the choice itself.
+For each instance: the nodes that were looked at or left out, with the limits that each breaks
+(`limits`), and the terms of the score that decided.  The score is of the target group, as in the
+choice itself.
 """
 
 from __future__ import annotations
 
+from ..allocate.best_pair import after_placing
 from ..allocate.evacuate import ALL, PRIMARY, SECONDARY, change_group, evacuate
 from ..model.admission import (
     migration_failure,
@@ -26,7 +27,7 @@ from ..model.score import Score
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from ..allocate.solution import Options
@@ -35,14 +36,23 @@ if TYPE_CHECKING:
 
     Data = dict[str, Any]
     Elsewhere = Callable[[Cluster, Sequence[int], Instance, Options], Data]
-    from collections.abc import Iterable
-
     Changes = list[tuple[Node, Node]]
 
 
 def rejection(node: Node, role: str, failure: str, limits: Sequence[Any]) -> Data:
     """Return that *node* cannot have a *role*, with the *limits* that this would break."""
     return {"node": node.name, "role": role, "failure": failure, "limits": limits}
+
+
+def rejections_as_secondary(
+    node: Node, instance: Instance, primary: int, force: bool, ignore_disk: bool = False
+) -> list[Data]:
+    """Return why *node* cannot be the secondary of *instance* on *primary*: none or one entry."""
+    failure = secondary_failure(node, instance, primary, force, ignore_disk)
+    if failure is None:
+        return []
+    limits = secondary_limits(node, instance.at(primary, NO_NODE), force)
+    return [rejection(node, "secondary", failure, limits)]
 
 
 def weighed(score: Score, chosen: Changes, others: Iterable[tuple[Node, str, Changes]]) -> Data:
@@ -77,16 +87,12 @@ def weighed(score: Score, chosen: Changes, others: Iterable[tuple[Node, str, Cha
 
 def with_new(cluster: Cluster, new: Instance, places: Sequence[int]) -> tuple[Changes, Instance]:
     """Return each of *places* before and after *new* is there, and the instance there."""
-    primary = cluster.nodes[places[0]]
+    nodes = [cluster.nodes[place] for place in places]
     if len(places) == 1:
         instance = new.at(places[0], NO_NODE)
-        return [(primary, with_primary(primary, instance))], instance
-    secondary = cluster.nodes[places[1]]
-    instance = new.at(places[0], places[1], common_locations(primary, secondary))
-    return [
-        (primary, with_primary(primary, instance)),
-        (secondary, with_secondary(secondary, instance, places[0])),
-    ], instance
+        return [(nodes[0], with_primary(nodes[0], instance))], instance
+    instance, *after = after_placing(new, *nodes)
+    return list(zip(nodes, after)), instance
 
 
 def with_moved(cluster: Cluster, instance: Instance, places: Sequence[int]) -> Changes:
@@ -224,18 +230,9 @@ def _as_primary(each: _Looked, options: Options) -> list[Data]:
         if failure is not None:
             found.append(rejection(node, "primary", failure, broken))
         elif each.mode == PRIMARY and index == each.instance.secondary:
-            found += _as_mirror(source, each.instance, force)
+            bare = without_primary(source, each.instance)
+            found += rejections_as_secondary(bare, each.instance, index, force, source.offline)
     return found
-
-
-def _as_mirror(source: Node, instance: Instance, force: bool) -> list[Data]:
-    """Return why *source* cannot hold the mirror of *instance* after a failover."""
-    bare = without_primary(source, instance)
-    failure = secondary_failure(bare, instance, instance.secondary, force, source.offline)
-    if failure is None:
-        return []
-    limits = secondary_limits(bare, instance.at(instance.secondary, NO_NODE), force)
-    return [rejection(source, "secondary", failure, limits)]
 
 
 def _tags(source: Node, target: Node) -> Data:
@@ -254,10 +251,7 @@ def _as_secondary(each: _Looked, options: Options) -> list[Data]:
     found = []
     for index in each.at_secondary:
         node = each.cluster.nodes[index]
-        failure = secondary_failure(node, instance, instance.primary, loose)
-        if failure is not None:
-            limits = secondary_limits(node, instance, loose)
-            found.append(rejection(node, "secondary", failure, limits))
+        found += rejections_as_secondary(node, instance, instance.primary, loose)
     return found
 
 

@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The allocator's answer to a request, in the words and shapes of htools 3.0.2.
+"""Answer an allocator's request, in the words and shapes of htools 3.0.2.
 
-An answer always says whether the request succeeded, why, and the result; only what
-cannot be read at all is an error instead.
+An answer has success or failure, the reason, and the result.  Only input that cannot be read at
+all is an error instead.
 """
 
 from __future__ import annotations
 
 from ...errors import ClusterDataError
-from ..allocate.solution import Unplaceable, group_line
+from ..allocate.solution import Unplaceable
 from .json_text import encode
 
 TYPE_CHECKING = False
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class Answer:
-    """What is answered, and the cluster as it is after it if there was a success.
+    """An answer, and the cluster after it.
 
-    ``failed`` has the name of each instance of several that has no place, and why.
+    ``failed`` are the names of those of several instances that have no place, with the reason.
     """
 
     __slots__ = ("cluster", "failed", "info", "result", "success")
@@ -37,7 +37,7 @@ class Answer:
         self.failed: list[list[str]] = []
 
     def words(self) -> str:
-        """Return what is said of the request in a sentence."""
+        """Return the info as a sentence about the request."""
         return ("Request successful: " if self.success else "Request failed: ") + self.info
 
     def document(self) -> dict[str, Any]:
@@ -52,8 +52,8 @@ class Answer:
 def answer(cluster: Cluster, request: Request, options: Options) -> Answer:
     """Answer *request* about *cluster*.
 
-    With *options* that better htools' answer, its own is told in the info where it is
-    another; of several instances, those that failed are in the result by name.
+    With ``options.better`` the info ends with htools' answer if that differs, and of several
+    instances those that failed are in the result by name.
     """
     if not options.better:
         return _answer(cluster, request, options)
@@ -94,44 +94,28 @@ def dedicated(cluster: Cluster, request: Request) -> bool:
 
 
 def _allocate(cluster: Cluster, request: Request, options: Options) -> Answer:
-    placing: Any
-    from ..allocate import allocate
-
-    if dedicated(cluster, request):
-        from ..allocate import dedicated as placing
-    else:
-        placing = allocate
     options = options.restricted(request.restrict)
-    (wanted,) = request.placements
-    if wanted.group is None:
-        group, solution, lines = placing.place_in_best_group(
-            cluster, wanted.instance, wanted.count, options
-        )
-        lines = [f"Selected group: {group.name}", *lines]
-    else:
-        from ..model.cluster import find_group
-
-        group = cluster.groups[find_group(cluster, wanted.group)]
-        solution = placing.place_in_group(cluster, group, wanted.instance, wanted.count, options)
-        lines = [group_line(group, solution)]
+    after, ((_instance, solution, lines),) = _placed(cluster, request, options)
     info = ", ".join(lines)
     if solution.metric is None:
         raise Unplaceable(info)
-    names = [node.name for node in solution.nodes]
-    return Answer(True, info, names, solution.applied_to(cluster))
+    return Answer(True, info, [node.name for node in solution.nodes], after)
 
 
-def _multi_allocate(cluster: Cluster, request: Request, options: Options) -> Answer:
-    from ..allocate import allocate
+def _placed(cluster: Cluster, request: Request, options: Options) -> Any:
+    """Return the cluster after all placements of *request*, and each of them (`place_all`)."""
+    from ..allocate.allocate import place_all
 
-    placing: Any = allocate
-    if dedicated(cluster, request):
-        from ..allocate import dedicated as placing
     wanted = [
         (each.instance, each.count, (options.better and each.own_group) or each.group)
         for each in request.placements
     ]
-    after, placed = placing.place_all(cluster, wanted, options)
+    several = request.kind == "multi-allocate"
+    return place_all(cluster, wanted, options, dedicated(cluster, request), several)
+
+
+def _multi_allocate(cluster: Cluster, request: Request, options: Options) -> Answer:
+    after, placed = _placed(cluster, request, options)
     done = [
         [instance.name, [node.name for node in solution.nodes]]
         for instance, solution, _lines in placed

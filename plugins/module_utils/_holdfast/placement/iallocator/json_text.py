@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Read and write JSON without the ``json`` package, and typed fields with htools' error texts.
 
-An allocator is a process for each question, and importing ``json`` (with the regular
-expressions that it needs) takes longer than answering for a cluster of forty nodes.
-The parser itself is the one of the standard library, ``_json``; where it is missing,
-or wants more than is given here, ``json`` is used.
+An allocator is a process for each request, and importing ``json`` takes longer than the answer
+for a cluster of forty nodes.  The parser is the standard library's ``_json``; ``json`` is used
+where that is missing or wants more than is given here.
 
-Ganeti's operators and its own tools know the texts: what is wrong, in which object
-and under which key is in each.  Numbers with a fraction are rounded where a whole one
-is expected, half to even, as htools does.
+The error texts are those of htools, with the object and the key.  Where a whole number is
+expected, numbers are rounded half to even, as in htools.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ BLANKS = " \t\n\r"
 
 
 class _Settings:
-    """What the parser of ``_json`` asks for: the hooks of ``json.JSONDecoder``."""
+    """The attributes that the parser of ``_json`` needs: those of ``json.JSONDecoder``."""
 
     strict = True
     object_hook = None
@@ -75,10 +73,9 @@ def _scan(text: str, start: int) -> tuple[Any, int]:
 
 
 def parse(text: str, what: str) -> Any:
-    """Return the value that *text* holds: an object or a list at the top level.
+    """Return the object or list in the JSON *text*.
 
-    *what* says in an error what was being read.  Raises `ClusterDataError` for
-    anything else, at whatever depth or size.
+    Raises `ClusterDataError`, which names *what* was read, for anything else.
     """
     start = 0
     while start < len(text) and text[start] in BLANKS:
@@ -98,7 +95,7 @@ def parse(text: str, what: str) -> Any:
             f"{what}: Malformed JSON: nested too deeply; expected a request of an allocator."
         ) from None
     except ValueError as error:
-        # What follows a semicolon is advice for who wrote a program.
+        # What follows a semicolon is advice for programmers.
         problem = str(error).partition(";")[0]
         raise ClusterDataError(f"{what}: Malformed JSON: {problem}") from None
     rest = text[end:].strip(BLANKS)
@@ -130,7 +127,7 @@ def encode(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ",".join([f"{_quote(k)}:{encode(v)}" for k, v in value.items()]) + "}"
     if isinstance(value, float) and not isfinite(value):
-        # JSON has no word for what is no number, or is without end.
+        # JSON has no NaN and no infinity.
         return "null"
     return repr(value)
 
@@ -146,19 +143,24 @@ def _quote(text: str) -> str:
 
 
 def required(owner: str, record: Record, key: str, read: Callable[[Any], Value]) -> Value:
-    """Return the field *key* of *record* as *read* takes it.
+    """Return the field *key* of *record*, converted by *read*.
 
-    *owner* starts the error text.  Raises `ClusterDataError` if the key is missing or
-    its value is not what *read* wants.
+    Raises `ClusterDataError`, whose text starts with *owner*, if the key is missing or *read*
+    does not accept its value.
     """
     before = f"{owner}: " if owner else ""
+    return _field(record, key, read, before, f"{before}key '{key}'")
+
+
+def _field(record: Record, key: str, read: Callable[[Any], Value], start: str, wrong: str) -> Value:
+    """Return a field; errors begin with *start* if it is missing, with *wrong* if *read* fails."""
     if key not in record:
         keys = quoted_list(record)
-        raise ClusterDataError(f"{before}key '{key}' not found, object contains only {keys}")
+        raise ClusterDataError(f"{start}key '{key}' not found, object contains only {keys}")
     try:
         return read(record[key])
     except ClusterDataError as error:
-        raise ClusterDataError(f"{before}key '{key}': {error}") from None
+        raise ClusterDataError(f"{wrong}: {error}") from None
 
 
 def optional(owner: str, record: Record, key: str, read: Callable[[Any], Value]) -> Value | None:
@@ -169,14 +171,8 @@ def optional(owner: str, record: Record, key: str, read: Callable[[Any], Value])
 
 
 def part(data: Record, key: str, read: Callable[[Any], Value]) -> Value:
-    """Return a field like `required`, in the words that htools has for policies and reports."""
-    if key not in data:
-        keys = quoted_list(data)
-        raise ClusterDataError(f"key '{key}' not found, object contains only {keys}")
-    try:
-        return read(data[key])
-    except ClusterDataError as error:
-        raise ClusterDataError(f"Can't parse value for '{key}': {error}") from None
+    """Return a field like `required`, with htools' error texts for policies and reports."""
+    return _field(data, key, read, "", f"Can't parse value for '{key}'")
 
 
 def no_others(data: Record, known: tuple[str, ...]) -> None:
@@ -233,9 +229,12 @@ def record(value: Any) -> Record:
     raise ClusterDataError("Unable to read JSObject")
 
 
-def texts(value: Any) -> list[str]:
-    """Take a list of strings."""
-    return [text(item) for item in items(value)]
+def list_of(read: Callable[[Any], Value]) -> Callable[[Any], list[Value]]:
+    """Return a reader of a list whose items *read* takes."""
+    return lambda value: [read(item) for item in items(value)]
+
+
+texts = list_of(text)
 
 
 def items(value: Any) -> list[Any]:

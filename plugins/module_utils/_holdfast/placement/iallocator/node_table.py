@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cluster after an answer as hail prints and saves it, and the table of nodes (htools 3.0.2).
+"""The table of nodes, and the cluster after an answer as hail prints and saves it (htools 3.0.2).
 
-A single new instance has the number -1 there and stands before all others.  Where a group was
-named, or all storage is exclusive, only the nodes of the group that was chosen are left.
+A single new instance has the number -1 there and is before all others.  Where a group was named,
+or all storage is exclusive, only the nodes of the chosen group are left.
 """
 
 from __future__ import annotations
 
 from ..model.admission import divide
 from ..model.cluster import NO_NODE
-from ..model.show import fixed, show_number
+from ..model.show import fixed, show_number, table
 from .answer import dedicated
 
 TYPE_CHECKING = False
@@ -122,15 +122,7 @@ def node_table(cluster: Cluster, fields: list[str], domain: str) -> str:
     for node in cluster.nodes:
         node.alias = node.name[: len(node.name) - len(domain)]
         rows.append([COLUMNS[f][2](node) if f in COLUMNS else UNKNOWN for f in fields])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(fields))]
-    lines = []
-    for row in rows:
-        cells = []
-        for field, width, cell in zip(fields, widths, row):
-            right = field in COLUMNS and COLUMNS[field][1]
-            cells.append(cell.rjust(width) if right else cell.ljust(width))
-        lines.append(" " + " ".join(cells) + "\n")
-    return "".join(lines)
+    return table(rows, [field in COLUMNS and COLUMNS[field][1] for field in fields])
 
 
 NEW = -1

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Numbers and truths in text as htools reads them: Haskell's ``reads``.
+"""Read numbers and truth values from text as htools does: Haskell's ``reads``.
 
-Blanks may stand before a number and after its sign, round brackets around it.  It may be
-hexadecimal (``0x10``) or octal (``0o17``); a number that need not be whole may be ``NaN`` or
-``Infinity``.  A plus sign, or a point without a digit on either side, is not read.  A truth is
-``True`` or ``False``.
+Blanks are allowed before a number and after its sign, round brackets around it.  Numbers may be
+hexadecimal (``0x10``) or octal (``0o17``), decimal ones also ``NaN`` or ``Infinity``.  A plus
+sign, or a point without a digit on either side, is not allowed.  Truth values are ``True`` and
+``False``.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a request asks: its kind, and what is to be placed or moved (doc/iallocator.rst).
-
-An instance as a request describes it: one of the cluster, or one to be placed.
-"""
+"""Read the request itself: its kind, and the instances to place or move (doc/iallocator.rst)."""
 
 from __future__ import annotations
 
 from ...errors import ClusterDataError
-from ..model.assembly import starting
 from ..model.cluster import (
     DISK_TEMPLATES,
     STATE_DOWN,
@@ -109,17 +105,6 @@ class Placement:
 class Request:
     """What is asked; which fields are set depends on ``kind``."""
 
-    __slots__ = (
-        "count",
-        "groups",
-        "instances",
-        "kind",
-        "leave",
-        "mode",
-        "placements",
-        "restrict",
-    )
-
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.placements: list[Placement] = []
@@ -156,21 +141,18 @@ def _read_allocate(
     group = json_text.optional("", asked, "group_name", json_text.text)
     request.restrict = json_text.optional("", asked, "restrict-to-nodes", json_text.texts)
     count = json_text.required(owner, asked, "required_nodes", json_text.whole)
-    instance = with_tags(read_instance(name, asked), rules)
+    instance = rules.apply_to(read_instance(name, asked))
     request.placements = [Placement(instance, count, group)]
 
 
 def _read_multi_allocate(
     owner: str, asked: Record, request: Request, cluster: Cluster, rules: TagRules
 ) -> None:
-    each = json_text.required(
-        owner, asked, "instances", lambda v: [json_text.record(item) for item in json_text.items(v)]
-    )
-    for data in each:
+    for data in json_text.required(owner, asked, "instances", json_text.list_of(json_text.record)):
         name = json_text.required(owner, data, "name", json_text.text)
         group = json_text.optional("", asked, "group_name", json_text.text)
         count = json_text.required(owner, data, "required_nodes", json_text.whole)
-        instance = with_tags(read_instance(name, data), rules)
+        instance = rules.apply_to(read_instance(name, data))
         own = data.get("group_name")
         own_group = own if isinstance(own, str) else None
         request.placements.append(Placement(instance, count, group, own_group))
@@ -219,13 +201,6 @@ _READERS: dict[str, Any] = {
     "node-evacuate": _read_evacuate,
     "allocate-secondary": _read_secondary,
 }
-
-
-def with_tags(instance: Instance, rules: TagRules) -> Instance:
-    """Set what the cluster's tags make of those of *instance*, and return it."""
-    instance.exclusion = starting(rules.exclusion, instance.tags)
-    instance.desired = frozenset(starting(rules.desired, instance.tags))
-    return instance
 
 
 def _known_instance(cluster: Cluster, name: str) -> int:

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From an allocator's request, as Ganeti writes it, to a cluster and what is asked.
+"""Read an allocator's request, as Ganeti writes it: the cluster and the request itself.
 
-The format is Ganeti's (doc/iallocator.rst); which keys are read, in which order, and
-the texts for what is wrong are those of htools 3.0.2.  What is as it should be takes
-a short way; anything else is read again, field by field, to say what is wrong.
+The format is Ganeti's (doc/iallocator.rst).  The keys, their order and the error texts are those
+of htools 3.0.2.  Regular data takes a quick way; anything else is read again, field by field, to
+report the error.
 """
 
 from __future__ import annotations
@@ -83,19 +83,12 @@ def _read_cluster(message: Record, static_node_memory: int) -> tuple[Cluster, Ta
     assembly.set_rules(rules)
     _add_instances(assembly, rules, instances)
     assembly.cluster.tags = json_text.required(owner, message, "cluster_tags", json_text.texts)
-    hypervisors = json_text.required(
-        owner,
-        message,
-        "enabled_hypervisors",
-        lambda value: [_hypervisor(item) for item in json_text.items(value)],
-    )
+    read_hypervisors = json_text.list_of(json_text.one_of("Hypervisor", HYPERVISORS))
+    hypervisors = json_text.required(owner, message, "enabled_hypervisors", read_hypervisors)
     if hypervisors[:1] == ["kvm"] and static_node_memory > 0:
         assembly.set_node_memory(static_node_memory)
     warnings = assembly.finish()
     return assembly.cluster, rules, warnings
-
-
-_hypervisor = json_text.one_of("Hypervisor", HYPERVISORS)
 
 
 def _read_groups(raw: Record) -> list[Group]:
@@ -116,14 +109,10 @@ def _read_groups(raw: Record) -> list[Group]:
 
 def _read_policy(value: Any) -> Policy:
     data = json_text.record(value)
-    ranges = json_text.part(
-        data, "minmax", lambda v: [_read_range(item) for item in json_text.items(v)]
-    )
+    ranges = json_text.part(data, "minmax", json_text.list_of(_read_range))
     standard = json_text.part(data, "std", _read_spec)
     template = json_text.one_of("DiskTemplate", DISK_TEMPLATES)
-    templates = json_text.part(
-        data, "disk-templates", lambda v: [template(i) for i in json_text.items(v)]
-    )
+    templates = json_text.part(data, "disk-templates", json_text.list_of(template))
     vcpu_ratio = json_text.part(data, "vcpu-ratio", json_text.number)
     spindle_ratio = json_text.part(data, "spindle-ratio", json_text.number)
     known = ("disk-templates", "minmax", "spindle-ratio", "std", "vcpu-ratio")
@@ -299,7 +288,6 @@ def _add_instances(assembly: Assembly, rules: TagRules, raw: Record) -> None:
 
     assembly.cluster.names = list(raw)
     assembly.cluster.read_instance = make
-    assembly.set_spindles_of(make)
 
 
 def _quick_instance(data: Any, numbers: dict[str, int]) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An empty cluster made up from a few words, as htools' ``--simulate`` takes them.
+"""Make an empty cluster from a description, as htools' ``--simulate`` does.
 
 Each group is ``policy,nodes,disk,memory,cpus[,spindles[,exclusive]]``
 (htools, Backend/Simu, version 3.0.2).

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster as htools' text format: read and written (htools, Backend/Text, 3.0.2).
+"""Read and write a cluster in htools' text format (htools, Backend/Text, 3.0.2).
 
-Five sections with an empty line between them, fields separated by ``|``: groups,
-nodes, instances, the cluster's tags, policies.  Later fields of a line may be left
-out.  A cluster saved this way is a test case that an editor can change.
+Five sections with an empty line between them, fields separated by ``|``: groups, nodes,
+instances, the cluster's tags, policies.  The last fields of a line may be left out.
 """
 
 from __future__ import annotations
@@ -87,7 +86,6 @@ def finish(
         instance = instances[index]
         return assembly.complete(instance, index, instance.primary, instance.secondary)
 
-    assembly.set_spindles_of(read_instance)
     for instance in instances:
         assembly.add_instance(
             instance.primary,

@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether an instance may be on a node, and the node with it or without it.
+"""Check whether an instance may be on a node, and return the node with it or without it.
 
-The checks and their order are those of htools (Node and Instance, version 3.0.2).
-Hard limits hold always: memory, disk and spindles that do not exist.  Soft ones (a
-policy's ratios, the memory kept for failovers, exclusion tags) can be ignored.
+The checks and their order are those of htools (Node and Instance, version 3.0.2).  Hard limits
+always hold: memory, disk and spindles that do not exist.  Soft ones (a policy's ratios, the
+memory kept for failovers, exclusion tags) can be ignored.
 
-Each check is written as a row of limits that are compared in turn, so that the same
-rows say which limit was broken and by how much (`primary_limits`).
+`limits` names the same limits with what each needs and what there is.
 """
 
 from __future__ import annotations
@@ -113,6 +112,12 @@ def primary_failure(node: Node, instance: Instance, force: bool) -> str | None:
     return _primary_forthcoming_failure(node, instance)
 
 
+def new_primary_failure(node: Node, instance: Instance, force: bool) -> str | None:
+    """Return why a new *instance* cannot be placed on *node*: its policy, or `primary_failure`."""
+    failure = policy_failure(instance, node.policy, node.exclusive)
+    return failure or primary_failure(node, instance, force)
+
+
 def spindles_with(node: Node, used: float, instance: Instance) -> float:
     """Return the spindles in use on *node*, now *used*, once *instance* is there."""
     if node.exclusive:
@@ -205,57 +210,58 @@ def migration_failure(source: Node, target: Node) -> str | None:
 
 def with_primary(node: Node, instance: Instance) -> Node:
     """Return *node* with *instance* as one of its primaries."""
+    return _with_primaries(node, instance, 1)
+
+
+def without_primary(node: Node, instance: Instance) -> Node:
+    """Return *node* without *instance* among its primaries."""
+    return _with_primaries(node, instance, -1)
+
+
+def _with_primaries(node: Node, instance: Instance, sign: int) -> Node:
+    """Return *node* with one primary more (*sign* 1) or less (-1)."""
     after = node.copy()
-    after.free_memory_forth -= instance.memory
+    after.free_memory_forth -= sign * instance.memory
     if instance.local:
-        after.free_disk_forth -= instance.disk
-    after.free_spindles_forth = free_spindles_with(node, node.free_spindles_forth, instance)
-    after.used_spindles_forth = spindles_with(node, node.used_spindles_forth, instance)
+        after.free_disk_forth -= sign * instance.disk
+    _count_spindles(after, node, instance, sign)
     if instance.online:
-        after.used_cpus_forth += instance.vcpus
+        after.used_cpus_forth += sign * instance.vcpus
     if instance.exclusion:
-        after.exclusion = _added(node.exclusion, instance.exclusion)
+        after.exclusion = _counted(node.exclusion, instance.exclusion, sign)
     if instance.forthcoming:
         return after
-    after.primaries = [instance.index, *node.primaries]
+    after.primaries = _listed(node.primaries, instance.index, sign)
     if instance.template != "drbd":
-        after.others = [instance.index, *node.others]
-    used = instance.running_memory
+        after.others = _listed(node.others, instance.index, sign)
+    used = sign * instance.running_memory
     after.instance_memory += used
     after.unallocated -= used
     after.short = after.unallocated <= node.reserved
     if instance.local:
-        after.free_disk -= instance.disk
-    after.free_spindles = free_spindles_with(node, node.free_spindles, instance)
-    after.used_spindles = spindles_with(node, node.used_spindles, instance)
+        after.free_disk -= sign * instance.disk
     if instance.online:
-        after.used_cpus += instance.vcpus
-    after.cpu_load += instance.cpu_load
-    after.memory_load += instance.memory_load
-    after.disk_load += instance.disk_load
-    after.net_load += instance.net_load
-    after.location_score += instance.location_score + len(instance.desired - node.location)
+        after.used_cpus += sign * instance.vcpus
+    after.cpu_load += sign * instance.cpu_load
+    after.memory_load += sign * instance.memory_load
+    after.disk_load += sign * instance.disk_load
+    after.net_load += sign * instance.net_load
+    undesired = len(instance.desired - node.location)
+    after.location_score += sign * (instance.location_score + undesired)
     if instance.exclusion and node.location:
-        after.spread = _added(node.spread, _spread_pairs(node, instance))
+        pairs = [(place, tag) for place in node.location for tag in instance.exclusion]
+        after.spread = _counted(node.spread, pairs, sign)
     return after
 
 
 def with_secondary(node: Node, instance: Instance, primary: int) -> Node:
     """Return *node* as the secondary of *instance*, whose primary is the node *primary*."""
-    after = node.copy()
-    after.free_disk_forth -= instance.disk
-    after.free_spindles_forth = free_spindles_with(node, node.free_spindles_forth, instance)
-    after.used_spindles_forth = spindles_with(node, node.used_spindles_forth, instance)
+    after = _with_secondaries(node, instance, 1)
     if instance.forthcoming:
         return after
-    after.secondaries = [instance.index, *node.secondaries]
-    after.free_disk -= instance.disk
-    after.free_spindles = free_spindles_with(node, node.free_spindles, instance)
-    after.used_spindles = spindles_with(node, node.used_spindles, instance)
-    after.disk_load += instance.disk_load
     kept = instance.reserved_memory
     after.peers = dict(node.peers)
-    # What changed last stands last, see the table of nodes.
+    # Peers are in the order of their last change: the table of nodes shows it.
     peer = after.peers[primary] = after.peers.pop(primary, 0) + kept
     idle = kept - instance.running_memory
     if idle:
@@ -265,58 +271,11 @@ def with_secondary(node: Node, instance: Instance, primary: int) -> Node:
     return after
 
 
-def without_primary(node: Node, instance: Instance) -> Node:
-    """Return *node* without *instance* among its primaries."""
-    after = node.copy()
-    after.free_memory_forth += instance.memory
-    if instance.local:
-        after.free_disk_forth += instance.disk
-    after.free_spindles_forth = _free_spindles_without(node, node.free_spindles_forth, instance)
-    after.used_spindles_forth = _spindles_without(node, node.used_spindles_forth, instance)
-    if instance.online:
-        after.used_cpus_forth -= instance.vcpus
-    if instance.exclusion:
-        after.exclusion = _removed(node.exclusion, instance.exclusion)
-    if instance.forthcoming:
-        return after
-    after.primaries = _without(node.primaries, instance.index)
-    if instance.template != "drbd":
-        after.others = _without(node.others, instance.index)
-    used = instance.running_memory
-    after.instance_memory -= used
-    after.unallocated += used
-    after.short = after.unallocated <= node.reserved
-    if instance.local:
-        after.free_disk += instance.disk
-    after.free_spindles = _free_spindles_without(node, node.free_spindles, instance)
-    after.used_spindles = _spindles_without(node, node.used_spindles, instance)
-    if instance.online:
-        after.used_cpus -= instance.vcpus
-    after.cpu_load -= instance.cpu_load
-    after.memory_load -= instance.memory_load
-    after.disk_load -= instance.disk_load
-    after.net_load -= instance.net_load
-    after.location_score -= instance.location_score + len(instance.desired - node.location)
-    if instance.exclusion and node.location:
-        after.spread = _removed(node.spread, _spread_pairs(node, instance))
-    return after
-
-
 def without_secondary(node: Node, instance: Instance) -> Node:
     """Return *node* no longer the secondary of *instance*."""
-    after = node.copy()
-    if instance.local:
-        after.free_disk_forth += instance.disk
-    after.free_spindles_forth = _free_spindles_without(node, node.free_spindles_forth, instance)
-    after.used_spindles_forth = _spindles_without(node, node.used_spindles_forth, instance)
+    after = _with_secondaries(node, instance, -1)
     if instance.forthcoming:
         return after
-    after.secondaries = _without(node.secondaries, instance.index)
-    if instance.local:
-        after.free_disk += instance.disk
-    after.free_spindles = _free_spindles_without(node, node.free_spindles, instance)
-    after.used_spindles = _spindles_without(node, node.used_spindles, instance)
-    after.disk_load -= instance.disk_load
     primary = instance.primary
     before = node.peers.get(primary, 0)
     kept = instance.reserved_memory
@@ -334,42 +293,56 @@ def without_secondary(node: Node, instance: Instance) -> Node:
     return after
 
 
-def _without(indexes: list[int], index: int) -> list[int]:
-    """Return *indexes* without the first *index*."""
+def _with_secondaries(node: Node, instance: Instance, sign: int) -> Node:
+    """Return *node* with one secondary more (*sign* 1) or less (-1), but for memory kept."""
+    after = node.copy()
+    disk = sign * instance.disk if instance.local else 0
+    after.free_disk_forth -= disk
+    _count_spindles(after, node, instance, sign)
+    if instance.forthcoming:
+        return after
+    after.secondaries = _listed(node.secondaries, instance.index, sign)
+    after.free_disk -= disk
+    after.disk_load += sign * instance.disk_load
+    return after
+
+
+def _count_spindles(after: Node, node: Node, instance: Instance, sign: int) -> None:
+    """Set the spindles of *after*, which is *node* with *instance* (*sign* 1) or without (-1)."""
+    free, forth = node.free_spindles, node.free_spindles_forth
+    used, used_forth = node.used_spindles, node.used_spindles_forth
+    if node.exclusive:
+        used = used_forth = 0.0
+        if instance.spindles is not None:
+            free -= sign * instance.spindles
+            forth -= sign * instance.spindles
+        elif sign > 0:
+            free = forth = -1
+    else:
+        free = forth = 0
+        if instance.local:
+            used += sign * instance.spindle_use
+            used_forth += sign * instance.spindle_use
+    after.free_spindles_forth, after.used_spindles_forth = forth, used_forth
+    if not instance.forthcoming:
+        after.free_spindles, after.used_spindles = free, used
+
+
+def _listed(indexes: list[int], index: int, sign: int) -> list[int]:
+    """Return *indexes* with *index* before the others (*sign* 1), or without the first one (-1)."""
+    if sign > 0:
+        return [index, *indexes]
     left = list(indexes)
     if index in left:
         left.remove(index)
     return left
 
 
-def _spread_pairs(node: Node, instance: Instance) -> list[tuple[str, str]]:
-    """Return the pairs of a location of *node* and an exclusion tag of *instance*."""
-    return [(place, tag) for place in node.location for tag in instance.exclusion]
-
-
-def _free_spindles_without(node: Node, free: int, instance: Instance) -> int:
-    if not node.exclusive:
-        return 0
-    return free if instance.spindles is None else free + instance.spindles
-
-
-def _spindles_without(node: Node, used: float, instance: Instance) -> float:
-    if node.exclusive:
-        return 0.0
-    return used - instance.spindle_use if instance.local else used
-
-
-def _added(counts: dict, keys: list) -> dict:  # type: ignore[type-arg]
+def _counted(counts: dict, keys: list, sign: int) -> dict:  # type: ignore[type-arg]
+    """Return *counts* with one more (*sign* 1) or less (-1) of each of *keys*, without zeros."""
     counts = dict(counts)
     for key in keys:
-        counts[key] = counts.get(key, 0) + 1
-    return counts
-
-
-def _removed(counts: dict, keys: list) -> dict:  # type: ignore[type-arg]
-    counts = dict(counts)
-    for key in keys:
-        left = counts.get(key, 0) - 1
+        left = counts.get(key, 0) + sign
         if left > 0:
             counts[key] = left
         else:

@@ -1,16 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Put a cluster together: what each node's instances add up to, and what the tags mean.
+"""Assemble a cluster: the sums of each node's instances, and the meaning of tags.
 
-Every reader of a cluster (a request, the text format, a simulation) gives its groups,
-then its nodes, then its instances, in the order that their numbers follow; the rules
-are those of htools (Loader and Node, version 3.0.2).  Ten thousand instances pass
-through `Assembly.add_instance`, so nothing is made there that is not always needed.
+Every reader of a cluster (a request, the text format, a simulation) adds the groups, then the
+nodes, then the instances, in the order of their numbers.  The rules are those of htools (Loader
+and Node, version 3.0.2).  `Assembly.add_instance` is called ten thousand times, so it creates
+nothing that is not always needed.
 
-The cluster's tags name the prefixes that count (htools, Tags and Loader): of
-instances that must not share a node (exclusion), of places that fail together or
-that an instance asks for (location), and of nodes between which instances cannot
-move (migration).
+The cluster's tags name prefixes of other tags (htools, Tags and Loader): of instances that must
+not share a node (exclusion), of places that fail together or that an instance desires
+(location), and of nodes between which instances cannot move (migration).
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from .cluster import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .cluster import Group
 
 
@@ -55,6 +52,12 @@ class TagRules:
         """Return the migration tags that a node with the tags *migration* takes in."""
         sources = {source for source, target in self.allowed if target in migration}
         return migration | sources
+
+    def apply_to(self, instance: Instance) -> Instance:
+        """Set the exclusion tags and desired locations of *instance*, and return it."""
+        instance.exclusion = starting(self.exclusion, instance.tags)
+        instance.desired = frozenset(starting(self.desired, instance.tags))
+        return instance
 
 
 def starting(prefixes: tuple[str, ...], tags: list[str]) -> list[str]:
@@ -145,8 +148,8 @@ def new_node(
 
 
 def _keep_memory(node: Node, primary: int, kept: int, memory: int, running: bool) -> None:
-    """Keep so much room on a secondary *node* for an instance of *primary* with its memory."""
-    # What changed last is last, see the table of nodes.
+    """Add *kept* memory on a secondary *node* for an instance of *primary*."""
+    # Peers are in the order of their last change: the table of nodes shows it.
     node.peers[primary] = node.peers.pop(primary, 0) + kept
     if not running or kept != memory:
         idle = kept - (memory if running else 0)
@@ -162,11 +165,10 @@ class Assembly:
         self._rules = TagRules([])
         self._count = 0
         self._disk_used: list[int] = []
-        self._spindles_of: list[tuple[int, int, int]] = []
-        self._read: Callable[[int], Instance] | None = None
+        self._planned: list[tuple[int, int, int]] = []
 
     def add_node(self, node: Node) -> None:
-        """Take in the next node."""
+        """Add the next node."""
         index = len(self._nodes)
         node.index = index
         self.cluster.numbers[node.name] = index
@@ -177,7 +179,7 @@ class Assembly:
         self._disk_used.append(0)
 
     def set_rules(self, rules: TagRules) -> None:
-        """Say what the tags mean; after the nodes, before the instances."""
+        """Set the meaning of tags: after the nodes, before the instances."""
         self._rules = rules
         for node in self._nodes:
             if rules.location:
@@ -190,10 +192,6 @@ class Assembly:
         """Let every node need *memory* MiB for itself, whatever it reports."""
         for node in self._nodes:
             node.node_memory = memory
-
-    def set_spindles_of(self, read: Callable[[int], Instance]) -> None:
-        """Say how to come by the planned instances, whose disks count beforehand."""
-        self._read = read
 
     def add_instance(
         self,
@@ -270,7 +268,7 @@ class Assembly:
         if not node.exclusive:
             node.used_spindles_forth += spindle_use
         if forthcoming:
-            self._spindles_of.append((index, NO_NODE, node.index))
+            self._planned.append((index, NO_NODE, node.index))
             return
         if not node.exclusive:
             node.used_spindles += spindle_use
@@ -300,7 +298,7 @@ class Assembly:
     ) -> None:
         """Count an instance that is planned: only in the sums with forthcoming ones."""
         node.free_memory_forth -= memory
-        self._spindles_of.append((index, node.index, secondary))
+        self._planned.append((index, node.index, secondary))
         for each in [node, self._nodes[secondary]] if secondary >= 0 else [node]:
             if local and not each.exclusive:
                 each.used_spindles_forth += spindle_use
@@ -332,11 +330,11 @@ class Assembly:
         return warnings[::-1]
 
     def _take_planned_disks(self) -> None:
-        """Take the disks of planned instances from what is free with forthcoming ones."""
-        for index, primary, secondary in self._spindles_of:
-            if self._read is None:
+        """Subtract the disks of forthcoming instances from the ``_forth`` fields."""
+        for index, primary, secondary in self._planned:
+            if self.cluster.read_instance is None:
                 continue
-            instance = self._read(index)
+            instance = self.cluster.read_instance(index)
             for place in (primary, secondary):
                 if place < 0:
                     continue
@@ -351,12 +349,11 @@ class Assembly:
                     node.free_spindles_forth -= instance.spindles
 
     def complete(self, instance: Instance, index: int, primary: int, secondary: int) -> Instance:
-        """Give *instance* its number, its nodes and what its tags mean there."""
+        """Set the number, the nodes and the meaning of the tags of *instance*, and return it."""
         instance.index = index
         instance.primary = primary
         instance.secondary = secondary
-        instance.exclusion = starting(self._rules.exclusion, instance.tags)
-        instance.desired = frozenset(starting(self._rules.desired, instance.tags))
+        self._rules.apply_to(instance)
         if secondary >= 0:
             common = self._nodes[primary].location & self._nodes[secondary].location
             instance.location_score = len(common)

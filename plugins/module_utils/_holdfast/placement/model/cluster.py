@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A cluster as plain data: groups, nodes and instances with what placement counts.
 
-Sizes are MiB.  "With forthcoming" twins of a number also count instances that are
-planned and do not exist yet.  Plain classes instead of dataclasses: importing
-``dataclasses`` takes longer than a whole answer for a small cluster, and a node is
-copied once for each placement that is tried.
+Sizes are MiB.  Fields that end in ``_forth`` also count forthcoming instances: planned ones that
+do not exist yet.  These are no dataclasses: importing ``dataclasses`` takes longer than the whole
+answer for a small cluster, and a node is copied for each placement that is tried.
 
-A node is never changed once it stands in a cluster: what changes it returns a copy
-(`admission`).
+A node in a cluster is never changed: what changes it returns a copy (`admission`).
 """
 
 from __future__ import annotations
@@ -18,14 +16,13 @@ from ...errors import ClusterDataError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 NO_NODE = -1
 """The secondary of an instance that has none."""
 
 PREFERRED, LAST_RESORT, UNALLOCABLE = "preferred", "last_resort", "unallocable"
 GROUP_POLICIES = (PREFERRED, LAST_RESORT, UNALLOCABLE)
-"""What may be placed in a group of its own accord, the best first."""
+"""The allocation policies of a group, the preferred one first."""
 
 DISK_TEMPLATES = (
     "diskless",
@@ -39,19 +36,19 @@ DISK_TEMPLATES = (
     "gluster",
 )
 LOCAL_TEMPLATES = frozenset({"drbd", "plain"})
-"""Their disks are counted on the node; those of ``file`` are not (htools, Instance)."""
+"""The templates whose disks are counted on the node; ``file`` is not one (htools, Instance)."""
 EXTERNAL_TEMPLATES = frozenset({"diskless", "sharedfile", "blockdev", "rbd", "ext", "gluster"})
-"""Any node of the group can run them: their disks, if any, are elsewhere."""
+"""The templates that any node of the group can run: their disks, if any, are elsewhere."""
 RESTARTED_TEMPLATES = EXTERNAL_TEMPLATES - {"blockdev"}
-"""Those that the N+1 check starts elsewhere; others than ``drbd`` it creates again.
+"""The templates that the N+1 check starts elsewhere; others than ``drbd`` it creates again.
 
-That htools has ``blockdev`` among the latter was measured on version 3.0.2.
+That htools creates ``blockdev`` again was measured on version 3.0.2.
 """
 
 STATE_UP, STATE_DOWN, STATE_OFFLINE = "running", "ADMIN_down", "ADMIN_offline"
 RUNNING_STATES = frozenset({STATE_UP, "ERROR_up"})
 MEMORY_STATES = RUNNING_STATES | {"ERROR_nodedown", "ERROR_nodeoffline", "ERROR_wrongnode"}
-"""Those in which an instance counts as using memory: also where it should run, or ran."""
+"""The states in which an instance uses memory, also those in which it only should run."""
 INSTANCE_STATES = (
     STATE_DOWN,
     STATE_OFFLINE,
@@ -66,7 +63,7 @@ INSTANCE_STATES = (
 
 
 class Spec:
-    """The sizes that a policy names: of one instance, its least or its most."""
+    """The sizes of an instance that a policy names: the least, the most or the standard ones."""
 
     __slots__ = ("cpus", "disk", "disks", "memory", "nics", "spindles")
 
@@ -82,7 +79,7 @@ class Spec:
 
 
 class Policy:
-    """What instances of a group may be, and how far its nodes may be overbooked."""
+    """The instances allowed in a group, and how far its nodes may be overbooked."""
 
     __slots__ = ("ranges", "spindle_ratio", "standard", "templates", "vcpu_ratio")
 
@@ -102,7 +99,7 @@ class Policy:
 
 
 def default_policy() -> Policy:
-    """Return the policy of a cluster that names none (htools, Types)."""
+    """Return the policy of a cluster without one (htools, Types)."""
     return Policy(
         [(Spec(128, 1, 1024, 1, 1, 1), Spec(32768, 8, 1048576, 16, 8, 12))],
         Spec(128, 1, 1024, 1, 1, 1),
@@ -137,16 +134,14 @@ class Group:
 
 
 class Instance:
-    """A virtual machine: one that is there, or one that is to be placed.
+    """A virtual machine, existing or new; the ``index`` of a new one is -1.
 
-    ``index`` is -1 for one to be placed.  ``spindles`` is None where a disk does not
-    say how many it has.  ``exclusion`` are its tags that no other instance on its
-    node may have, ``desired`` the locations that it asks for.
+    ``spindles`` is None if a disk does not have a number of them.  ``exclusion`` are its tags
+    that no other instance on its node may have, ``desired`` the locations that it desires.
 
-    What follows from these is kept beside them: ``running_memory`` is what it takes on
-    its primary node now, ``reserved_memory`` what is kept for it on its secondary,
-    ``online`` whether it counts at all (an administrator may have set it offline), and
-    ``local`` whether its disks are counted on its nodes.
+    Derived from these are ``running_memory``, used on its primary now, ``reserved_memory``, kept
+    for it on its secondary, ``online``, false if an administrator set it offline, and ``local``,
+    true if its disks are counted on its nodes.
     """
 
     def __init__(
@@ -192,7 +187,7 @@ class Instance:
 
     @property
     def nodes(self) -> list[int]:
-        """The nodes that it is on."""
+        """The numbers of its nodes."""
         return [self.primary, self.secondary] if self.template == "drbd" else [self.primary]
 
     def at(self, primary: int, secondary: int, location_score: int | None = None) -> Instance:
@@ -214,13 +209,13 @@ class Instance:
 
 
 class Node:
-    """A node with all that is counted on it.
+    """A node with its sums.
 
-    ``offline`` is also set for a drained node: nothing is placed there.  ``peers``
-    maps the primary node of instances that have this one as secondary to the memory
-    kept for them, ``reserved`` is the greatest of these, ``idle_peers`` the part of it
-    that does not run (a failover needs no memory for it), ``short`` is set where the
-    memory left does not cover ``reserved`` (htools: failN1).
+    ``offline`` is also set for a drained node: nothing is placed there.  ``peers`` are the
+    primary nodes of its secondary instances, with the memory kept for each; ``reserved`` is the
+    most of these, ``idle_peers`` the part that a failover does not need, and ``short`` is set if
+    the memory left does not cover ``reserved`` (htools: failN1).  ``others`` are the primary
+    instances without a mirror.
     """
 
     index: int
@@ -273,7 +268,7 @@ class Node:
     spread: dict[tuple[str, str], int]
 
     def copy(self) -> Node:
-        """Return a copy; what it holds in lists and maps is shared until replaced."""
+        """Return a copy that shares its lists and maps with this node."""
         twin = Node.__new__(Node)
         twin.__dict__.update(self.__dict__)
         return twin
@@ -282,9 +277,8 @@ class Node:
 class Cluster:
     """Groups, nodes and instances, each list in the order of its numbers.
 
-    ``read_instance`` makes the instance of a number out of what was read; instances
-    are made when they are first asked for, since most answers need only sums.
-    ``numbers`` holds the numbers of the nodes by name.
+    ``read_instance`` makes the instance of a number when it is first needed: most answers need
+    only sums.  ``numbers`` are the numbers of the nodes by name.
     """
 
     def __init__(self, groups: list[Group], nodes: list[Node], tags: list[str]) -> None:
@@ -298,10 +292,9 @@ class Cluster:
         self.read_instance: Callable[[int], Instance] | None = None
         self.plain_failovers = True
         """Every instance with a secondary is ``drbd``, and the other way round."""
-        self.detail: Any = None
 
     def instance(self, index: int) -> Instance:
-        """Return the instance *index* as it is placed now."""
+        """Return the instance *index* at its current place."""
         found = self.changed.get(index)
         if found is None:
             if self.read_instance is None:
@@ -314,7 +307,7 @@ class Cluster:
         return [self.instance(index) for index in range(len(self.names))]
 
     def domain(self) -> str:
-        """Return the longest ending from a dot on that all nodes and instances share."""
+        """Return the longest common ending of the names of nodes and instances, from a dot on."""
         names = [node.name for node in self.nodes] + self.names
         first = names[0] if names else ""
         start = first.find(".")
@@ -334,10 +327,7 @@ class Cluster:
         return twin
 
     def with_nodes(self, changed: dict[int, Node], instance: Instance | None = None) -> Cluster:
-        """Return the cluster with other *changed* nodes, and *instance* as it is now.
-
-        An instance that has no number yet gets the next one.
-        """
+        """Return the cluster with the *changed* nodes and *instance*; a new one gets a number."""
         twin = self.copy()
         for index, node in changed.items():
             twin.nodes[index] = node

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which limits an instance would break on a node, and by how much.
+"""List the limits that an instance would break on a node, and by how much.
 
-`admission` says no with the first limit only, and with one word for several of them
-(``FailDisk`` is the disk, its reserve, the spindles or the template); here each limit
-that is broken has its name, what is needed, what there is, and the difference.  The
-limits are those of `admission`; sizes are MiB.
+`admission` returns the first limit only, and one word for several of them (``FailDisk`` is the
+disk, its reserve, the spindles or the template).  Here each broken limit has its name, what is
+needed, what there is, and the difference.  Sizes are MiB.
 """
 
 from __future__ import annotations
@@ -88,24 +87,26 @@ def primary_limits(node: Node, instance: Instance, force: bool) -> list[Limit]:
         kept = needed + node.reserved + 1
         if node.unallocated < kept and not node.short and node.unallocated > needed:
             broken.append(_limit("memory kept for failovers", kept, node.unallocated))
-        broken += _ratio_limits(node, instance, "", node.used_spindles, node.used_cpus)
+        broken += _ratio_limits(node, instance, node.used_spindles, node.used_cpus)
         taken = [tag for tag in instance.exclusion if tag in node.exclusion]
         if taken:
             broken.append({"limit": "exclusion tags", "needed": taken, "available": []})
-    planned = _limit_planned(node, instance)
-    known = {limit["limit"] for limit in broken}
-    return broken + [limit for limit in planned if limit["limit"].split(" with ")[0] not in known]
-
-
-def _limit_planned(node: Node, instance: Instance) -> list[Limit]:
-    """Return the limits that are broken if planned instances are counted as well."""
-    broken: list[Limit] = []
-    ending = " with planned instances"
+    planned: list[Limit] = []
     if node.free_memory_forth - instance.memory <= 0:
-        broken.append(_limit("free memory", instance.memory + 1, node.free_memory_forth))
-    broken += _disk_limits(node, instance, node.free_disk_forth, node.free_spindles_forth, False)
-    broken += _ratio_limits(node, instance, "", node.used_spindles_forth, node.used_cpus_forth)
-    return [{**limit, "limit": limit["limit"] + ending} for limit in broken]
+        planned.append(_limit("free memory", instance.memory + 1, node.free_memory_forth))
+    planned += _disk_limits(node, instance, node.free_disk_forth, node.free_spindles_forth, False)
+    planned += _ratio_limits(node, instance, node.used_spindles_forth, node.used_cpus_forth)
+    return _with_planned(broken, planned)
+
+
+def _with_planned(broken: list[Limit], planned: list[Limit]) -> list[Limit]:
+    """Return the *broken* limits, and those broken only if *planned* instances are counted."""
+    known = {limit["limit"] for limit in broken}
+    return broken + [
+        {**limit, "limit": limit["limit"] + " with planned instances"}
+        for limit in planned
+        if limit["limit"] not in known
+    ]
 
 
 def _disk_limits(
@@ -126,17 +127,15 @@ def _disk_limits(
     return broken
 
 
-def _ratio_limits(
-    node: Node, instance: Instance, ending: str, spindles: float, cpus: int
-) -> list[Limit]:
+def _ratio_limits(node: Node, instance: Instance, spindles: float, cpus: int) -> list[Limit]:
     broken: list[Limit] = []
     used = spindles_with(node, spindles, instance)
     if instance.local and used > node.high_spindles:
-        broken.append(_limit("policy: spindle ratio" + ending, used, node.high_spindles))
+        broken.append(_limit("policy: spindle ratio", used, node.high_spindles))
     ratio = node.policy.vcpu_ratio
     vcpus = cpus + (instance.vcpus if instance.online else 0)
     if ratio >= 0 and ratio < divide(vcpus, node.total_cpus):
-        broken.append(_limit("policy: vcpu ratio" + ending, vcpus, ratio * node.total_cpus))
+        broken.append(_limit("policy: vcpu ratio", vcpus, ratio * node.total_cpus))
     return broken
 
 
@@ -157,15 +156,10 @@ def secondary_limits(node: Node, instance: Instance, force: bool) -> list[Limit]
         kept = max(node.reserved, node.peers.get(instance.primary, 0) + needed) + 1
         if node.unallocated < kept and not node.short:
             broken.append(_limit("memory kept for failovers", kept, node.unallocated))
-    known = {limit["limit"] for limit in broken}
     planned = _disk_limits(node, instance, node.free_disk_forth, node.free_spindles_forth, False)
     used = spindles_with(node, node.used_spindles_forth, instance)
     if used > node.high_spindles:
         planned.append(_limit("policy: spindle ratio", used, node.high_spindles))
     if needed >= node.free_memory_forth:
         planned.append(_limit("free memory", needed + 1, node.free_memory_forth))
-    return broken + [
-        {**limit, "limit": limit["limit"] + " with planned instances"}
-        for limit in planned
-        if limit["limit"] not in known
-    ]
+    return _with_planned(broken, planned)

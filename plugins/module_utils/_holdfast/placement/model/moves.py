@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Moves of an instance that is there: what each does to the nodes, or why it cannot be.
+"""Moves of an existing instance: the nodes after each, or why it is not possible.
 
-The moves and their checks are those of htools (Cluster/Moves, version 3.0.2).  A
-source that is offline lets the soft limits of the target be ignored: anything is
-better than staying there.
+The moves and their checks are those of htools (Cluster/Moves, version 3.0.2).  Where the source
+is offline the soft limits of the target do not count: anything is better than staying there.
 """
 
 from __future__ import annotations
@@ -30,13 +29,20 @@ if TYPE_CHECKING:
 
 
 class Moved:
-    """What a move comes to: the nodes that it changes, and the instance after it."""
+    """The result of a move: the nodes that it changes, by number, and the instance after it."""
 
     __slots__ = ("instance", "nodes")
 
     def __init__(self, nodes: dict[int, Node], instance: Instance) -> None:
         self.nodes = nodes
         self.instance = instance
+
+    def applied_to(self, nodes: Sequence[Node]) -> list[Node]:
+        """Return all *nodes* of the cluster as they are after the move."""
+        after = list(nodes)
+        for index, node in self.nodes.items():
+            after[index] = node
+        return after
 
 
 class Found:

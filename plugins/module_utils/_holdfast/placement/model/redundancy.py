@@ -1,25 +1,23 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether every single node may be lost: the global N+1 check of htools (GlobalN1).
+"""Check that every single node may be lost: the global N+1 check of htools (GlobalN1).
 
-A node may be lost if its ``drbd`` instances can fail over to their secondaries, those
-on shared storage find another node of the group, one after the other, and the rest
-can be created again there, the largest memory first.  Only hard limits count.
+A node may be lost if its ``drbd`` instances can fail over to their secondaries, those on shared
+storage find another node of the group, one after the other, and the others can be created again
+there, the largest memory first.  Only hard limits count.
 
-`can_evacuate` tries that out.  A placement is checked against every node for each
-candidate, so `Redundancy` says for most nodes, once and by arithmetic, that no
-candidate can change the outcome:
+`can_evacuate` tries that out.  A placement is checked against every node for each candidate, so
+`Redundancy` decides most nodes once and by arithmetic, for all candidates:
 
-- Failovers need the memory of the secondary only: with the sums of what runs on each
-  peer the answer for all nodes is one comparison each, and a placement changes it at
-  its own two nodes only.
-- For all other instances it is enough that one other node has room for all of them,
-  and for the new instance too: then a greedy search cannot fail, whatever it picks.
+- Failovers need the memory of the secondary only.  With the sums of what runs on each peer the
+  answer is one comparison for each node, and a placement changes it at its own nodes only.
+- For all other instances it is enough if one other node has room for all of them and for the new
+  instance: then a greedy search cannot fail.
 """
 
 from __future__ import annotations
 
-from .admission import policy_failure, primary_failure, with_primary
+from .admission import new_primary_failure, policy_failure, with_primary
 from .cluster import RESTARTED_TEMPLATES, STATE_DOWN, Instance
 from .moves import Moved, failover, failover_to
 from .score import Score
@@ -32,12 +30,12 @@ if TYPE_CHECKING:
 
 
 def can_evacuate(cluster: Cluster, lost: Node, scope: list[int]) -> bool:
-    """Return whether all that runs on *lost* can run elsewhere; *scope* is what is scored."""
+    """Return whether all instances of *lost* can run elsewhere; *scope* is what is scored."""
     return first_stuck(cluster, lost, scope) is None
 
 
 def first_stuck(cluster: Cluster, lost: Node, scope: list[int]) -> Instance | None:
-    """Return the first instance for which there is no place if *lost* is, None if all find one."""
+    """Return the first instance without a place if *lost* fails, None if all find one."""
     nodes = list(cluster.nodes)
     primaries = [cluster.instance(index) for index in lost.primaries]
     for instance in primaries:
@@ -47,18 +45,18 @@ def first_stuck(cluster: Cluster, lost: Node, scope: list[int]) -> Instance | No
             moved = failover(nodes, instance, True)
             if isinstance(moved, str):
                 return instance
-            _take(nodes, moved.nodes)
+            nodes = moved.applied_to(nodes)
     others = [instance for instance in primaries if instance.template != "drbd"]
     if not others:
         return None
     targets = [index for index in scope if nodes[index].group == lost.group and index != lost.index]
     group = [index for index in scope if nodes[index].group == lost.group]
+    rest = []
     for instance in others:
-        if instance.template in RESTARTED_TEMPLATES and not _evacuate(
-            nodes, instance, targets, group
-        ):
+        if instance.template not in RESTARTED_TEMPLATES:
+            rest.append(instance)
+        elif not _evacuate(nodes, instance, targets, group):
             return instance
-    rest = [instance for instance in others if instance.template not in RESTARTED_TEMPLATES]
     rest.sort(key=lambda instance: -instance.memory)
     for instance in rest:
         if not _create_again(nodes, instance, targets, scope):
@@ -67,9 +65,9 @@ def first_stuck(cluster: Cluster, lost: Node, scope: list[int]) -> Instance | No
 
 
 def surely_stuck(cluster: Cluster, lost: Node, scope: list[int]) -> bool:
-    """Return whether the others lack room, even in sum, for what *lost* cannot fail over.
+    """Return whether the other nodes even in sum lack room for what *lost* cannot fail over.
 
-    A search for places, however it is made, then ends with something left.
+    If so, any search for places fails.
     """
     memory = disk = 0
     for index in lost.others:
@@ -107,7 +105,8 @@ def _evacuate(nodes: list[Node], instance: Instance, targets: list[int], group: 
             best = (value, moved)
     if best is None:
         return False
-    _take(nodes, best[1].nodes)
+    for index, node in best[1].nodes.items():
+        nodes[index] = node
     return True
 
 
@@ -119,9 +118,7 @@ def _create_again(
     best: tuple[float, int, Node] | None = None
     for target in targets:
         node = nodes[target]
-        if policy_failure(instance, node.policy, node.exclusive) is not None:
-            continue
-        if primary_failure(node, instance, True) is not None:
+        if new_primary_failure(node, instance, True) is not None:
             continue
         after = with_primary(node, instance)
         value = score.value_with([(node, after)])
@@ -133,18 +130,11 @@ def _create_again(
     return True
 
 
-def _take(nodes: list[Node], changed: dict[int, Node]) -> None:
-    for index, node in changed.items():
-        nodes[index] = node
-
-
 class Redundancy:
-    """What the N+1 check says of each way to place one *instance*.
+    """The N+1 check of each place of one *instance*, on the nodes *scope* of a group or all.
 
-    *scope* are the nodes that are looked at: those of a group, or all.  An instance that
-    has a number is there already: as in htools the check then takes its old nodes for
-    those that it fails over between, and its old template.  Of the nodes *tolerated*
-    it does not matter whether they can be lost.
+    As in htools an existing instance is checked with its old nodes and template.  It does not
+    matter whether the nodes *tolerated* can be lost.
     """
 
     def __init__(
@@ -158,7 +148,6 @@ class Redundancy:
         self._scope = scope
         self._instance = instance
         self._looked_at = frozenset(scope) - tolerated
-        # An instance that is there is checked as it was before, whatever it becomes.
         self._checked = cluster.instance(instance.index) if instance.index >= 0 else instance
         self._memory = instance.running_memory
         self._disk = instance.disk if instance.local and not instance.forthcoming else 0
@@ -170,7 +159,7 @@ class Redundancy:
         self._unsure = [index for index in unsure if index not in tolerated]
         self._tolerated = tolerated
         self.hopeless = self._by_arithmetic and self._fails_already(nodes)
-        """No placement at all passes: a failover fails before anything is placed."""
+        """No placement passes: a failover fails before anything is placed."""
 
     def _fails_already(self, nodes: list[Node]) -> bool:
         all_nodes = self._cluster.nodes
@@ -194,7 +183,7 @@ class Redundancy:
         return False
 
     def _not_safe(self, nodes: list[Node]) -> list[int]:
-        """Return the nodes whose other instances may not find a place after some placement."""
+        """Return the nodes whose unmirrored instances may lack a place after some placement."""
         added = self._checked
         if added.template == "drbd":
             unsafe = [node for node in nodes if node.others]
@@ -212,10 +201,9 @@ class Redundancy:
         return [node.index for node in unsafe if not self._is_safe(node, members[node.group])]
 
     def _is_safe(self, lost: Node, members: list[Node]) -> bool:
-        """Whether one of *members* has room for all other instances of *lost*, and the new.
+        """Return whether one of *members* has room for all unmirrored instances and the new one.
 
-        That room is enough whether the new instance is on *lost*, on that member or on
-        neither.
+        That is enough wherever the new instance is.
         """
         others = [self._cluster.instance(index) for index in lost.others]
         memory = self._memory + sum(instance.running_memory for instance in others)
@@ -223,7 +211,7 @@ class Redundancy:
         if self._checked.template != "drbd":
             others.append(self._checked)
             if self._instance.template == "drbd" and lost.index == self._checked.primary:
-                # It is created again beside the mirrored disks that it is to have there.
+                # It is created again beside its new mirrored disks.
                 memory += self._checked.running_memory
                 disk += self._checked.disk if self._checked.local else 0
         if self._bound and any(i.template in RESTARTED_TEMPLATES for i in others):
@@ -242,7 +230,7 @@ class Redundancy:
         return False
 
     def primary_holds(self, primary: int) -> bool:
-        """Return whether a failover to *primary* still finds the memory beside the new one."""
+        """Return whether failovers to *primary* still find memory beside the new instance."""
         if not self._by_arithmetic:
             return True
         node = self._cluster.nodes[primary]
@@ -262,34 +250,31 @@ class Redundancy:
         return True
 
     def suspects(self, primary: int) -> list[int]:
-        """Return the nodes that it may become impossible to lose with *primary* as primary.
+        """Return the nodes that may no longer be losable with *primary* as primary.
 
-        They are those in doubt, and those whose mirrors are there.
+        These are the nodes in doubt, and those whose mirrors are on *primary*.
         """
         peers = sorted(self._looked_at.intersection(self._cluster.nodes[primary].peers))
         return [*self._unsure, *[peer for peer in peers if peer not in self._unsure]]
 
     @property
     def certain(self) -> bool:
-        """Whether every node may be lost as things are, as far as arithmetic tells."""
+        """Whether arithmetic shows that every node may be lost now."""
         return not self.hopeless and not self._unsure
 
     @property
     def decided(self) -> bool:
-        """Whether arithmetic alone tells of every pair whether it passes."""
+        """Whether arithmetic alone decides every pair."""
         return self._by_arithmetic and not self._unsure
 
     def secondaries_in_doubt(self, secondaries: Sequence[Node]) -> bool:
-        """Return whether some of *secondaries* may be refused for some primaries.
-
-        Migration tags may forbid the failover, or the memory already falls short.
-        """
+        """Return whether migration tags or lack of memory may refuse some of *secondaries*."""
         return self._bound or any(node.short for node in secondaries)
 
     def refused(self, primary: int, secondaries: Sequence[Node]) -> set[int]:
         """Return the numbers of those *secondaries* to which *primary* cannot fail over.
 
-        An instance that is there fails over between its old nodes, see above.
+        None for an existing instance, which is checked with its old nodes.
         """
         if self._instance.index >= 0:
             return set()
@@ -316,7 +301,7 @@ class Redundancy:
         return source.migration <= target.accepts
 
     def holds(self, changed: dict[int, Node], instance: Instance) -> bool:
-        """Return whether the nodes in doubt may be lost once *instance* stands on *changed*."""
+        """Return whether the nodes in doubt may be lost with *instance* on the nodes *changed*."""
         if not self._unsure:
             return True
         known = None if instance.index >= 0 else instance
@@ -326,7 +311,7 @@ class Redundancy:
             return False
         for index in self._unsure:
             if not can_evacuate(after, nodes[index], scope):
-                # It most likely fails for the next place as well.
+                # It most likely fails for the next place too, so it is checked first then.
                 self._unsure.remove(index)
                 self._unsure.insert(0, index)
                 return False
@@ -336,9 +321,9 @@ class Redundancy:
 def redundancy_for(
     cluster: Cluster, scope: list[int], instance: Instance, tolerant: bool
 ) -> Redundancy:
-    """Return the check for *instance*; if *tolerant* only of nodes that can be lost now.
+    """Return the check for *instance*; if *tolerant* only of the nodes that can be lost now.
 
-    htools refuses every placement for a node that could not be lost before it either.
+    htools refuses every placement if a node could not be lost before either.
     """
     strict = Redundancy(cluster, scope, instance)
     if not tolerant or strict.certain:
@@ -362,7 +347,7 @@ def not_redundant(cluster: Cluster, scope: list[int]) -> list[int]:
 
 
 def _ordinary(cluster: Cluster, nodes: Iterable[Node], instance: Instance) -> bool:
-    """Whether the sums of the nodes say all: nothing exclusive, negative or half placed."""
+    """Return whether the sums of the nodes suffice: nothing exclusive, negative or half placed."""
     if not cluster.plain_failovers or instance.memory < 0 or instance.disk < 0:
         return False
     for node in nodes:

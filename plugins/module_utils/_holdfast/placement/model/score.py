@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The score of a cluster: how uneven it is, and how much is wrong; less is better.
 
-The terms, their weights and their arithmetic are those of htools 3.0.2
-(Cluster/Metrics, Utils/Statistics): the standard deviation over the nodes in service
-of what each has left or does, and counts of what should not be.
+The terms, their weights and their arithmetic are those of htools 3.0.2 (Cluster/Metrics,
+Utils/Statistics): standard deviations over the nodes in service, and counts of what should not
+be.
 
-What changes on one node changes each term in constant time: of every deviation the
-number of values, their sum and their variance are kept.  The steps of that
-arithmetic are htools' own, in its order, so that what is equal there is equal here.
+A change of one node changes each term in constant time: the number of values, their sum and
+their variance are kept.  The steps of the arithmetic are in htools' order, so that scores that
+are equal there are equal here.
 """
 
 from __future__ import annotations
@@ -48,10 +48,15 @@ TERMS = (
     ("reserved_mem_rtotal", 0.25),
 )
 """Each term's name in htools and its weight, in the order in which they are added."""
+WEIGHT = dict(TERMS)
 
 FREE_MEMORY, FREE_DISK, RESERVED, VCPUS, CPU_LOAD, MEMORY_LOAD, DISK_LOAD, NET_LOAD = range(8)
 SPINDLES, FREE_MEMORY_FORTH, FREE_DISK_FORTH, VCPUS_FORTH, SPINDLES_FORTH = range(8, 13)
 """The places of the terms that are deviations in what `spread_values` returns."""
+WEIGHTS = tuple([weight for name, weight in TERMS if "_cv" in name])
+"""The weight of each deviation, by its place."""
+AT_BOTH = (FREE_DISK, DISK_LOAD, SPINDLES, FREE_DISK_FORTH, SPINDLES_FORTH)
+"""The deviations that change at a secondary as well as at a primary."""
 
 SHORT, EXCLUSION, LOCATION, RESERVED_TOTAL = range(4)
 """The places of the terms that are sums in what `summed_values` returns."""
@@ -118,20 +123,8 @@ def summed_values(node: Node) -> tuple[float, float, float, float]:
 class Score:
     """The score of some nodes, and what it becomes when some of them change."""
 
-    __slots__ = (
-        "count",
-        "offline",
-        "offline_primary",
-        "pairs",
-        "rows",
-        "sums",
-        "totals",
-        "undefined",
-        "variances",
-    )
-
     def __init__(self, nodes: Iterable[Node]) -> None:
-        """Take the score of *nodes*: all of a cluster, or those of a group."""
+        """Compute the score of *nodes*: all of a cluster, or those of a group."""
         online = []
         self.offline = self.offline_primary = 0.0
         self.pairs: dict[Pair, int] = {}
@@ -145,7 +138,7 @@ class Score:
                 self.pairs[pair] = self.pairs.get(pair, 0) + times
         self.count = float(len(online))
         self.rows = {node.index: spread_values(node) for node in online}
-        """What `spread_values` gives for each node in service."""
+        """The `spread_values` of each node in service."""
         self.sums: list[float] = []
         self.variances: list[float] = []
         for values in zip(*self.rows.values()):
@@ -160,19 +153,20 @@ class Score:
             self.sums.append(total)
             self.variances.append(squares / self.count)
         self.undefined = any(map(isnan, self.variances))
-        """Whether a deviation is no number: htools loses that with any change of a node."""
+        """Whether a deviation is NaN: in htools it stays so after any change of a node."""
         summed = zip(*[summed_values(node) for node in online])
         self.totals = [sum(each) for each in summed] or [0.0, 0.0, 0.0, 0.0]
 
     def value(self) -> float:
-        """Return the score as it stands."""
-        return self._weigh(
-            self.variances, self.totals, self.offline, self.offline_primary, excess(self.pairs)
-        )
+        """Return the current score."""
+        return self.value_with(())
 
     def value_with(self, changes: Sequence[tuple[Node, Node]]) -> float:
         """Return the score after each of *changes*, a node before and after."""
-        return self._weigh(*self._changed(changes))
+        score = 0.0
+        for (_name, weight), part in zip(TERMS, self._parts(changes)):
+            score += weight * part
+        return score
 
     def moved(self, before: Node, after: Node, group: int) -> Score:
         """Return the score once *before* became *after*, if that is a node of *group*."""
@@ -192,7 +186,7 @@ class Score:
 
     def terms(self, changes: Sequence[tuple[Node, Node]] = ()) -> dict[str, float]:
         """Return each weighted term by its name, as it is after *changes*."""
-        parts = self._parts(*self._changed(changes))
+        parts = self._parts(changes)
         return {name: weight * part for (name, weight), part in zip(TERMS, parts)}
 
     def _changed(
@@ -220,29 +214,9 @@ class Score:
                 pairs = _moved_pairs(pairs, before.spread, after.spread)
         return variances, totals, offline, offline_primary, excess(pairs)
 
-    def _weigh(
-        self,
-        variances: list[float],
-        totals: list[float],
-        offline: float,
-        offline_primary: float,
-        excess: float,
-    ) -> float:
-        score = 0.0
-        parts = self._parts(variances, totals, offline, offline_primary, excess)
-        for (_name, weight), part in zip(TERMS, parts):
-            score += weight * part
-        return score
-
-    def _parts(
-        self,
-        variances: list[float],
-        totals: list[float],
-        offline: float,
-        offline_primary: float,
-        excess: float,
-    ) -> tuple[float, ...]:
-        """Return all terms without their weights, in the order of `TERMS`."""
+    def _parts(self, changes: Sequence[tuple[Node, Node]]) -> tuple[float, ...]:
+        """Return all terms after *changes* without their weights, in the order of `TERMS`."""
+        variances, totals, offline, offline_primary, shared = self._changed(changes)
         deviation = [sqrt(variance) for variance in variances] or [0.0] * 13
         return (
             deviation[FREE_MEMORY],
@@ -255,7 +229,7 @@ class Score:
             totals[EXCLUSION],
             *deviation[SPINDLES : SPINDLES_FORTH + 1],
             totals[LOCATION],
-            excess,
+            shared,
             totals[RESERVED_TOTAL],
         )
 

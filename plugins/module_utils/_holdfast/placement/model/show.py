@@ -8,7 +8,7 @@ from math import isfinite, isnan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from .cluster import Group, Policy, Spec
 
@@ -119,6 +119,19 @@ def quoted(value: str) -> str:
 def quoted_list(values: Iterable[str]) -> str:
     """Return *values* as a Haskell program shows a list of strings."""
     return "[" + ",".join([quoted(value) for value in values]) + "]"
+
+
+def table(rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> str:
+    """Return *rows* as aligned columns, those with *numbers* to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numbers)
+        ]
+        lines.append(" " + " ".join(cells) + "\n")
+    return "".join(lines)
 
 
 def fixed(value: float, places: int) -> str:

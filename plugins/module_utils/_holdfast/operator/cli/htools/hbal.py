@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ....placement.balance.moves import Made, MoveLimits, Plan
+    from ....placement.balance.state import Made, MoveLimits, Plan
     from ....placement.model.cluster import Cluster
     from .options import Settings
 
@@ -179,8 +179,8 @@ def main_and_exit(arguments: Sequence[str]) -> None:
 def _run(settings: Settings, progress: Progress) -> None:
     """Read, balance, print."""
     asked = Asked(settings)
-    from ....placement.balance.moves import MoveLimits
     from ....placement.balance.setup import choose_group
+    from ....placement.balance.state import MoveLimits
     from . import hbal_output
 
     cluster, only = _prepared(asked)
@@ -315,13 +315,7 @@ def _plan(
     say: Callable[[Made], None] | None,
 ) -> Plan:
     """Return hbal's moves, each said as it is found, or our own plan."""
-    from ....placement.balance.search import StopRule, optimal_score, run_as_hbal
-
-    if asked.like_hbal:
-        stop = StopRule(asked.least_gain, asked.gain_limit, asked.least_score, asked.most_moves)
-        return run_as_hbal(cluster, scope, limits, stop, only, say)
-    from ....placement.balance.plan import make_plan
-    from ....placement.balance.planner import PlanLimits
+    from ....placement.balance.search import PlanLimits, optimal_score, run_as_hbal
 
     aims = PlanLimits(
         asked.most_moves,
@@ -332,4 +326,8 @@ def _plan(
         good_score=optimal_score(cluster, scope) + asked.least_score,
         swaps=asked.has("swaps"),
     )
+    if asked.like_hbal:
+        return run_as_hbal(cluster, scope, limits, aims, only, say)
+    from ....placement.balance.plan import make_plan
+
     return make_plan(cluster, scope, limits, aims, only, progress.tell)

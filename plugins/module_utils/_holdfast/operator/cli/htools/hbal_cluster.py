@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import ClusterDataError
-from ....placement.balance.moves import MoveLimits
 from ....placement.balance.plan import make_plan
-from ....placement.balance.planner import PlanLimits
 from ....placement.balance.report import describe_plan
-from ....placement.balance.search import StopRule, optimal_score, run_as_hbal
+from ....placement.balance.search import LEAST_GAIN, PlanLimits, optimal_score, run_as_hbal
 from ....placement.balance.setup import choose_group, choose_instances, settled
+from ....placement.balance.state import MoveLimits
 from ....placement.iallocator.text_format import write_text
 from ....result import Result
 from ....storage.whole_file import write_text as write_file
@@ -37,18 +36,15 @@ def plan_balance(options: Mapping[str, Any], check: bool) -> Result:
     scope = [node.index for node in cluster.nodes if node.group == group]
     limits = MoveLimits(options["evacuate"], options["disk_moves"], options["instance_moves"])
     only = choose_instances(cluster, options["select"], options["exclude"])
-    if options["like_hbal"]:
-        stop = StopRule(most_moves=options["most_moves"])
-        plan = run_as_hbal(cluster, scope, limits, stop, only)
-    else:
-        aims = PlanLimits(
-            options["most_moves"],
-            options["most_copied"],
-            gain_per_gib=options["gain_per_gib"],
-            good_score=optimal_score(cluster, scope),
-            swaps=options["swaps"],
-        )
-        plan = make_plan(cluster, scope, limits, aims, only)
+    aims = PlanLimits(
+        options["most_moves"],
+        options["most_copied"],
+        gain_per_gib=options["gain_per_gib"],
+        good_score=optimal_score(cluster, scope) + (LEAST_GAIN if options["like_hbal"] else 0),
+        swaps=options["swaps"],
+    )
+    balance = run_as_hbal if options["like_hbal"] else make_plan
+    plan = balance(cluster, scope, limits, aims, only)
     values = describe_plan(cluster, scope, plan, limits, only)
     before, after = write_text(cluster), write_text(settled(plan.cluster))
     changed = _keep(options["dest"], after, check)

@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....placement.balance.moves import Made, Plan
     from ....placement.balance.report import Names
+    from ....placement.balance.state import Made, Plan
     from ....placement.model.cluster import Cluster, Node
     from .hbal import Asked
 

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The moves that balancing is made of, what each comes to, and a plan of them in order.
+"""The moves of hbal, the cluster while they are made, and the plan that they make up.
 
-The five moves of an instance with two nodes, the one of an instance on shared storage,
-their order and their checks are those of htools (Cluster and Cluster/Moves, version
-3.0.2).  A move is one job: its steps are carried out together.
+The moves, their order and their checks are those of htools (Cluster and Cluster/Moves, version
+3.0.2): five for an instance with two nodes, one for an instance on shared storage.  A move is
+one job: its steps are carried out together.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 FAILOVER, SECONDARY, TAKE_OVER, PRIMARY, FAILOVER_REPLACE, ANYWHERE = range(6)
-"""Change roles; another secondary; it becomes the primary and the old primary the
-secondary; another primary; change roles and another secondary; any node (shared storage).
+"""Swap roles; new secondary; new primary with the old one as secondary; new primary; swap roles
+and new secondary; any node (shared storage).
 
 The numbers are the order in which htools tries them on one target.
 """
 
 MOVED_TEMPLATES = (EXTERNAL_TEMPLATES - {"diskless"}) | {"drbd"}
-"""What htools moves to balance; the others stay where they are."""
+"""The disk templates that hbal moves."""
 
 STEPS = {
     FAILOVER: "f",
@@ -51,7 +51,7 @@ STEPS = {
 
 
 class Choice:
-    """A move that could be made: of an instance, its kind, its target, and what it gains."""
+    """A possible move: instance, kind and target by number, its result and the score after it."""
 
     __slots__ = ("instance", "kind", "moved", "score", "target")
 
@@ -64,9 +64,7 @@ class Choice:
 
 
 class MoveLimits:
-    """Which instances may move and how: what hbal's options of the same names say."""
-
-    __slots__ = ("disk_moves", "evacuate", "force", "instance_moves", "restricted")
+    """Which instances may move and how, by hbal's options of the same names."""
 
     def __init__(
         self,
@@ -83,7 +81,7 @@ class MoveLimits:
         self.force = force
 
     def kinds(self, instance: Instance, nodes: Sequence[Node]) -> tuple[int, ...]:
-        """Return the kinds of move that *instance* has, in the order of htools."""
+        """Return the kinds of move that *instance* may make, in the order of htools."""
         if instance.template != "drbd":
             return (ANYWHERE,) if self.instance_moves else ()
         live = not nodes[instance.secondary].offline
@@ -104,9 +102,9 @@ class MoveLimits:
 def move(
     nodes: Sequence[Node], instance: Instance, kind: int, target: int, force: bool
 ) -> Moved | str:
-    """Return what the move *kind* of *instance* to the node *target* comes to, or its failure.
+    """Return the result of the move *kind* of *instance* to the node *target*, or its failure.
 
-    With *force* soft limits do not count; where a source is offline they never do.
+    Soft limits do not count with *force*, and never where a source is offline.
     """
     if kind == FAILOVER:
         return failover(nodes, instance, force)
@@ -124,12 +122,10 @@ def move(
 def _take_over(nodes: Sequence[Node], instance: Instance, target: int, force: bool) -> Moved | str:
     """Make *target* the secondary, then the primary; the old primary stays as secondary."""
     old_primary, old_secondary = nodes[instance.primary], nodes[instance.secondary]
-    failure = migration_failure(old_primary, nodes[target])
-    if failure is not None:
-        return failure
     common = common_locations(old_primary, nodes[target])
     moved = instance.at(target, instance.primary, common)
-    failure = primary_failure(nodes[target], moved, force)
+    failure = migration_failure(old_primary, nodes[target])
+    failure = failure or primary_failure(nodes[target], moved, force)
     if failure is not None:
         return failure
     bare = without_primary(old_primary, instance)
@@ -151,21 +147,16 @@ def _replace_primary(
 ) -> Moved | str:
     """Run on the secondary while *target* takes the disks, then there."""
     old_primary, secondary = nodes[instance.primary], nodes[instance.secondary]
-    failure = migration_failure(old_primary, secondary)
-    if failure is None:
-        failure = migration_failure(secondary, nodes[target])
     force = force or old_primary.offline
+    failure = migration_failure(old_primary, secondary)
+    failure = failure or migration_failure(secondary, nodes[target])
     if failure is not None:
         return failure
     bare = without_secondary(secondary, instance)
+    moved = instance.at(target, instance.secondary, common_locations(nodes[target], secondary))
     failure = primary_failure(bare, instance, force)
-    if failure is not None:
-        return failure
-    common = common_locations(nodes[target], secondary)
-    moved = instance.at(target, instance.secondary, common)
-    failure = primary_failure(nodes[target], moved, force)
-    if failure is None:
-        failure = secondary_failure(bare, moved, target, force)
+    failure = failure or primary_failure(nodes[target], moved, force)
+    failure = failure or secondary_failure(bare, moved, target, force)
     if failure is not None:
         return failure
     return Moved(
@@ -191,8 +182,7 @@ def _failover_and_replace(
     force = force or old_primary.offline
     bare = without_secondary(secondary, instance)
     failure = primary_failure(bare, moved, force)
-    if failure is None:
-        failure = secondary_failure(nodes[target], moved, instance.secondary, force)
+    failure = failure or secondary_failure(nodes[target], moved, instance.secondary, force)
     if failure is not None:
         return failure
     return Moved(
@@ -215,9 +205,9 @@ NARROW = 1e-6
 
 
 class State:
-    """The nodes *scope* of *cluster*, which are scored, and the instances *chosen* to move.
+    """The cluster while moves are made: the nodes *scope* are scored, *chosen* instances move.
 
-    ``value`` is the score, ``slack`` how far rounding may put an estimate beside it.
+    ``value`` is the score, ``slack`` the most by which rounding puts an estimate off it.
     """
 
     def __init__(
@@ -250,7 +240,7 @@ class State:
         return twin
 
     def made(self, index: int, kind: int, target: int) -> Choice | None:
-        """Return a move of the instance *index* carried out and scored, None if it cannot be."""
+        """Return the move of the instance *index* with its score, None if it is not possible."""
         moved = move(self.nodes, self.instances[index], kind, target, self.limits.force)
         if isinstance(moved, str):
             return None
@@ -258,7 +248,7 @@ class State:
         return Choice(index, kind, target, moved, self.score.value_with(changes))
 
     def put(self, moved: Moved) -> None:
-        """Let the nodes and the instance of *moved* be as they are in it."""
+        """Make the move *moved*."""
         for index, node in moved.nodes.items():
             self.nodes[index] = node
         self._moved[moved.instance.index] = moved.instance
@@ -267,13 +257,13 @@ class State:
         self._rescore()
 
     def undo_of(self, moved: Moved) -> Moved:
-        """Return what takes *moved* back, before it is made."""
+        """Return the move that takes back *moved*, which is not made yet."""
         before = {index: self.nodes[index] for index in moved.nodes}
-        return type(moved)(before, self.instances[moved.instance.index])
+        return Moved(before, self.instances[moved.instance.index])
 
 
 class Made:
-    """A move of a run: the instance before and after it, the score then, and its steps."""
+    """A move that was made: the instance before and after it, and the score after it."""
 
     __slots__ = ("after", "before", "kind", "score", "target")
 
@@ -287,12 +277,12 @@ class Made:
         self.score = score
 
     def steps(self, names: Callable[[int], str]) -> str:
-        """Return the steps as hbal prints them."""
+        """Return the steps as hbal prints them; *names* returns the name of a node."""
         return STEPS[self.kind].format(names(self.target) if self.target >= 0 else "")
 
 
 class Worth:
-    """What a plan comes to: its score, its moves and the MiB that it copies."""
+    """The result of a plan: its score, how many moves it has, and the MiB that it copies."""
 
     __slots__ = ("copied", "moves", "score")
 
@@ -305,19 +295,10 @@ class Worth:
 class Plan:
     """Moves in order; the scores before and after; the cluster after.
 
-    ``loses_node`` is set if after some move a node cannot be lost any more that could be,
-    ``given_up`` is what hbal's rule comes to if the plan is not as good, for that reason.
+    ``pairs`` are the places of moves that gain only together with the next.  ``loses_node`` is
+    set if a node could be lost before and cannot after some move; ``given_up`` is the result of
+    hbal's rule, if the plan is worse for that reason.
     """
-
-    __slots__ = (
-        "cluster",
-        "given_up",
-        "loses_node",
-        "pairs",
-        "score_after",
-        "score_before",
-        "steps",
-    )
 
     def __init__(self, steps: list[Made], before: float, after: float, cluster: Cluster) -> None:
         self.steps = steps
@@ -330,17 +311,12 @@ class Plan:
 
     @property
     def copied(self) -> int:
-        """How many MiB of disks the plan copies."""
+        """The MiB of disks that the plan copies."""
         return sum(copied(step.before, step.kind) for step in self.steps)
-
-    @property
-    def worth(self) -> Worth:
-        """What the plan comes to."""
-        return Worth(self.score_after, len(self.steps), self.copied)
 
 
 def made_of(before: Instance, choice: Choice, score: float) -> Made:
-    """Return *choice* as a move that was made, of the instance *before* it, to *score*."""
+    """Return *choice* as made, with the instance *before* it and the *score* after it."""
     return Made(before, choice.moved.instance, choice.kind, choice.target, score)
 
 
@@ -364,7 +340,7 @@ def kinds_between(before: Instance, after: Instance) -> tuple[int, ...]:
 
 
 def routes(before: Instance, after: Instance) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """Return the shortest ways from *before* to *after*: each some moves' kinds and targets."""
+    """Return the shortest ways from *before* to *after*, each the kinds and targets of moves."""
     kinds = kinds_between(before, after)
     if len(kinds) < 2:
         return (tuple([(kind, target_of(kind, after)) for kind in kinds]),)
@@ -378,7 +354,7 @@ def routes(before: Instance, after: Instance) -> tuple[tuple[tuple[int, int], ..
 
 
 def target_of(kind: int, after: Instance) -> int:
-    """Return the target of the move of *kind* after which the instance is as *after*."""
+    """Return the target of the move of *kind* that leads to *after*."""
     if kind == FAILOVER:
         return -1
     return after.secondary if kind in (SECONDARY, FAILOVER_REPLACE) else after.primary
