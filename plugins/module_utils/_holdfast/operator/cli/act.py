@@ -219,9 +219,7 @@ def _declare(options: argparse.Namespace, **wish: Any) -> int:
 
 def _clear(options: argparse.Namespace) -> int:
     """Take a service out of its error; one that is in none is not started by that."""
-    from ...cluster.model.states import (
-        ServiceState,
-    )
+    from ...cluster.model.states import ServiceState
     from ..forecast.moves import look
 
     state, _seen = look(load(Path(options.config)))

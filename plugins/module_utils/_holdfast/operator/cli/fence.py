@@ -126,7 +126,7 @@ def _unfence(options: argparse.Namespace) -> int:
 
 def _rehearse(options: argparse.Namespace) -> int:
     from ...text import clean
-    from ..report.metrics.collect import DEFAULT_REPORT
+    from ..report.metrics import DEFAULT_REPORT
     from .rehearse_fence import rehearse_fence
 
     configuration = load(Path(options.config))

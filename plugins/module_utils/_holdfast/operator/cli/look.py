@@ -222,7 +222,7 @@ def refuse_check(arguments: Sequence[str]) -> int:
 def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
     """Return the health of the cluster; a report that is missing or cannot be read hides none."""
     from ..report.health import judge_health
-    from ..report.metrics.collect import DEFAULT_REPORT
+    from ..report.metrics import DEFAULT_REPORT
 
     if not options.rehearsal_age:
         return judge_health(status)
@@ -383,7 +383,7 @@ def _register_metrics(commands: Any) -> None:
 def _metrics(options: argparse.Namespace) -> int:
     from ...node.configuration import load
     from ...storage.whole_file import write_text
-    from ..report.metrics.collect import DEFAULT_REPORT, node_metrics
+    from ..report.metrics import DEFAULT_REPORT, node_metrics
 
     configuration = load(Path(options.config))
     report = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT

@@ -14,12 +14,8 @@ from typing import Any
 
 from ...cluster.model.maintenance import fenced_by_hand, maintenance_from_document
 from ...cluster.model.observed import HostState
-from ...cluster.model.state import (
-    NodeState,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import NodeState
+from ...cluster.model.states import ServiceState
 from .problems import UNHELD
 
 MANAGER = "manager"

@@ -17,14 +17,8 @@ from ...cluster.model.membership import differences, make_membership
 from ...cluster.model.observed import HostState
 from ...cluster.model.report import Mode, Sight
 from ...cluster.model.service import STARTED, STOPPED
-from ...cluster.model.state import (
-    ClusterState,
-    NodeState,
-)
-from ...cluster.model.states import (
-    TRAITS,
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, NodeState
+from ...cluster.model.states import TRAITS, ServiceState
 from ...cluster.model.versions import paused
 from ...node.configuration import Member, NodeConfiguration
 from ...node.daemon.own_membership import places

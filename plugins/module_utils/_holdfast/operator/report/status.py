@@ -22,16 +22,8 @@ from ...cluster.model.observed import HostState
 from ...cluster.model.policy import policy_document
 from ...cluster.model.report import LocalState, Sight
 from ...cluster.model.rules import rule_document
-from ...cluster.model.state import (
-    ClusterState,
-    Event,
-    NodeState,
-    NodeStatus,
-    ServiceStatus,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, Event, NodeState, NodeStatus, ServiceStatus
+from ...cluster.model.states import ServiceState
 from ...errors import StorageError
 from ...lease.interface import HostLeaseView
 from ...node.cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage

@@ -18,14 +18,8 @@ from ...cluster.crm.global_maintenance import in_force
 from ...cluster.model.desired import Wanted, request_document
 from ...cluster.model.maintenance import maintenance_document, maintenance_from_document, told, utc
 from ...cluster.model.rules import rule_document
-from ...cluster.model.state import (
-    ClusterState,
-    NodeStatus,
-    ServiceStatus,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, NodeStatus, ServiceStatus
+from ...cluster.model.states import ServiceState
 from ...errors import InputError
 from ...names import did_you_mean
 from ...node.cluster_storage import MANAGER_LEASE, ClusterStorage

@@ -13,12 +13,8 @@ from typing import Any
 
 from ...cluster.model.maintenance import utc
 from ...cluster.model.observed import HostState
-from ...cluster.model.state import (
-    NodeState,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import NodeState
+from ...cluster.model.states import ServiceState
 from ...text import age, clean
 from .problems import UNHELD
 

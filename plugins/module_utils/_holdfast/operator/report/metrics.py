@@ -15,23 +15,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....cluster.model.observed import HostState
-from ....cluster.model.state import NodeState
-from ....errors import HoldfastError
-from ....node.configuration import EMBEDDED, NodeConfiguration
-from ....node.daemon import telemetry
-from ....node.daemon.telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path
-from ....version import VERSION
-from ..history import phases
-from ..problems import UNHELD
-from ..status import read_status_in_time
+from ...cluster.model.observed import HostState
+from ...cluster.model.state import NodeState
+from ...errors import HoldfastError
+from ...node.configuration import EMBEDDED, NodeConfiguration
+from ...node.daemon import telemetry
+from ...node.daemon.telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path
+from ...version import VERSION
 from . import exposition
 from .exposition import Metric, Sample, render_metrics
+from .history import phases
+from .problems import UNHELD
+from .status import read_status_in_time
 
 if TYPE_CHECKING:
     # The room of fencing takes longer to load than all the rest; it is only used for a report.
-    from ....fence.rehearsal.report import NodeReport
-    from ....lease.sanlock_views import Renewals
+    from ...fence.rehearsal.report import NodeReport
+    from ...lease.sanlock_views import Renewals
 
 DEFAULT_REPORT = Path("/var/lib/holdfast/fence-rehearsal.json")
 """Where the module ``fence_rehearsal`` keeps its report unless it is told otherwise."""
@@ -158,7 +158,7 @@ def _renewals(configuration: NodeConfiguration) -> Renewals | None:
     """Return what sanlock says of its renewals; the embedded leases are measured where they are."""
     if configuration.backend == EMBEDDED:
         return None
-    from ....lease.sanlock_views import read_renewals
+    from ...lease.sanlock_views import read_renewals
 
     return read_renewals(configuration.cluster, configuration.sanlock.run_directory)
 
@@ -173,7 +173,7 @@ def _renewal_samples(renewals: Renewals | None) -> Iterator[Sample]:
 def _rehearsals(report: Path) -> dict[str, NodeReport]:
     if not report.exists():
         return {}
-    from ....fence.rehearsal.report import load_report
+    from ...fence.rehearsal.report import load_report
 
     try:
         return load_report(report)
@@ -240,7 +240,7 @@ def _rehearsal_samples(rehearsals: dict[str, NodeReport]) -> Iterator[Sample]:
         for manner, at in sorted(newest.items()):
             yield Sample(exposition.REHEARSAL, at, {"node": node, "manner": manner})
         if report.rehearsals:
-            from ....fence.rehearsal.judge import FAILS
+            from ...fence.rehearsal.judge import FAILS
 
             yield Sample(exposition.REHEARSAL_WORKS, report.verdict != FAILS, {"node": node})
 
