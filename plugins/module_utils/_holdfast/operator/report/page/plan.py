@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The status page's plan of a rebalance: how even the load is now and then, and the steps.
+"""The status page's plan of a rebalance: the load of each node now and then, and the steps.
 
-Each node has a bar for now and one for then, all on one scale, in a table with what the bar
-shows in words.  Of many nodes only those are open that change most.
+Each node has two bars on one scale, with numbers.  Of many nodes those that change most are open.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .. import wording
 from .html import Column, Html, escaped, table
 
 NODES_OPEN = 12
-"""Of more nodes than this only so many are open, those that change most; the others on a click."""
+"""The most nodes that are open, those that change most; the others open on a click."""
 
 NAMES_TOLD = 8
 
@@ -28,7 +27,7 @@ NOT_KNOWN = (
 
 
 def rebalance_plan(status: dict[str, Any], plan: Rebalance | None) -> Html:
-    """Return what a rebalance would do now, or the sentence that says why that is not shown."""
+    """Return what a rebalance would do now, or a sentence that says why there is nothing."""
     if plan is None:
         return _sentence(NOT_KNOWN)
     nothing = _why_nothing(status, plan)
@@ -40,7 +39,7 @@ def rebalance_plan(status: dict[str, Any], plan: Rebalance | None) -> Html:
 
 
 def _why_nothing(status: dict[str, Any], plan: Rebalance) -> str:
-    """Return why there is nothing to show, or nothing."""
+    """Return why there is nothing to show; empty if there is a plan."""
     if status["global_maintenance"]:
         return f"Nothing would be moved now. {wording.GLOBAL_MAINTENANCE}"
     if status["disarm"] is not None:
@@ -70,7 +69,7 @@ def _summary(plan: Rebalance) -> Html:
 
 
 def _nodes(plan: Rebalance) -> Html:
-    """Return the tables of the nodes: of a few all in one, of many most behind a click."""
+    """Return the table of the nodes; of many nodes several, most behind a click."""
     caption = f"{_measure(plan)} now and after the rebalance"
     if len(plan.nodes) <= NODES_OPEN:
         return _node_table(f"{caption}, of each node", plan, plan.nodes)
@@ -127,7 +126,7 @@ def _amount(one: Carried, plan: Rebalance) -> float:
 
 
 def _figures(one: Carried, plan: Rebalance) -> Html:
-    """Return in words what a bar shows."""
+    """Return the numbers of a bar."""
     if not plan.by_load:
         return escaped(counted(one.services))
     more = (
@@ -167,7 +166,7 @@ def _steps(steps: Sequence[ReasonedStep]) -> Html:
 
 
 def _notes(status: dict[str, Any], plan: Rebalance) -> list[str]:
-    """Return what has to be known to read the plan rightly, a sentence each."""
+    """Return notes on the plan, a sentence each."""
     notes = [
         "Each step is the one that evens out most, of those that rules and room allow, on what the"
         " one before left."
@@ -195,7 +194,7 @@ def _notes(status: dict[str, Any], plan: Rebalance) -> list[str]:
 
 
 def _unsized(plan: Rebalance) -> str:
-    """Return that services count as nothing, or nothing."""
+    """Return how many services count as nothing; empty for none."""
     if not plan.unsized:
         return ""
     one = plan.unsized == 1

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the status page looks like: its colours for light and dark, and its style sheet.
+"""The status page's colours for light and dark, and its style sheet.
 
-The page is calm while all is well: colour is spent on states alone, and each
-state says its word too.  Every text colour has a contrast of at least 4.5 to 1 on
-every ground it is put on, and every bar 3 to 1 (WCAG 2.2, 1.4.3 and 1.4.11).
+Only states are coloured, and each shows its word too.  Text has a contrast of at least 4.5 to 1 on
+each ground, a bar of 3 to 1 (WCAG 2.2, 1.4.3 and 1.4.11).
 """
 
 from __future__ import annotations
