@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast board`` and ``holdfast lockspace``: looking at shared storage, and mending it.
+"""``holdfast board`` and ``holdfast lockspace``: show shared storage, and repair it.
 
-They need no node, no configuration and no cluster: Python and the path of a file, a
-device or a copy are enough.  Exit status: 0 all is well, 1 something is wrong with
-what was looked at, 2 the question could not be answered.
+They need no node, no configuration and no cluster: Python and the path of a file, a device or a
+copy are enough.  Exit status: 0 no problems, 1 problems, 2 the question could not be answered.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast watch``, ``history``, ``check``, ``list``, ``lint``, ``metrics``: what the cluster does.
+"""``holdfast watch``, ``history``, ``check``, ``list``, ``lint`` and ``metrics``.
 
-Exit status: 0, or 2 when the question could not be answered; of ``check`` those of
-monitoring plugins: 0 well, 1 a warning, 2 critical, 3 not known.
-"""  # noqa: E501
+Exit status: 0, or 2 when the question could not be answered; of ``check`` those of monitoring
+plugins: 0 OK, 1 warning, 2 critical, 3 unknown.
+"""
 
 from __future__ import annotations
 

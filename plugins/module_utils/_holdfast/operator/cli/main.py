@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ``holdfast`` command: what an operator types on a node, with or without Ansible.
+"""The ``holdfast`` command, for operators on a node, with or without Ansible.
 
-Exit status: 0 all is well, 1 something is not as wanted, 2 the question could
-not be answered, 130 it was interrupted.
+Exit status: 0 no problems, 1 problems, 2 the question could not be answered, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ if TYPE_CHECKING:
     from ...node.configuration import NodeConfiguration
 
 DAEMONS = ("lrm", "crm", "machine")
-"""The commands that run and tell nothing, and so need no standard output."""
+"""The commands that need no standard output."""
 
 WELL, NOT_AS_WANTED, NO_ANSWER = 0, 1, 2
 INTERRUPTED = 130
-"""As shells tell it of whatever Ctrl-C ended."""
+"""As in shells for a process that SIGINT ended."""
 
 SHUTDOWN_WAIT = 600.0
 """Seconds to wait for a machine of a cluster on one computer to shut down."""
@@ -52,7 +51,7 @@ CONFIG_HELP = "the node's configuration file"
 def main(arguments: Sequence[str]) -> int:
     """Run the command with *arguments* and return its exit status."""
     if arguments[:1] == ["iallocator"]:
-        # It reads its options itself: a question must not wait for a parser's start.
+        # It reads its options itself: argparse starts too slowly.
         from .htools.hail import main as answer
 
         return answer(arguments[1:])
@@ -64,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     no_answer = look.UNKNOWN if name == "check" else NO_ANSWER
     if not prepare_streams():
         if name not in DAEMONS:
-            # Before anything is done: what becomes of it could not be told.
+            # Before anything is done: its outcome could not be printed.
             complain(f"holdfast: {UnwrittenError(CLOSED)}\n")
             return no_answer
         sys.stdout = nowhere()
@@ -75,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     except HoldfastError as error:
         from ...text import clean
 
-        # It may hold what an agent printed.
+        # The text may contain output of an agent.
         complain(f"holdfast: {clean(error)}\n")
         return no_answer
     except BrokenPipeError:
@@ -91,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def main_and_exit(arguments: Sequence[str]) -> NoReturn:
-    """Be the command's whole process."""
+    """Run the command and end the process."""
     try:
         status = main(arguments)
     finally:
@@ -100,7 +99,7 @@ def main_and_exit(arguments: Sequence[str]) -> NoReturn:
 
 
 def _act(arguments: Sequence[str]) -> int:
-    """Do what *arguments* say, and write out all that is told; return the exit status."""
+    """Run the command, and flush its output; return the exit status."""
     try:
         options = _parser().parse_args(list(arguments))
     except SystemExit as ended:
@@ -257,7 +256,7 @@ def _what_if(options: argparse.Namespace) -> int:
         asked = ", ".join(f"--{one.replace('_', '-')}" for one in QUESTIONS)
         raise HoldfastError(f"Nothing is asked: name a node with one of {asked}.")
     configuration = load_config(options)
-    # It is no plain data: so it is read here, too, once that is seen to take no time.
+    # The answer is no plain data: it is read again here, once a read has proved to be quick.
     in_time(configuration, lambda: bool(read_now(configuration)))
     answer = ask(configuration, read_now(configuration), vars(options))
     document = answer_document(answer)
