@@ -23,21 +23,21 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
     Rebalance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page import (
-    plan as page_plan,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+    page_plan,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+    page_style as style,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page import (
-    style,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.html import (  # noqa: E501
-    STARTS_DRAWN,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.page import (  # noqa: E501
     FAILOVERS_OPEN,
     MARKS_SHOWN,
     render_page,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.plan import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page_html import (  # noqa: E501
+    STARTS_DRAWN,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page_plan import (  # noqa: E501
     NODES_OPEN,
 )
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample

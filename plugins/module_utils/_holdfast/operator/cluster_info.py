@@ -50,7 +50,7 @@ def inform(options: Mapping[str, Any], check: bool) -> Result:
 
 def _page(configuration: NodeConfiguration, status: dict[str, Any], refresh: float = 0.0) -> str:
     from .forecast.rebalance import foresee
-    from .report.page.page import render_page
+    from .report.page import render_page
 
     return render_page(status, refresh=refresh, plan=foresee(configuration))
 

@@ -52,7 +52,7 @@ def _register_board(actions: Any) -> None:
     dump, lint, repair = add_commands(
         actions,
         ("dump", _dump_board, "show all blocks"),
-        ("lint", _lint_board, "say what is wrong with each block"),
+        ("lint", lint_board, "say what is wrong with each block"),
         ("repair", _repair_board, "say what would be done about it, and do it with --apply"),
     )
     add_flag(dump, "--hosted-engine", "print as hosted-engine --vm-status does")
@@ -120,22 +120,16 @@ def _dump_board(options: argparse.Namespace) -> int:
     return WRONG if watched.board.problems else WELL
 
 
-def _lint_board(options: argparse.Namespace) -> int:
-    return lint_board(options.path, options.block_size, options.json)
+def lint_board(options: argparse.Namespace, records: Sequence[str] | None = None) -> int:
+    """Print what is wrong with the whiteboard at ``path``; return the exit status.
 
-
-def lint_board(
-    path: str, block_size: int | None, as_json: bool, records: Sequence[str] | None = None
-) -> int:
-    """Say what is wrong with the whiteboard at *path*; return the exit status.
-
-    *records* is what is wrong with the records beside it, None if nobody looked at them.
+    *records* is what is wrong with the records beside it, None if they were not read.
     """
     from ...storage.whiteboard.lint import finding_rows, lint, read_for_lint
 
-    data, block_size, problem = read_for_lint(path, block_size)
+    data, block_size, problem = read_for_lint(options.path, options.block_size)
     findings = lint(data, block_size)
-    if as_json:
+    if options.json:
         document = {
             "file_problem": problem,
             "block_size": block_size,

@@ -70,7 +70,12 @@ def register(commands: Any, parser: Callable[[], argparse.ArgumentParser]) -> No
         "completion", help="print a script for the completion of a shell"
     )
     completion.add_argument("shell", choices=SHELLS)
-    completion.set_defaults(act=lambda options: _print(options.shell, parser()))
+
+    def act(options: argparse.Namespace) -> int:
+        sys.stdout.write(script(options.shell, list(places(parser()))))
+        return 0
+
+    completion.set_defaults(act=act)
 
 
 def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[Place]:
@@ -87,7 +92,9 @@ def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iter
                 below.extend(places(child, (*words, name)))
         elif action.option_strings:
             value = None if action.nargs == 0 else _value(action, action.option_strings[-1])
-            options.append(Word(action.option_strings[-1], _line(action.help), value))
+            options.append(
+                Word(action.option_strings[-1], " ".join((action.help or "").split()), value)
+            )
         else:
             arguments.append(_value(action, action.dest))
     yield Place(words, tuple(commands), tuple(options), tuple(arguments))
@@ -97,15 +104,6 @@ def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iter
 def script(shell: str, found: list[Place]) -> str:
     """Return the script for a *shell*, one of ``SHELLS``."""
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](found)
-
-
-def _print(shell: str, parser: argparse.ArgumentParser) -> int:
-    sys.stdout.write(script(shell, list(places(parser))))
-    return 0
-
-
-def _line(text: str | None) -> str:
-    return " ".join((text or "").split())
 
 
 def _value(action: argparse.Action, name: str) -> Value:
@@ -216,12 +214,8 @@ def _cases(indent: str, found: list[Place]) -> str:
 
 
 def _offers(value: Value) -> str:
-    return " ".join([*value.words, *map(_listed, value.names)])
-
-
-def _listed(names: str) -> str:
-    """Return the shell's command that lists names while completing."""
-    return f"$(holdfast list {names} 2>/dev/null)"
+    """Return the words of a value, and the commands that list its names while completing."""
+    return " ".join([*value.words, *(f"$(holdfast list {one} 2>/dev/null)" for one in value.names)])
 
 
 def _zsh(found: list[Place]) -> str:

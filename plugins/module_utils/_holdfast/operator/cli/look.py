@@ -269,7 +269,10 @@ def _lint(options: argparse.Namespace) -> int:
 
     configuration = load_config(options)
     records = in_time(configuration, lambda: _damaged_records(configuration))
-    return lint_board(str(configuration.metadata_path), None, options.json, records)
+    board = argparse.Namespace(
+        path=str(configuration.metadata_path), block_size=None, json=options.json
+    )
+    return lint_board(board, records)
 
 
 def _damaged_records(configuration: NodeConfiguration) -> list[str]:

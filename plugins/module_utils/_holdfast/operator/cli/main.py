@@ -50,15 +50,6 @@ CONFIG_HELP = "the node's configuration file"
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command with *arguments* and return its exit status."""
-    if arguments[:1] == ["iallocator"]:
-        # It reads its options itself: argparse starts too slowly.
-        from .htools.hail import main as answer
-
-        return answer(arguments[1:])
-    if arguments[:1] == ["balance"]:
-        from .htools.hbal import main as balance
-
-        return balance(arguments[1:])
     name = arguments[0] if arguments else ""
     no_answer = look.UNKNOWN if name == "check" else NO_ANSWER
     if not prepare_streams():
@@ -137,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     fence.register(commands)
     membership.register(commands)
     completion.register(commands, _parser)
+    # program.py runs these two; here they are for the help and the completion.
     commands.add_parser(
         "iallocator", add_help=False, help="answer Ganeti as its allocator hail does"
     )
@@ -288,18 +280,15 @@ def _machine(options: argparse.Namespace) -> int:
     path = Path(options.config).resolve()
     configuration = load(path)
     base, name = configuration.folder.parent, configuration.folder.name
-    if options.what == "cut":
+    if options.what == "run":
+        _run_machine(configuration)
+    elif options.what == "cut":
         power.power_off(base, name, 10.0)
     elif options.what in ("shutdown", "reboot"):
         power.shut_down(base, name, SHUTDOWN_WAIT, reboot=options.what == "reboot")
-    elif options.what == "restart":
-        power.restart_daemons(base, name)
-    elif options.what == "freeze":
-        power.freeze(base, name)
-    elif options.what == "thaw":
-        power.thaw(base, name)
     else:
-        _run_machine(configuration)
+        acts = {"restart": power.restart_daemons, "freeze": power.freeze, "thaw": power.thaw}
+        acts[options.what](base, name)
     return WELL
 
 

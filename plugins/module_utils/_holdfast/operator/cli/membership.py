@@ -131,7 +131,8 @@ def read_membership(configuration: NodeConfiguration) -> dict[str, Any]:
                 digest = report.membership
                 differs = differs or _difference(report.membership, recorded, report)
             else:
-                differs = differs or f"no report under this name; last: {_last(report)}"
+                last = (report.node if report is not None else "") or "none"
+                differs = differs or f"no report under this name; last: {last}"
             nodes[name] = {
                 "host_id": host_id,
                 "agrees": not differs,
@@ -155,10 +156,6 @@ def _difference(digest: str, recorded: Membership | None, report: Any) -> str:
     if not digest:
         return "its version does not report a membership"
     return str(report.membership_differs) or "it differs"
-
-
-def _last(report: Any) -> str:
-    return report.node if report is not None and report.node else "none"
 
 
 def _lines(shown: dict[str, Any]) -> list[str]:

@@ -78,7 +78,7 @@ def _number(value: float) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    return _escaped_help(text).replace('"', '\\"')
 
 
 def _escaped_help(text: str) -> str:

@@ -21,10 +21,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NewType
 
-from ....cluster.model.maintenance import utc
-from ....text import clean
-from ..history import Phase, PhaseKind, phases, steps, total
-from ..wording import Tone, age_since
+from ...cluster.model.maintenance import utc
+from ...text import clean
+from .history import Phase, PhaseKind, phases, steps, total
+from .wording import Tone, age_since
 
 Html = NewType("Html", str)
 

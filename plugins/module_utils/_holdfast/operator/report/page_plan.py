@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...forecast.moves import Carried
-from ...forecast.rebalance import ReasonedStep, Rebalance, counted, share, why_no_step
-from .. import wording
-from .html import Column, Html, escaped, table
+from ..forecast.moves import Carried
+from ..forecast.rebalance import ReasonedStep, Rebalance, counted, share, why_no_step
+from . import wording
+from .page_html import Column, Html, escaped, table
 
 NODES_OPEN = 12
 """The most nodes that are open, those that change most; the others open on a click."""

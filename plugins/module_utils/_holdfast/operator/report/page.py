@@ -3,7 +3,7 @@
 """The status of the cluster as a page: one HTML file that loads nothing.
 
 It shows one moment, and may be mailed or kept as a record; for one that is kept up to date see
-``html.py``.  The map shows a hundred nodes at a glance: a tile for each node, a mark for each
+``page_html.py``.  The map shows a hundred nodes at a glance: a tile for each node, a mark for each
 service.  A mark has a sign besides its colour, and a title with service and state; screen readers
 get a count of each kind.
 """
@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....text import clean
-from ...forecast.rebalance import Rebalance
-from .. import wording
-from ..wording import Tone
-from . import html
-from .html import (
+from ...text import clean
+from ..forecast.rebalance import Rebalance
+from . import page_html, wording
+from .page_html import (
     Column,
     Html,
     escaped,
@@ -28,8 +26,9 @@ from .html import (
     state,
     table,
 )
-from .plan import rebalance_plan
-from .style import style_sheet
+from .page_plan import rebalance_plan
+from .page_style import style_sheet
+from .wording import Tone
 
 MARKS_SHOWN = 60
 """The most marks in a tile, the worst first; the others are a count."""
@@ -148,13 +147,13 @@ def render_page(
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{html.policy(refresh)}">\n'
-        f"{html.head(refresh)}"
+        f'<meta http-equiv="Content-Security-Policy" content="{page_html.policy(refresh)}">\n'
+        f"{page_html.head(refresh)}"
         f"<title>{escaped(status['cluster'])}: {escaped(verdict)} - holdfast</title>\n"
         f"<style>\n{style_sheet()}</style>\n</head>\n<body>\n"
-        f"{html.warning(status['at'], refresh)}{_header(status)}\n<main>\n"
+        f"{page_html.warning(status['at'], refresh)}{_header(status)}\n<main>\n"
         + "\n".join(sections)
-        + f"\n</main>\n{_footer(status, refresh)}\n{html.script(refresh)}</body>\n</html>\n"
+        + f"\n</main>\n{_footer(status, refresh)}\n{page_html.script(refresh)}</body>\n</html>\n"
     )
 
 
@@ -240,11 +239,12 @@ def _node_state(node: dict[str, Any]) -> tuple[Html, Html]:
 def _runs(service_ids: list[str], status: dict[str, Any]) -> Html:
     if not service_ids:
         return Html('<p class="none">No services</p>')
-    rows = "".join(_run(one, status["services"][one], status) for one in service_ids)
+    rows = "".join(_run(one, status) for one in service_ids)
     return Html(f'<ul class="runs" aria-label="Services">{rows}</ul>')
 
 
-def _run(service_id: str, service: dict[str, Any], status: dict[str, Any]) -> str:
+def _run(service_id: str, status: dict[str, Any]) -> str:
+    service = status["services"][service_id]
     moves = service["target"] and service["target"] != service["node"]
     target = f' <span class="muted">to {escaped(service["target"])}</span>' if moves else ""
     return f"<li><span>{escaped(service_id)}{target}</span>{_service_state(service, status)}</li>"
@@ -375,7 +375,9 @@ def _nothing(text: str) -> Html:
 def _footer(status: dict[str, Any], refresh: float) -> Html:
     renewed = "this page does not renew itself"
     if refresh:
-        slow = f"<noscript> (without scripts every {html.without_script(refresh)} s)</noscript>"
+        slow = (
+            f"<noscript> (without scripts every {page_html.without_script(refresh)} s)</noscript>"
+        )
         renewed = (
             f'it is loaded again every {refresh:g} s{slow}, and was read <span id="age">then</span>'
         )
