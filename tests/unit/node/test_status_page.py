@@ -319,12 +319,31 @@ def contrast(one, other):
     return (light + 0.05) / (dark + 0.05)
 
 
+TEXT_ON_GROUND = (
+    ("text", "ground"),
+    ("text", "surface"),
+    ("text", "sunken"),
+    ("text", "warn-ground"),
+    ("text", "bad-ground"),
+    ("muted", "ground"),
+    ("muted", "surface"),
+    ("good", "good-ground"),
+    ("warn", "warn-ground"),
+    ("bad", "bad-ground"),
+    ("quiet", "quiet-ground"),
+)
+"""Each text colour with each ground that the style sheet puts it on."""
+
+BAR_ON_TRACK = (("detect", "sunken"), ("fence", "sunken"), ("start", "sunken"))
+"""Each bar of a timeline with the track that it lies in."""
+
+
 @pytest.mark.parametrize("scheme", ["LIGHT", "DARK"])
 def test_every_text_and_every_bar_can_be_told_from_its_ground(scheme):
     colours = getattr(style, scheme)
-    for text, ground in style.TEXT_ON_GROUND:
+    for text, ground in TEXT_ON_GROUND:
         assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
-    for stroke, track in style.BAR_ON_TRACK:
+    for stroke, track in BAR_ON_TRACK:
         assert contrast(colours[stroke], colours[track]) >= 3, (stroke, track)
 
 

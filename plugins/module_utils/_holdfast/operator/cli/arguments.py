@@ -128,8 +128,13 @@ def how(options: argparse.Namespace) -> str:
     return "is to be" if options.no_wait else "is"
 
 
-def confirm(refused: str, question: str, name: str) -> None:
-    """Ask for *name* at the terminal; raise ``HoldfastError`` with *refused* if it is not said."""
+def confirm(options: argparse.Namespace, refused: str, question: str, name: str) -> None:
+    """Ask for *name* at the terminal, unless ``--yes`` or ``--dry-run`` is given.
+
+    Raises ``HoldfastError`` with *refused* for another answer, and without a terminal.
+    """
+    if options.yes or options.dry_run:
+        return
     if not sys.stdin.isatty():
         raise HoldfastError(f"{refused}: no terminal to confirm; use --yes")
     sys.stdout.write(f"{question} to go on: ")

@@ -83,9 +83,8 @@ def _fence(options: argparse.Namespace) -> int:
         )
     # Before it is drained: no service is to be moved for a fence that cannot be.
     devices = _devices(configuration, node)
-    if not options.dry_run and not options.yes:
-        question = f"This cuts the power of {node}, with all that runs there.\nType the node's name"
-        confirm(f"not fencing {node}", question, node)
+    question = f"This cuts the power of {node}, with all that runs there.\nType the node's name"
+    confirm(options, f"not fencing {node}", question, node)
     # Drained, so that the cluster does not switch it on again by itself.
     _use(options, node, "drained", f"{FENCE_REASON}{options.reason}")
     proved = False

@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError, StorageError
 from ..streams import on_terminal, takes_colour
-from .arguments import add_commands, add_config, add_flag, add_json, load_config, write_answer
+from .arguments import (
+    add_commands,
+    add_config,
+    add_flag,
+    add_json,
+    load_config,
+    write_answer,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from ...node.configuration import NodeConfiguration
@@ -201,10 +209,12 @@ def _check(options: argparse.Namespace) -> int:
     try:
         status = read_status_in_time(load_config(options))
     except HoldfastError as error:
-        health = unknown(str(error))
-    else:
-        health = _health(options, status)
-    sys.stdout.write(health.line() + "\n")
+        return _print_health(unknown(str(error)))
+    return _print_health(_health(options, status))
+
+
+def _print_health(health: Health) -> int:
+    write_text(health.line())
     return int(health.level)
 
 
@@ -216,10 +226,9 @@ def refuse_check(arguments: Sequence[str]) -> int:
     from ..report.health import unknown
 
     said = shlex.join(arguments)
-    health = unknown(f"The command line is not understood: {said}; see holdfast check --help.")
-    sys.stdout.write(health.line() + "\n")
-    sys.stdout.flush()
-    return int(health.level)
+    return _print_health(
+        unknown(f"The command line is not understood: {said}; see holdfast check --help.")
+    )
 
 
 def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:

@@ -182,9 +182,11 @@ def _lines(shown: dict[str, Any]) -> list[str]:
 
 
 def _accept(options: argparse.Namespace) -> int:
-    from ...cluster.model.membership import differences
+    from ...cluster.model.maintenance import Maintenance
+    from ...cluster.model.membership import Acceptance, differences
     from ...node.daemon.own_membership import OwnMembership
     from ...text import clean
+    from ..operations.maintenance import user_name
 
     if not (options.reason or "").strip():
         raise InputError("--reason", options.reason or "", "a few words that say why")
@@ -200,13 +202,12 @@ def _accept(options: argparse.Namespace) -> int:
     _refuse_lost_services(state, own)
     version = recorded.version if recorded is not None else 0
     sys.stdout.write(clean(f"compared with membership version {version}: {differs}\n"))
-    if not options.dry_run and not options.yes:
-        question = "The nodes that differ cannot be manager until they are deployed again.\n"
-        node = configuration.node
-        confirm("not accepted", f"{question}Type the name of this node ({node})", node)
-    acceptance = _acceptance(own, version, options.reason)
-    changed = _write(configuration, acceptance, options.dry_run)
-    if not changed:
+    node = configuration.node
+    question = "The nodes that differ cannot be manager until they are deployed again.\n"
+    confirm(options, "not accepted", f"{question}Type the name of this node ({node})", node)
+    by = Maintenance(options.reason, user_name(), time.time())
+    acceptance = Acceptance(own.digest, version, by)
+    if not _write(configuration, acceptance, options.dry_run):
         sys.stdout.write("already requested; no change\n")
     elif options.dry_run:
         sys.stdout.write("would be accepted\n")
@@ -215,14 +216,6 @@ def _accept(options: argparse.Namespace) -> int:
             "accepted: a node with this configuration may be manager now, and records it\n"
         )
     return AGREED
-
-
-def _acceptance(own: Membership, version: int, reason: str) -> Acceptance:
-    from ...cluster.model.maintenance import Maintenance
-    from ...cluster.model.membership import Acceptance
-    from ..operations.maintenance import user_name
-
-    return Acceptance(own.digest, version, Maintenance(reason, user_name(), time.time()))
 
 
 def _write(configuration: NodeConfiguration, acceptance: Acceptance, dry_run: bool) -> bool:
@@ -294,12 +287,11 @@ def _repair(options: argparse.Namespace) -> int:
     configuration = load_config(options)
     keep = Keep(options.keep)
     by = Maintenance(options.reason, user_name(), time.time())
-    if not options.dry_run and not options.yes:
-        question = (
-            f"This replaces the records of cluster {configuration.cluster}; see --dry-run first.\n"
-            "Type the cluster's name"
-        )
-        confirm("not repairing the records", question, configuration.cluster)
+    question = (
+        f"This replaces the records of cluster {configuration.cluster}; see --dry-run first.\n"
+        "Type the cluster's name"
+    )
+    confirm(options, "not repairing the records", question, configuration.cluster)
     repair = repair_records(configuration, keep, by, check=options.dry_run, timeout=options.timeout)
     if not repair.regressions:
         verb = "would be" if options.dry_run else "was"

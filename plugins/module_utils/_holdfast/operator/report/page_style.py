@@ -47,24 +47,6 @@ DARK = {
     "start": "#5fbf86",
 }
 
-TEXT_ON_GROUND = (
-    ("text", "ground"),
-    ("text", "surface"),
-    ("text", "sunken"),
-    ("text", "warn-ground"),
-    ("text", "bad-ground"),
-    ("muted", "ground"),
-    ("muted", "surface"),
-    ("good", "good-ground"),
-    ("warn", "warn-ground"),
-    ("bad", "bad-ground"),
-    ("quiet", "quiet-ground"),
-)
-"""Each text colour with each ground that the style sheet puts it on."""
-
-BAR_ON_TRACK = (("detect", "sunken"), ("fence", "sunken"), ("start", "sunken"))
-"""Each bar of a timeline with the track that it lies in."""
-
 _RULES = """
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; scroll-padding-top: 72px; }

@@ -64,14 +64,12 @@ def instance_loads(
     instances: Sequence[str],
     say: Callable[[str], object],
     kept: Kept = None,
-    port: int = PORT,
-    longest: float = LONGEST,
 ) -> dict[str, float] | None:
     """Return the load of each of *instances* as the nodes *names* report it, None if one lacks.
 
     Of several reports of an instance the first counts.  The rest is as in `processor_loads`.
     """
-    reports = _reports(names, OF_INSTANCES, _of_each, say, kept, port, longest)
+    reports = _reports(names, OF_INSTANCES, _of_each, say, kept, PORT, LONGEST)
     if reports is None:
         return None
     loads: dict[str, float] = {}
