@@ -24,7 +24,7 @@ class UnwrittenError(HoldfastError):
     """The answer cannot be written."""
 
     def __init__(self, why: str) -> None:
-        """Say *why* standard output does not take it."""
+        """Build the message from the reason *why*."""
         super().__init__(f"the answer cannot be written: {why}")
 
 
@@ -32,7 +32,7 @@ class Output:
     """A standard output whose write errors are `UnwrittenError`, but for ``BrokenPipeError``."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Write to *stream*, and be it in all else."""
+        """Write to *stream*; all other attributes are those of *stream*."""
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
@@ -40,17 +40,16 @@ class Output:
 
     def write(self, text: str) -> int:
         """Write *text*, as a stream does."""
-        try:
-            return self._stream.write(text)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise UnwrittenError(reason(error)) from error
+        count: int = self._call(self._stream.write, text)
+        return count
 
     def flush(self) -> None:
         """Write out all that is left, as a stream does."""
+        self._call(self._stream.flush)
+
+    def _call(self, act: Callable[..., Any], *arguments: str) -> Any:
         try:
-            self._stream.flush()
+            return act(*arguments)
         except BrokenPipeError:
             raise
         except OSError as error:

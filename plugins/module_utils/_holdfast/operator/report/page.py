@@ -22,6 +22,7 @@ from .page_html import (
     failover_figure,
     failovers_overview,
     moment,
+    muted,
     stamp,
     state,
     table,
@@ -278,7 +279,7 @@ def _services(status: dict[str, Any]) -> Html:
                 escaped(wording.service_note(service, status["nodes"])),
             ]
         )
-    return table("Services", columns, rows) if rows else _nothing("No services are declared yet.")
+    return table("Services", columns, rows) if rows else muted("No services are declared yet.")
 
 
 def _resources(resources: list[dict[str, Any]]) -> Html:
@@ -335,7 +336,7 @@ def _lease_row(name: str, lease: dict[str, Any], version: str, *, needed: bool) 
 def _failovers(status: dict[str, Any]) -> Html:
     newest = [failover_figure(one, status["at"]) for one in reversed(status["failovers"])]
     if not newest:
-        return _nothing("No failover is on record.")
+        return muted("No failover is on record.")
     shown, older = newest[:FAILOVERS_OPEN], newest[FAILOVERS_OPEN:]
     content = f"{failovers_overview(status['failovers'], status['at'])}\n" + "\n".join(shown)
     if older:
@@ -363,13 +364,7 @@ def _history(status: dict[str, Any]) -> Html:
         ]
         for event in reversed(status["events"])
     ]
-    return (
-        table("History, newest first", columns, rows) if rows else _nothing("Nothing is on record.")
-    )
-
-
-def _nothing(text: str) -> Html:
-    return Html(f'<p class="muted">{escaped(text)}</p>')
+    return table("History, newest first", columns, rows) if rows else muted("Nothing is on record.")
 
 
 def _footer(status: dict[str, Any], refresh: float) -> Html:

@@ -52,6 +52,11 @@ def escaped(value: object) -> Html:
     return Html(html.escape(clean(value), quote=True))
 
 
+def muted(text: str) -> Html:
+    """Return a paragraph in muted colour."""
+    return Html(f'<p class="muted">{escaped(text)}</p>')
+
+
 def state(word: str, tone: Tone, extra: str = "") -> Html:
     """Return a state word with its colour."""
     return Html(f'<span class="state {tone.value}{extra}">{escaped(word)}</span>')

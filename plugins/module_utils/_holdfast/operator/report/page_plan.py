@@ -13,7 +13,7 @@ from typing import Any
 from ..forecast.moves import Carried
 from ..forecast.rebalance import ReasonedStep, Rebalance, counted, share, why_no_step
 from . import wording
-from .page_html import Column, Html, escaped, table
+from .page_html import Column, Html, escaped, muted, table
 
 NODES_OPEN = 12
 """The most nodes that are open, those that change most; the others open on a click."""
@@ -29,10 +29,10 @@ NOT_KNOWN = (
 def rebalance_plan(status: dict[str, Any], plan: Rebalance | None) -> Html:
     """Return what a rebalance would do now, or a sentence that says why there is nothing."""
     if plan is None:
-        return _sentence(NOT_KNOWN)
+        return muted(NOT_KNOWN)
     nothing = _why_nothing(status, plan)
     if nothing:
-        return _sentence(nothing)
+        return muted(nothing)
     parts = [_summary(plan), _nodes(plan), "<h3>Steps, in this order</h3>", _steps(plan.steps)]
     parts += [f'<p class="note">{escaped(one)}</p>' for one in _notes(status, plan)]
     return Html("\n".join(parts))
@@ -202,7 +202,3 @@ def _unsized(plan: Rebalance) -> str:
         f" {counted(plan.unsized)} {'does' if one else 'do'} not declare what"
         f" {'it needs and counts' if one else 'they need and count'} as nothing."
     )
-
-
-def _sentence(text: str) -> Html:
-    return Html(f'<p class="muted">{escaped(text)}</p>')

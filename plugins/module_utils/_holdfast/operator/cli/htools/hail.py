@@ -16,7 +16,7 @@ from ....errors import ClusterDataError
 from ...streams import Progress
 from . import options as htools_options
 from .options import MAYBE, NEEDED, NONE, Settings
-from .source import STATIC_NODE_MEMORY, ask_loads, read_source, save, write_file
+from .source import STATIC_NODE_MEMORY, ask_loads, read_source, save, show_nodes, write_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,11 +165,7 @@ def _show(
     Names are shortened as in the cluster that was *loaded*, without new instances.
     """
     if settings.has("print-nodes"):
-        from ....placement.iallocator.node_table import chosen_fields, node_table
-
-        names = chosen_fields(settings.last("print-nodes") or "")
-        table = node_table(cluster, names, loaded.domain())
-        sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
+        show_nodes(settings.last("print-nodes"), cluster, loaded.domain(), which)
     save(settings.last("save"), cluster, ending, f"{when} iallocator run")
 
 

@@ -58,6 +58,14 @@ def save(name: str | None, cluster: Cluster, ending: str, when: str) -> None:
     sys.stderr.write(f"The cluster state {when} has been written to file '{path}'\n")
 
 
+def show_nodes(fields: str | None, cluster: Cluster, domain: str, which: str) -> None:
+    """Print the nodes on standard error with the chosen *fields*, names without *domain*."""
+    from ....placement.iallocator.node_table import chosen_fields, node_table
+
+    table = node_table(cluster, chosen_fields(fields or ""), domain)
+    sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
+
+
 def ask_loads(cluster: Cluster, of_instances: bool = False, source: str | None = None) -> bool:
     """Set the processor loads that the nodes of *cluster* report; return whether all reported one.
 
