@@ -338,9 +338,9 @@ BAR_ON_TRACK = (("detect", "sunken"), ("fence", "sunken"), ("start", "sunken"))
 """Each bar of a timeline with the track that it lies in."""
 
 
-@pytest.mark.parametrize("scheme", ["LIGHT", "DARK"])
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_every_text_and_every_bar_can_be_told_from_its_ground(scheme):
-    colours = getattr(style, scheme)
+    colours = {name: values[scheme] for name, values in style.COLOURS.items()}
     for text, ground in TEXT_ON_GROUND:
         assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
     for stroke, track in BAR_ON_TRACK:
@@ -349,7 +349,7 @@ def test_every_text_and_every_bar_can_be_told_from_its_ground(scheme):
 
 def test_every_colour_that_the_rules_use_is_defined_in_both_schemes():
     used = set(re.findall(r"var\(--([\w-]+)\)", style.style_sheet()))
-    assert used == set(style.LIGHT) == set(style.DARK)
+    assert used == set(style.COLOURS)
 
 
 @pytest.mark.parametrize("make", MAKERS)

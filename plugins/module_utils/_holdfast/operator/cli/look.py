@@ -181,7 +181,7 @@ def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
 
 
 def _history(options: argparse.Namespace) -> int:
-    from ..report.history import History, Wish, chosen, lines, read_history, refuse_unknown, since
+    from ..report.history import Wish, chosen, lines, read_history, refuse_unknown, since
     from ..report.status import in_time
 
     if options.last < 0:
@@ -194,9 +194,9 @@ def _history(options: argparse.Namespace) -> int:
         options.last,
     )
     configuration = load_config(options)
-    written = History(**in_time(configuration, lambda: read_history(configuration)))
-    refuse_unknown(wish, written, configuration.members)
-    events = chosen(written.events, wish)
+    history = in_time(configuration, lambda: read_history(configuration))
+    refuse_unknown(wish, history, configuration.members)
+    events = chosen(history["events"], wish)
     if events or options.json:
         write_answer(options, events, lambda: "\n".join(lines(events)))
     return WELL

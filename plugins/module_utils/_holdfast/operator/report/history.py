@@ -43,16 +43,8 @@ class Wish:
     most: int = 0
 
 
-@dataclass(frozen=True)
-class History:
-    """The *events* as plain data, the oldest first, and the current *services*."""
-
-    events: Sequence[dict[str, Any]]
-    services: Collection[str] = ()
-
-
 def read_history(configuration: NodeConfiguration) -> dict[str, Any]:
-    """Return the events in the manager's record, as the plain data of a ``History``.
+    """Return the ``events`` in the manager's record, the oldest first, and the ``services`` of now.
 
     Raises ``StorageError`` when the storage cannot be read.
     """
@@ -77,14 +69,14 @@ def chosen(events: Iterable[dict[str, Any]], wish: Wish) -> list[dict[str, Any]]
     return found[-wish.most :] if wish.most else found
 
 
-def refuse_unknown(wish: Wish, history: History, members: Collection[str]) -> None:
+def refuse_unknown(wish: Wish, history: dict[str, Any], members: Collection[str]) -> None:
     """Raise ``InputError`` for a node, service or kind that has no event and can have none.
 
     Known are *members*, services and kinds of now, and those in the *history*: of a removed node,
     or of a manager of another version.
     """
-    nodes, services, kinds = set(members), set(history.services), set(EVENT_KINDS)
-    for event in history.events:
+    nodes, services, kinds = set(members), set(history["services"]), set(EVENT_KINDS)
+    for event in history["events"]:
         nodes |= _nodes_of(event)
         services.add(event["service"])
         kinds.add(event["kind"])

@@ -8,44 +8,26 @@ each ground, a bar of 3 to 1 (WCAG 2.2, 1.4.3 and 1.4.11).
 
 from __future__ import annotations
 
-LIGHT = {
-    "ground": "#f5f6f8",
-    "surface": "#ffffff",
-    "sunken": "#eceff2",
-    "line": "#d5dae0",
-    "text": "#1b2026",
-    "muted": "#57606b",
-    "good": "#176637",
-    "good-ground": "#e4f3e9",
-    "warn": "#794c00",
-    "warn-ground": "#fcf0d6",
-    "bad": "#a11f1c",
-    "bad-ground": "#fce7e5",
-    "quiet": "#57606b",
-    "quiet-ground": "#eceff2",
-    "detect": "#5b7083",
-    "fence": "#b4560b",
-    "start": "#2f7d4f",
+COLOURS = {
+    "ground": ("#f5f6f8", "#121518"),
+    "surface": ("#ffffff", "#1b1f24"),
+    "sunken": ("#eceff2", "#262c33"),
+    "line": ("#d5dae0", "#343b44"),
+    "text": ("#1b2026", "#e5e8eb"),
+    "muted": ("#57606b", "#a3acb6"),
+    "good": ("#176637", "#84d3a0"),
+    "good-ground": ("#e4f3e9", "#17301f"),
+    "warn": ("#794c00", "#eec26c"),
+    "warn-ground": ("#fcf0d6", "#362b13"),
+    "bad": ("#a11f1c", "#ffa199"),
+    "bad-ground": ("#fce7e5", "#411d1b"),
+    "quiet": ("#57606b", "#a3acb6"),
+    "quiet-ground": ("#eceff2", "#262c33"),
+    "detect": ("#5b7083", "#8fa3b5"),
+    "fence": ("#b4560b", "#e8924a"),
+    "start": ("#2f7d4f", "#5fbf86"),
 }
-DARK = {
-    "ground": "#121518",
-    "surface": "#1b1f24",
-    "sunken": "#262c33",
-    "line": "#343b44",
-    "text": "#e5e8eb",
-    "muted": "#a3acb6",
-    "good": "#84d3a0",
-    "good-ground": "#17301f",
-    "warn": "#eec26c",
-    "warn-ground": "#362b13",
-    "bad": "#ffa199",
-    "bad-ground": "#411d1b",
-    "quiet": "#a3acb6",
-    "quiet-ground": "#262c33",
-    "detect": "#8fa3b5",
-    "fence": "#e8924a",
-    "start": "#5fbf86",
-}
+"""Each colour on a light and on a dark screen."""
 
 _RULES = """
 * { box-sizing: border-box; }
@@ -220,12 +202,13 @@ details > summary { cursor: pointer; padding: 8px 0; }
 
 def style_sheet() -> str:
     """Return the page's whole style sheet."""
+    light, dark = _variables(0), _variables(1)
     return (
-        f":root {{ color-scheme: light dark; {_variables(LIGHT)} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}\n"
+        f":root {{ color-scheme: light dark; {light} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
         f"{_RULES.strip()}\n"
     )
 
 
-def _variables(colours: dict[str, str]) -> str:
-    return " ".join(f"--{name}: {value};" for name, value in colours.items())
+def _variables(scheme: int) -> str:
+    return " ".join(f"--{name}: {values[scheme]};" for name, values in COLOURS.items())
