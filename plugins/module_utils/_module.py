@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Between Ansible and the library: the only file that knows both.
+"""Run the library as an Ansible module; modules import nothing else of Ansible.
 
-PRIVATE to the collection.  A module states its options, calls the library and
-returns a ``Result``; ``run`` does the rest: it builds the ``AnsibleModule``,
-turns the library's errors into one failed task, and fills in ``changed`` and
-the diff, which both come from the plan that is applied.
+PRIVATE to the collection.  A module states its options, calls the library and returns a
+``Result``.  ``run`` builds the ``AnsibleModule``, turns errors of the library into a failed task,
+and fills in ``changed`` and the diff, which come from the plan that is applied.
 """
 
 from __future__ import annotations
@@ -36,14 +35,11 @@ class Options:
     mutually_exclusive: Sequence[Sequence[str]] = ()
     required_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    def merge(self, *others: Options) -> Options:
-        """Return these options together with those of *others*; a later one wins by name."""
-        spec: dict[str, Mapping[str, Any]] = dict(self.argument_spec)
-        for other in others:
-            spec.update(other.argument_spec)
-        every = (self, *others)
+    def merge(self, *others: Options, **spec: Mapping[str, Any]) -> Options:
+        """Return these options with those of *others* and of *spec*; a later one wins by name."""
+        every = (self, *others, Options(spec))
         return Options(
-            argument_spec=spec,
+            argument_spec={name: row for one in every for name, row in one.argument_spec.items()},
             required_if=[row for one in every for row in one.required_if],
             required_together=[row for one in every for row in one.required_together],
             required_one_of=[row for one in every for row in one.required_one_of],
@@ -65,6 +61,15 @@ CLUSTER_FILES = Options(
     }
 )
 """For modules that act on a cluster's files in a folder; documented in cluster_files."""
+
+
+RESOURCE_AGENTS = Options(
+    argument_spec={
+        "agent_directories": {"type": "list", "elements": "path", "aliases": ["directories"]},
+        "ocf_root": {"type": "path", "default": "/usr/lib/ocf"},
+    }
+)
+"""For modules that run resource agents; documented in resource_agents."""
 
 
 MAINTENANCE = Options(
@@ -106,10 +111,9 @@ class _Module(AnsibleModule):
 
 
 def check_rows(module: AnsibleModule, name: str, options: Options) -> None:
-    """Take each entry of a list as a module with *options* would; fail naming one that is wrong.
+    """Check each entry of the list option *name* as a module with *options* would, or fail.
 
-    *name* is the module's option with the list, which stays null where it was not given.  An
-    option of an entry that is null was not given.
+    A list that was not given stays null, and an option of an entry that is null was not given.
     """
     if module.params[name] is None:
         return
@@ -122,17 +126,16 @@ def check_rows(module: AnsibleModule, name: str, options: Options) -> None:
 
 
 def check_dict(module: AnsibleModule, name: str, options: Options) -> None:
-    """Take a dictionary as a module with *options* would; fail naming what is wrong in it.
+    """Check the dictionary option *name* as a module with *options* would, or fail.
 
-    *name* is the module's option with it, which stays null where it was not given.  An option
-    in it that is null was not given.
+    A dictionary that was not given stays null, and an option in it that is null was not given.
     """
     if module.params[name] is not None:
         module.params[name] = _checked(module, name, module.params[name], _validator(options))
 
 
 def _validator(options: Options) -> ArgumentSpecValidator:
-    """Return what checks options that are given inside of an option of a module."""
+    """Return the validator for options inside of an option of a module."""
     return ArgumentSpecValidator(
         {key: dict(spec) for key, spec in options.argument_spec.items()},
         mutually_exclusive=[list(row) for row in options.mutually_exclusive],
@@ -143,7 +146,7 @@ def _validator(options: Options) -> ArgumentSpecValidator:
 def _checked(
     module: AnsibleModule, told: str, row: Mapping[str, Any], validator: ArgumentSpecValidator
 ) -> Mapping[str, Any]:
-    """Return *row* as *validator* takes it, or fail; *told* is what it is called."""
+    """Return *row* with its types and defaults, or fail; *told* is its name in errors."""
     result = validator.validate({key: value for key, value in row.items() if value is not None})
     for wrong in sorted(str(key) for key in result.unsupported_parameters):
         known = sorted(validator.argument_spec)
@@ -158,9 +161,9 @@ def _checked(
 def hide_agent_secrets(module: AnsibleModule, parameters: object) -> None:
     """Keep the secrets among the *parameters* of an agent out of logs and results."""
     if isinstance(parameters, Mapping):
-        # What stands where an export hides a secret is none, and stands in every diff.
+        # HIDDEN replaces a secret in an export: it is no secret, and is in every diff.
         for value in {*secret_values(parameters)} - {HIDDEN}:
-            # The log has the parameters as Python writes a dictionary.
+            # The log has the parameters as Python prints a dictionary.
             module.no_log_values.update({value, repr(value)[1:-1]})
 
 
@@ -171,8 +174,8 @@ def run(
 ) -> None:
     """Run a module: call *act* with its options and whether this is check mode.
 
-    *prepare* may mark secrets (``module.no_log_values``) before anything runs.
-    All of the library's errors end as one failed task with their own sentence.
+    *prepare* may mark secrets (``module.no_log_values``) before anything runs.  An error of the
+    library fails the task with the error's text.
     """
     module = _Module(
         prepare,
@@ -200,7 +203,7 @@ def run(
 
 
 def _json_data(value: Any) -> Any:
-    """Return plain data with null for each number that JSON has no word for."""
+    """Return plain data with null for infinite numbers and NaN, which JSON does not have."""
     if isinstance(value, float) and not isfinite(value):
         return None
     if isinstance(value, Mapping):

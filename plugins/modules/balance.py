@@ -25,17 +25,8 @@ description:
     what C(changed) and the diff are about.
 extends_documentation_fragment:
   - holdfast.ha.attributes
+  - holdfast.ha.cluster_source
 options:
-  cluster:
-    description:
-      - The cluster, as in a request of Ganeti's allocator. What is asked there is not looked at.
-      - Exactly one of this and O(src) is needed.
-    type: dict
-  src:
-    description:
-      - Absolute path of a file with the cluster, on the node on which the module runs. A request
-        of Ganeti's allocator, or htools' text format.
-    type: path
   dest:
     description:
       - Absolute path of a file for the cluster as it is once the plan was carried out, in htools'
@@ -93,11 +84,6 @@ options:
     type: list
     elements: str
     default: []
-  static_node_memory:
-    description:
-      - MiB of memory that a KVM node needs for itself. V(0) takes what each node reports.
-    type: int
-    default: 4096
 seealso:
   - module: holdfast.ha.capacity_info
   - module: holdfast.ha.allocation

@@ -18,17 +18,8 @@ description:
   - Nothing is placed or moved.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
+  - holdfast.ha.cluster_source
 options:
-  cluster:
-    description:
-      - The cluster, as in a request of Ganeti's allocator. What is asked there is not looked at.
-      - Exactly one of this and O(src) is needed.
-    type: dict
-  src:
-    description:
-      - Absolute path of a file with the cluster, on the node on which the module runs. A request
-        of Ganeti's allocator, or htools' text format.
-    type: path
   parts:
     description: What to find out, besides O(drain).
     type: list
@@ -90,11 +81,6 @@ options:
         switched off.
     type: float
     default: 2.0
-  static_node_memory:
-    description:
-      - MiB of memory that a KVM node needs for itself. V(0) takes what each node reports.
-    type: int
-    default: 4096
 seealso:
   - module: holdfast.ha.allocation
 """

@@ -239,20 +239,16 @@ text:
 """
 
 from ..module_utils._holdfast.operator.cluster_info import inform
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
-    Options(
-        argument_spec={
-            "probe": {"type": "bool", "default": False},
-            "until": {"type": "str", "choices": ["now", "settled", "recovered"], "default": "now"},
-            "failover_of": {"type": "str"},
-            "recovered_from": {"type": "str"},
-            "since": {"type": "float", "default": 0},
-            "timeout": {"type": "float", "default": 60},
-            "page": {"type": "path"},
-        }
-    )
+    probe={"type": "bool", "default": False},
+    until={"type": "str", "choices": ["now", "settled", "recovered"], "default": "now"},
+    failover_of={"type": "str"},
+    recovered_from={"type": "str"},
+    since={"type": "float", "default": 0},
+    timeout={"type": "float", "default": 60},
+    page={"type": "path"},
 )
 
 

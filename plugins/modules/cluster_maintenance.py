@@ -116,18 +116,14 @@ version:
 """
 
 from ..module_utils._holdfast.operator.operations.disarm import declare_cluster_maintenance
-from ..module_utils._module import MAINTENANCE, NODE_OPTIONS, Options, run
+from ..module_utils._module import MAINTENANCE, NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
     MAINTENANCE,
-    Options(
-        argument_spec={
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "mode": {"type": "str", "choices": ["hold", "freeze", "ignore"], "default": "hold"},
-            "wait": {"type": "bool", "default": True},
-            "timeout": {"type": "float", "default": 60},
-        }
-    ),
+    state={"type": "str", "choices": ["present", "absent"], "default": "present"},
+    mode={"type": "str", "choices": ["hold", "freeze", "ignore"], "default": "hold"},
+    wait={"type": "bool", "default": True},
+    timeout={"type": "float", "default": 60},
 )
 
 

@@ -133,16 +133,12 @@ version:
 
 from ..module_utils._declarations import POLICY
 from ..module_utils._holdfast.operator.operations.policy import declare_policy
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
     POLICY,
-    Options(
-        argument_spec={
-            "wait": {"type": "bool", "default": False},
-            "timeout": {"type": "float", "default": 60},
-        }
-    ),
+    wait={"type": "bool", "default": False},
+    timeout={"type": "float", "default": 60},
 )
 
 

@@ -66,9 +66,11 @@ rules:
 """
 
 from ..module_utils._holdfast.operator.operations.export import back_up
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
-OPTIONS = NODE_OPTIONS.merge(Options(argument_spec={"path": {"type": "path", "required": True}}))
+OPTIONS = NODE_OPTIONS.merge(
+    path={"type": "path", "required": True},
+)
 
 
 def main() -> None:

@@ -70,15 +70,11 @@ differences:
 """
 
 from ..module_utils._holdfast.operator.operations.export import restore
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
-    Options(
-        argument_spec={
-            "path": {"type": "path", "required": True},
-            "exact": {"type": "bool", "default": False},
-        }
-    )
+    path={"type": "path", "required": True},
+    exact={"type": "bool", "default": False},
 )
 
 

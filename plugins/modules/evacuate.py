@@ -120,18 +120,14 @@ placed:
 """
 
 from ..module_utils._holdfast.operator.operations.move import evacuate
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
-    Options(
-        argument_spec={
-            "nodes": {"type": "list", "elements": "str", "aliases": ["node"]},
-            "partial": {"type": "bool", "default": False},
-            "live": {"type": "bool", "default": True},
-            "wait": {"type": "bool", "default": True},
-            "timeout": {"type": "float", "default": 120},
-        }
-    )
+    nodes={"type": "list", "elements": "str", "aliases": ["node"]},
+    partial={"type": "bool", "default": False},
+    live={"type": "bool", "default": True},
+    wait={"type": "bool", "default": True},
+    timeout={"type": "float", "default": 120},
 )
 
 

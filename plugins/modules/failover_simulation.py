@@ -180,30 +180,26 @@ text:
 """
 
 from ..module_utils._holdfast.operator.forecast.what_if import simulate_failover
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
-    Options(
-        argument_spec={
-            "dies": {"type": "list", "elements": "str", "default": []},
-            "loses_storage": {"type": "list", "elements": "str", "default": []},
-            "loses_network": {"type": "list", "elements": "str", "default": []},
-            "drained": {"type": "list", "elements": "str", "default": []},
-            "rules": {
-                "type": "list",
-                "elements": "dict",
-                "options": {
-                    "name": {"type": "str", "required": True},
-                    "services": {"type": "list", "elements": "str", "required": True},
-                    "nodes": {"type": "dict"},
-                    "strict": {"type": "bool", "default": False},
-                    "affinity": {"type": "str", "choices": ["apart", "together"]},
-                },
-            },
-            "within": {"type": "float", "default": 600},
-            "boot_seconds": {"type": "float", "default": 60},
-        }
-    )
+    dies={"type": "list", "elements": "str", "default": []},
+    loses_storage={"type": "list", "elements": "str", "default": []},
+    loses_network={"type": "list", "elements": "str", "default": []},
+    drained={"type": "list", "elements": "str", "default": []},
+    rules={
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "name": {"type": "str", "required": True},
+            "services": {"type": "list", "elements": "str", "required": True},
+            "nodes": {"type": "dict"},
+            "strict": {"type": "bool", "default": False},
+            "affinity": {"type": "str", "choices": ["apart", "together"]},
+        },
+    },
+    within={"type": "float", "default": 600},
+    boot_seconds={"type": "float", "default": 60},
 )
 
 

@@ -163,20 +163,16 @@ from ..module_utils._holdfast.storage.provision.lockspace import (
 )
 from ..module_utils._holdfast.storage.provision.plan import check_folder
 from ..module_utils._holdfast.storage.whole_file import cluster_paths
-from ..module_utils._module import CLUSTER_FILES, Options, Result, run
+from ..module_utils._module import CLUSTER_FILES, Result, run
 
 AREA_BYTES = {f"{size}M": size * MEBIBYTE for size in (1, 2, 4, 8)}
 
 OPTIONS = CLUSTER_FILES.merge(
-    Options(
-        argument_spec={
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "io_timeout": {"type": "int"},
-            "sector_size": {"type": "int", "choices": [512, 4096]},
-            "area_size": {"type": "str", "choices": list(AREA_BYTES)},
-            "force": {"type": "bool", "default": False},
-        }
-    )
+    state={"type": "str", "choices": ["present", "absent"], "default": "present"},
+    io_timeout={"type": "int"},
+    sector_size={"type": "int", "choices": [512, 4096]},
+    area_size={"type": "str", "choices": list(AREA_BYTES)},
+    force={"type": "bool", "default": False},
 )
 
 

@@ -189,11 +189,13 @@ from ..module_utils._holdfast.storage.lockspace.file import (
     view_nothing,
 )
 from ..module_utils._holdfast.storage.whole_file import cluster_paths
-from ..module_utils._module import CLUSTER_FILES, Options, Result, run
+from ..module_utils._module import CLUSTER_FILES, Result, run
 
 MAX_WATCH = 600
 
-OPTIONS = CLUSTER_FILES.merge(Options(argument_spec={"watch": {"type": "float", "default": 0}}))
+OPTIONS = CLUSTER_FILES.merge(
+    watch={"type": "float", "default": 0},
+)
 
 
 def act(options: Mapping[str, Any], check: bool) -> Result:

@@ -269,29 +269,25 @@ from ..module_utils._holdfast.storage.provision.plan import check_folder
 from ..module_utils._holdfast.storage.provision.records import sizes_from_options
 from ..module_utils._holdfast.storage.whiteboard.file import no_direct
 from ..module_utils._holdfast.storage.whole_file import cluster_paths
-from ..module_utils._module import CLUSTER_FILES, MAINTENANCE, Options, Result, run
+from ..module_utils._module import CLUSTER_FILES, MAINTENANCE, Result, run
 
 MAX_WATCH = 600
 
 OPTIONS = CLUSTER_FILES.merge(
     MAINTENANCE,
-    Options(
-        argument_spec={
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "max_hosts": {"type": "int"},
-            "block_size": {"type": "int", "choices": [4096, 2048]},
-            "node_record_size": {"type": "int"},
-            "manager_record_size": {"type": "int"},
-            "configuration_size": {"type": "int"},
-            "maintenance": {"type": "bool"},
-            "config": {"type": "path"},
-            "node": {"type": "str"},
-            "clear_host": {"type": "int"},
-            "repair": {"type": "bool", "default": False},
-            "watch": {"type": "float", "default": 3},
-            "force": {"type": "bool", "default": False},
-        }
-    ),
+    state={"type": "str", "choices": ["present", "absent"], "default": "present"},
+    max_hosts={"type": "int"},
+    block_size={"type": "int", "choices": [4096, 2048]},
+    node_record_size={"type": "int"},
+    manager_record_size={"type": "int"},
+    configuration_size={"type": "int"},
+    maintenance={"type": "bool"},
+    config={"type": "path"},
+    node={"type": "str"},
+    clear_host={"type": "int"},
+    repair={"type": "bool", "default": False},
+    watch={"type": "float", "default": 3},
+    force={"type": "bool", "default": False},
 )
 
 

@@ -194,11 +194,13 @@ from ..module_utils._holdfast.storage.whiteboard.board import Board, Watched, vi
 from ..module_utils._holdfast.storage.whiteboard.file import Whiteboard, no_direct
 from ..module_utils._holdfast.storage.whiteboard.lint import finding_rows, lint
 from ..module_utils._holdfast.storage.whole_file import cluster_paths, exists
-from ..module_utils._module import CLUSTER_FILES, Options, Result, run
+from ..module_utils._module import CLUSTER_FILES, Result, run
 
 MAX_WATCH = 120
 
-OPTIONS = CLUSTER_FILES.merge(Options(argument_spec={"watch": {"type": "float", "default": 0}}))
+OPTIONS = CLUSTER_FILES.merge(
+    watch={"type": "float", "default": 0},
+)
 
 
 def act(options: Mapping[str, Any], check: bool) -> Result:

@@ -176,7 +176,7 @@ configuration:
 """
 
 from ..module_utils._holdfast.operator.operations.node_files import declare_node
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
 MEMBER = {
     "name": {"type": "str", "required": True},
@@ -193,33 +193,29 @@ SANLOCK = {
 }
 
 OPTIONS = NODE_OPTIONS.merge(
-    Options(
-        argument_spec={
-            "cluster": {"type": "str", "required": True},
-            "node": {"type": "str", "required": True},
-            "storage": {"type": "path", "required": True},
-            "folder": {"type": "path", "required": True},
-            "members": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": MEMBER,
-            },
-            "backend": {
-                "type": "str",
-                "choices": ["embedded", "sanlock"],
-                "default": "embedded",
-            },
-            "sanlock": {"type": "dict", "options": SANLOCK},
-            "agent_directories": {
-                "type": "list",
-                "elements": "path",
-                "default": ["/usr/lib/ocf"],
-            },
-            "fence_configuration": {"type": "path", "default": "/etc/holdfast/fence.json"},
-            "timing": {"type": "dict", "default": {}},
-        }
-    )
+    cluster={"type": "str", "required": True},
+    node={"type": "str", "required": True},
+    storage={"type": "path", "required": True},
+    folder={"type": "path", "required": True},
+    members={
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": MEMBER,
+    },
+    backend={
+        "type": "str",
+        "choices": ["embedded", "sanlock"],
+        "default": "embedded",
+    },
+    sanlock={"type": "dict", "options": SANLOCK},
+    agent_directories={
+        "type": "list",
+        "elements": "path",
+        "default": ["/usr/lib/ocf"],
+    },
+    fence_configuration={"type": "path", "default": "/etc/holdfast/fence.json"},
+    timing={"type": "dict", "default": {}},
 )
 
 

@@ -96,18 +96,14 @@ version:
 """
 
 from ..module_utils._holdfast.operator.operations.maintenance import declare_maintenance
-from ..module_utils._module import MAINTENANCE, NODE_OPTIONS, Options, run
+from ..module_utils._module import MAINTENANCE, NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
     MAINTENANCE,
-    Options(
-        argument_spec={
-            "node": {"type": "str"},
-            "state": {"type": "str", "choices": ["drained", "active"], "default": "drained"},
-            "wait": {"type": "bool", "default": True},
-            "timeout": {"type": "float", "default": 120},
-        }
-    ),
+    node={"type": "str"},
+    state={"type": "str", "choices": ["drained", "active"], "default": "drained"},
+    wait={"type": "bool", "default": True},
+    timeout={"type": "float", "default": 120},
 )
 
 

@@ -23,6 +23,7 @@ description:
   - Parameters and actions are checked against the agent's metadata before anything is called.
 extends_documentation_fragment:
   - holdfast.ha.attributes
+  - holdfast.ha.resource_agents
 attributes:
   idempotent:
     support: partial
@@ -136,18 +137,6 @@ options:
       - Seconds for each action. The agent is told them, and is killed at their end. If not
         given, what the agent advises, or 20.
     type: float
-  agent_directories:
-    description:
-      - Where resource agents are looked for, each with a folder C(resource.d). The first that has
-        the agent wins. If not given, O(ocf_root) alone.
-    type: list
-    elements: path
-    aliases:
-      - directories
-  ocf_root:
-    description: Where the functions are that the distribution's agents share.
-    type: path
-    default: /usr/lib/ocf
   run_directory:
     description:
       - Where agents keep what must not survive a boot. It must be the same for all actions of a
@@ -306,40 +295,40 @@ from ..module_utils._holdfast.ocf.resource import (
     prepare,
     state_of,
 )
-from ..module_utils._module import Options, Result, hide_agent_secrets, run
+from ..module_utils._module import RESOURCE_AGENTS, Options, Result, hide_agent_secrets, run
 
-OPTIONS = Options(
-    argument_spec={
-        "agent": {"type": "str", "required": True},
-        "name": {"type": "str", "required": True, "aliases": ["instance"]},
-        "parameters": {"type": "dict", "default": {}},
-        "state": {"type": "str", "choices": list(STATES)},
-        "action": {"type": "str"},
-        "verify": {
-            "type": "dict",
-            "options": {
-                "processes": {"type": "list", "elements": "str", "default": []},
-                "ports": {"type": "list", "elements": "int", "default": []},
-                "mounts": {"type": "list", "elements": "path", "default": []},
-                "cgroup": {"type": "str"},
+OPTIONS = RESOURCE_AGENTS.merge(
+    Options(
+        argument_spec={
+            "agent": {"type": "str", "required": True},
+            "name": {"type": "str", "required": True, "aliases": ["instance"]},
+            "parameters": {"type": "dict", "default": {}},
+            "state": {"type": "str", "choices": list(STATES)},
+            "action": {"type": "str"},
+            "verify": {
+                "type": "dict",
+                "options": {
+                    "processes": {"type": "list", "elements": "str", "default": []},
+                    "ports": {"type": "list", "elements": "int", "default": []},
+                    "mounts": {"type": "list", "elements": "path", "default": []},
+                    "cgroup": {"type": "str"},
+                },
             },
+            "meta": {"type": "dict", "default": {}},
+            "monitor_action": {
+                "type": "str",
+                "choices": ["monitor", "status"],
+                "default": "monitor",
+            },
+            "check_level": {"type": "int"},
+            "interval": {"type": "float", "default": 0},
+            "timeout": {"type": "float"},
+            "run_directory": {"type": "path", "default": "/run/resource-agents"},
+            "node": {"type": "str"},
         },
-        "meta": {"type": "dict", "default": {}},
-        "monitor_action": {"type": "str", "choices": ["monitor", "status"], "default": "monitor"},
-        "check_level": {"type": "int"},
-        "interval": {"type": "float", "default": 0},
-        "timeout": {"type": "float"},
-        "agent_directories": {
-            "type": "list",
-            "elements": "path",
-            "aliases": ["directories"],
-        },
-        "ocf_root": {"type": "path", "default": "/usr/lib/ocf"},
-        "run_directory": {"type": "path", "default": "/run/resource-agents"},
-        "node": {"type": "str"},
-    },
-    required_one_of=[["state", "action"]],
-    mutually_exclusive=[["state", "action"], ["state", "check_level"]],
+        required_one_of=[["state", "action"]],
+        mutually_exclusive=[["state", "action"], ["state", "check_level"]],
+    )
 )
 
 

@@ -20,22 +20,11 @@ description:
     that is not of its own type.
 extends_documentation_fragment:
   - holdfast.ha.attributes.info_module
+  - holdfast.ha.resource_agents
 options:
   agent:
     description: The resource agent, such as V(ocf:heartbeat:IPaddr2).
     type: str
-  agent_directories:
-    description:
-      - Where resource agents are looked for, each with a folder C(resource.d). The first that has
-        an agent wins. If not given, O(ocf_root) alone.
-    type: list
-    elements: path
-    aliases:
-      - directories
-  ocf_root:
-    description: Where the functions are that the distribution's agents share.
-    type: path
-    default: /usr/lib/ocf
 seealso:
   - module: holdfast.ha.ocf_action
 """
@@ -210,15 +199,9 @@ from typing import Any
 
 from ..module_utils._holdfast.ocf.locate import installed_agents, locate, parse_agent
 from ..module_utils._holdfast.ocf.metadata import load_metadata
-from ..module_utils._module import Options, Result, run
+from ..module_utils._module import RESOURCE_AGENTS, Result, run
 
-OPTIONS = Options(
-    argument_spec={
-        "agent": {"type": "str"},
-        "agent_directories": {"type": "list", "elements": "path", "aliases": ["directories"]},
-        "ocf_root": {"type": "path", "default": "/usr/lib/ocf"},
-    }
-)
+OPTIONS = RESOURCE_AGENTS.merge(agent={"type": "str"})
 
 
 def look(options: Mapping[str, Any], check: bool) -> Result:

@@ -105,17 +105,13 @@ blocked:
 """
 
 from ..module_utils._holdfast.operator.forecast.outages import outage_info
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
-    Options(
-        argument_spec={
-            "nodes": {"type": "list", "elements": "str"},
-            "at_once": {"type": "int", "default": 1},
-            "redundant": {"type": "bool", "default": True},
-            "owner": {"type": "str"},
-        }
-    )
+    nodes={"type": "list", "elements": "str"},
+    at_once={"type": "int", "default": 1},
+    redundant={"type": "bool", "default": True},
+    owner={"type": "str"},
 )
 
 

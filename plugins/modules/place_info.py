@@ -90,16 +90,12 @@ rejected:
 """
 
 from ..module_utils._holdfast.operator.operations.move import place_info
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
-    Options(
-        argument_spec={
-            "service": {"type": "str", "required": True},
-            "cpus": {"type": "float"},
-            "memory": {"type": "float"},
-        }
-    )
+    service={"type": "str", "required": True},
+    cpus={"type": "float"},
+    memory={"type": "float"},
 )
 
 

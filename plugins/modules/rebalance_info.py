@@ -99,16 +99,12 @@ reason:
 """
 
 from ..module_utils._holdfast.operator.forecast.rebalance import rebalance_info
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
-    Options(
-        argument_spec={
-            "nodes": {"type": "list", "elements": "str"},
-            "threshold": {"type": "float"},
-            "most": {"type": "int", "default": -1},
-        }
-    )
+    nodes={"type": "list", "elements": "str"},
+    threshold={"type": "float"},
+    most={"type": "int", "default": -1},
 )
 
 

@@ -103,11 +103,11 @@ version:
 
 from ..module_utils._declarations import RULE
 from ..module_utils._holdfast.operator.operations.policy import declare_rule
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
     RULE,
-    Options(argument_spec={"expected": {"type": "list", "elements": "str", "default": []}}),
+    expected={"type": "list", "elements": "str", "default": []},
 )
 
 

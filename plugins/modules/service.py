@@ -271,19 +271,15 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._declarations import SERVICE
 from ..module_utils._holdfast.operator.operations.service import declare_service
-from ..module_utils._module import NODE_OPTIONS, Options, hide_agent_secrets, run
+from ..module_utils._module import NODE_OPTIONS, hide_agent_secrets, run
 
 OPTIONS = NODE_OPTIONS.merge(
     SERVICE,
-    Options(
-        argument_spec={
-            "replace": {"type": "bool", "default": True},
-            "clear_error": {"type": "bool", "default": False},
-            "stop_within": {"type": "float"},
-            "wait": {"type": "bool", "default": False},
-            "timeout": {"type": "float", "default": 60},
-        }
-    ),
+    replace={"type": "bool", "default": True},
+    clear_error={"type": "bool", "default": False},
+    stop_within={"type": "float"},
+    wait={"type": "bool", "default": False},
+    timeout={"type": "float", "default": 60},
 )
 
 

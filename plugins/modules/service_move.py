@@ -96,18 +96,14 @@ version:
 """
 
 from ..module_utils._holdfast.operator.operations.move import declare_move
-from ..module_utils._module import NODE_OPTIONS, Options, run
+from ..module_utils._module import NODE_OPTIONS, run
 
 OPTIONS = NODE_OPTIONS.merge(
-    Options(
-        argument_spec={
-            "name": {"type": "str", "required": True},
-            "node": {"type": "str", "required": True},
-            "live": {"type": "bool", "default": True},
-            "wait": {"type": "bool", "default": True},
-            "timeout": {"type": "float", "default": 120},
-        }
-    )
+    name={"type": "str", "required": True},
+    node={"type": "str", "required": True},
+    live={"type": "bool", "default": True},
+    wait={"type": "bool", "default": True},
+    timeout={"type": "float", "default": 120},
 )
 
 

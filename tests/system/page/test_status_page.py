@@ -31,7 +31,7 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
     Rebalance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.page import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page import (
     render_page,
 )
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample

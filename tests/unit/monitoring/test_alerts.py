@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
     exposition,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.exposition import (  # noqa: E501
     Kind,
 )
 

@@ -21,17 +21,17 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.node.daemon.
     Measured,
     Span,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics import (
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
     exposition,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.collect import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.exposition import (  # noqa: E501
+    render_metrics,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics import (
     LATE,
     Known,
     node_metrics,
     samples,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.metrics.exposition import (  # noqa: E501
-    render_metrics,
 )
 from ansible_collections.holdfast.ha.tests.unit.node.sample_node import configuration
 from ansible_collections.holdfast.ha.tests.unit.node.sample_status import (

@@ -23,21 +23,21 @@ from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.cluster.mode
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.forecast.rebalance import (  # noqa: E501
     Rebalance,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page import (
-    plan as page_plan,
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+    page_plan,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report import (
+    page_style as style,
 )
 from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page import (
-    style,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.html import (  # noqa: E501
-    STARTS_DRAWN,
-)
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.page import (  # noqa: E501
     FAILOVERS_OPEN,
     MARKS_SHOWN,
     render_page,
 )
-from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page.plan import (  # noqa: E501
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page_html import (  # noqa: E501
+    STARTS_DRAWN,
+)
+from ansible_collections.holdfast.ha.plugins.module_utils._holdfast.operator.report.page_plan import (  # noqa: E501
     NODES_OPEN,
 )
 from ansible_collections.holdfast.ha.tests.unit.node import sample_status as sample
@@ -319,18 +319,37 @@ def contrast(one, other):
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("scheme", ["LIGHT", "DARK"])
+TEXT_ON_GROUND = (
+    ("text", "ground"),
+    ("text", "surface"),
+    ("text", "sunken"),
+    ("text", "warn-ground"),
+    ("text", "bad-ground"),
+    ("muted", "ground"),
+    ("muted", "surface"),
+    ("good", "good-ground"),
+    ("warn", "warn-ground"),
+    ("bad", "bad-ground"),
+    ("quiet", "quiet-ground"),
+)
+"""Each text colour with each ground that the style sheet puts it on."""
+
+BAR_ON_TRACK = (("detect", "sunken"), ("fence", "sunken"), ("start", "sunken"))
+"""Each bar of a timeline with the track that it lies in."""
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_every_text_and_every_bar_can_be_told_from_its_ground(scheme):
-    colours = getattr(style, scheme)
-    for text, ground in style.TEXT_ON_GROUND:
+    colours = {name: values[scheme] for name, values in style.COLOURS.items()}
+    for text, ground in TEXT_ON_GROUND:
         assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
-    for stroke, track in style.BAR_ON_TRACK:
+    for stroke, track in BAR_ON_TRACK:
         assert contrast(colours[stroke], colours[track]) >= 3, (stroke, track)
 
 
 def test_every_colour_that_the_rules_use_is_defined_in_both_schemes():
     used = set(re.findall(r"var\(--([\w-]+)\)", style.style_sheet()))
-    assert used == set(style.LIGHT) == set(style.DARK)
+    assert used == set(style.COLOURS)
 
 
 @pytest.mark.parametrize("make", MAKERS)

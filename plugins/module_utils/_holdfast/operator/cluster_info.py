@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The status for the module ``cluster_info``: waited for, probed, as a page, and from elsewhere.
+"""The status for the module ``cluster_info``, for the status page, and for other machines.
 
-Whoever is no node, such as an Ansible controller, runs ``holdfast status --json`` on one of
-them.  Each node can answer for the whole cluster, so the first that does is enough; a node
-that is down, hangs or answers something else is passed over.
+A machine that is no node, such as an Ansible controller, runs ``holdfast status --json`` on a node.
+Each node can answer for the whole cluster: nodes are asked in turn until one answers.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from .report.text import render_failover, render_text
 POLL = 0.25
 
 IN_DOUBT = frozenset({NodeState.ONLINE.value, NodeState.SUSPECT.value, NodeState.FENCE.value})
-"""States in which the manager still holds that a node may run its services."""
+"""States in which a node may still run its services."""
 
 
 def inform(options: Mapping[str, Any], check: bool) -> Result:
-    """Return the cluster's state; raises ``HoldfastError`` when a wait ends without it."""
+    """Return the cluster's state; raises ``HoldfastError`` when a wait times out."""
     configuration = load(Path(options["config"]))
     _check(options, configuration)
     status = _wait(configuration, options)
@@ -45,19 +44,19 @@ def inform(options: Mapping[str, Any], check: bool) -> Result:
     if options["probe"]:
         values["running_here"] = probe_services(configuration)
     if options["page"] and not check:
-        _write_page(Path(options["page"]), configuration, status)
+        write_text(Path(options["page"]), _page(configuration, status))
     return Result(values=values)
 
 
-def _write_page(path: Path, configuration: NodeConfiguration, status: dict[str, Any]) -> None:
+def _page(configuration: NodeConfiguration, status: dict[str, Any], refresh: float = 0.0) -> str:
     from .forecast.rebalance import foresee
-    from .report.page.page import render_page
+    from .report.page import render_page
 
-    write_text(path, render_page(status, plan=foresee(configuration)))
+    return render_page(status, refresh=refresh, plan=foresee(configuration))
 
 
 def _check(options: Mapping[str, Any], configuration: NodeConfiguration) -> None:
-    """Refuse, before any wait, what could not be answered after it."""
+    """Raise ``InputError`` for wrong options, before any wait."""
     for option in ("failover_of", "recovered_from"):
         node = options[option]
         if node:
@@ -75,7 +74,7 @@ def _wait(configuration: NodeConfiguration, options: Mapping[str, Any]) -> dict[
             status = read_status(configuration)
             missing = _missing(status, options)
         except StorageError as error:
-            # A read may fail while a path fails over; who waits for something waits for that.
+            # A read may fail while a path fails over: a wait goes on.
             if options["until"] == "now":
                 raise
             missing = [str(error)]
@@ -90,7 +89,7 @@ def _wait(configuration: NodeConfiguration, options: Mapping[str, Any]) -> dict[
 
 
 def _missing(status: dict[str, Any], options: Mapping[str, Any]) -> list[str]:
-    """Return what is missing to what was asked for, one sentence each."""
+    """Return what the wait is for, one sentence each; empty at its end."""
     if options["until"] == "now":
         return []
     if options["recovered_from"]:
@@ -107,10 +106,10 @@ def _missing(status: dict[str, Any], options: Mapping[str, Any]) -> list[str]:
 
 
 def _missing_without(status: dict[str, Any], node: str) -> list[str]:
-    """Return what is missing until the services of *node*, which was cut off, run elsewhere.
+    """Return what is missing until the services of *node*, which was fenced, run elsewhere.
 
-    Before the manager knows of it they still count as started there.  What it loses with the
-    node stands in the failover; what is wrong with any other service is no matter of it.
+    Services count as started there until the manager knows that the node is off; then they are in
+    the failover.  Other services do not matter.
     """
     known = status["nodes"][node]
     if known["state"] in IN_DOUBT:
@@ -137,16 +136,12 @@ def write_page_in_time(
 ) -> dict[str, Any]:
     """Write the status page as the file *path* and return the status, as ``read_status_in_time``.
 
-    *refresh* is that of ``render_page``.  A page that cannot be made leaves the last one.
+    *refresh* is that of ``render_page``.  On an error the file stays as it is.
     """
 
     def read() -> dict[str, Any]:
-        from .forecast.rebalance import foresee
-        from .report.page.page import render_page
-
         status = read_status(configuration)
-        page = render_page(status, refresh=refresh, plan=foresee(configuration))
-        return {"status": status, "page": page}
+        return {"status": status, "page": _page(configuration, status, refresh)}
 
     made = in_time(configuration, read)
     write_text(path, made["page"])
@@ -155,17 +150,17 @@ def write_page_in_time(
 
 
 PLACE = "{node}"
-"""Stands in a command for the node that is asked."""
+"""In a command: replaced by the name of the node."""
 
 ANSWERED = (0, 1)
-"""The exit statuses of ``holdfast status`` with an answer: all is well, something is not."""
+"""The exit statuses of ``holdfast status`` with an answer: no problems, problems."""
 
 NEEDED = ("cluster", "at", "manager", "nodes", "services")
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A status, which node it is from, and why each node that was asked before did not answer."""
+    """A status, the node that answered, and why each node before it did not answer."""
 
     status: dict[str, Any]
     node: str
@@ -173,13 +168,11 @@ class Answered:
 
 
 def ask_for_status(command: Sequence[str], nodes: Sequence[str], timeout: float) -> Answered:
-    """Return the status that the first of *nodes* to answer gives, each asked for *timeout* s.
+    """Return the status from the first of *nodes* that answers within *timeout* seconds.
 
-    *command* is a program with its arguments, run without a shell; ``{node}`` in it becomes
-    the node.  Without *nodes* it is run once, as it is.
-
-    Raises ``InputError`` for a command that cannot be meant, and ``HoldfastError``, naming
-    each node with its reason, when none answers.
+    *command* is a program with its arguments, run without a shell; ``{node}`` in it becomes the
+    node.  Without *nodes* it is run once.  Raises ``InputError`` for a wrong command, and
+    ``HoldfastError`` with each node's reason when none answers.
     """
     _check_command(command, nodes, timeout)
     passed_over: dict[str, str] = {}
@@ -203,7 +196,7 @@ def _check_command(command: Sequence[str], nodes: Sequence[str], timeout: float)
             "nodes", list(nodes), f"the nodes to ask, as the command has {PLACE} in it"
         )
     for node in nodes:
-        # What begins so would be an option of ssh.
+        # A name that begins with "-" would be an option of ssh.
         if not node or node.startswith("-") or any(one.isspace() for one in node):
             raise InputError("nodes", node, "names or addresses of nodes")
     if not timeout > 0:

@@ -1,11 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The standard streams of a command, of which any may be closed, full, or without a reader.
+"""The standard streams of a command, and its progress.
 
-That an answer cannot be written is one sentence on standard error, if that can be, and never a
-traceback.  Nothing is imported before it is needed: a small question must not wait for it.
-Progress of long work is reported on a terminal only, by a thread, so that the work itself looks
-at no clock.
+An answer that cannot be written is an error message, never a traceback.  Modules are imported when
+needed: a small question must not wait for them.
 """
 
 from __future__ import annotations
@@ -26,18 +24,15 @@ class UnwrittenError(HoldfastError):
     """The answer cannot be written."""
 
     def __init__(self, why: str) -> None:
-        """Say *why* standard output does not take it."""
+        """Build the message from the reason *why*."""
         super().__init__(f"the answer cannot be written: {why}")
 
 
 class Output:
-    """A standard output that raises `UnwrittenError` where it does not take what is written.
-
-    That nobody reads any more stays a ``BrokenPipeError``: who reads has had enough.
-    """
+    """A standard output whose write errors are `UnwrittenError`, but for ``BrokenPipeError``."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Write to *stream*, and be it in all else."""
+        """Write to *stream*; all other attributes are those of *stream*."""
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
@@ -45,17 +40,16 @@ class Output:
 
     def write(self, text: str) -> int:
         """Write *text*, as a stream does."""
-        try:
-            return self._stream.write(text)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise UnwrittenError(reason(error)) from error
+        count: int = self._call(self._stream.write, text)
+        return count
 
     def flush(self) -> None:
         """Write out all that is left, as a stream does."""
+        self._call(self._stream.flush)
+
+    def _call(self, act: Callable[..., Any], *arguments: str) -> Any:
         try:
-            self._stream.flush()
+            return act(*arguments)
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -63,11 +57,10 @@ class Output:
 
 
 def prepare_streams() -> bool:
-    """Make the standard streams ready; return whether there is a standard output at all.
+    """Prepare the standard streams; return whether there is a standard output.
 
-    What it cannot encode is written as JSON writes it, as ``\\ud800``: half of a surrogate
-    pair, which JSON can name, is a character in no encoding.  What is said on a standard
-    error that is closed goes nowhere, and stops no answer.
+    What it cannot encode, such as half of a surrogate pair, is written as in JSON: ``\\ud800``.  A
+    closed standard error is replaced by one that goes nowhere.
     """
     if sys.stderr is None:
         sys.stderr = nowhere()
@@ -80,7 +73,7 @@ def prepare_streams() -> bool:
 
 
 def nowhere() -> TextIO:
-    """Return a stream for what nobody is to read; a daemon may write to it for years."""
+    """Return a stream to /dev/null; a daemon may write to it for years."""
     return open("/dev/null", "w", encoding="utf-8")  # noqa: PTH123
 
 
@@ -90,7 +83,7 @@ def reason(error: OSError) -> str:
 
 
 def on_terminal() -> bool:
-    """Return whether standard output is a terminal that knows more than lines of text."""
+    """Return whether standard output is a terminal with cursor control."""
     import os
 
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -104,7 +97,7 @@ def takes_colour() -> bool:
 
 
 def complain(text: str) -> None:
-    """Write *text* on standard error, if that can be."""
+    """Write *text* on standard error; ignore a write error."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -113,9 +106,9 @@ def complain(text: str) -> None:
 
 
 def leave_unwritten() -> None:
-    """Let go nowhere what could not be written, so that Python does not try it again at its end.
+    """Redirect streams with unwritten text to /dev/null.
 
-    It would complain, and end with an exit status of its own.
+    Python would write it again at its end, fail, and exit with a status of its own.
     """
     import os
 
@@ -131,11 +124,14 @@ def leave_unwritten() -> None:
 
 
 SILENT_FOR = 2.0
-"""Seconds of work after which it is told that it goes on, and between two lines of that."""
+"""Seconds before the first line of progress, and between two lines."""
 
 
 class Progress:
-    """What a command is at, told on *stream* when it lasts; ``done`` ends that."""
+    """The progress of long work, printed on *stream* if it is a terminal, until ``done``.
+
+    A thread prints it, so that the work itself reads no clock.
+    """
 
     def __init__(self, what: str, stream: TextIO | None = None) -> None:
         self.what = what
@@ -145,11 +141,11 @@ class Progress:
             self._begin()
 
     def tell(self, moves: int, score: float) -> None:
-        """Take note of how far balancing is."""
+        """Set the progress of balancing."""
         self.what = f"{moves} moves, score {score:.4f}"
 
     def done(self) -> None:
-        """Say nothing any more."""
+        """Stop printing."""
         self._ended = True
 
     def _begin(self) -> None:
@@ -160,7 +156,7 @@ class Progress:
         start_new_thread(self.run, (sleep,))
 
     def run(self, sleep: Callable[[float], None]) -> None:
-        """Say every now and then what is done, until it is."""
+        """Print the progress every ``SILENT_FOR`` seconds until ``done``."""
         seconds = 0.0
         sleep(SILENT_FOR)
         while not self._ended:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the commands of ``holdfast`` share: options, what came of a change, and a confirmation."""
+"""What the commands of ``holdfast`` share: options, answers, and a confirmation."""
 
 from __future__ import annotations
 
@@ -8,27 +8,56 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
-from ...node.configuration import DEFAULT_PATH
+from ...node.configuration import DEFAULT_PATH, NodeConfiguration, load
 
 if TYPE_CHECKING:
     from ...result import Result
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
+def add_commands(
+    commands: Any, *rows: tuple[str, Callable[[argparse.Namespace], int], str]
+) -> list[argparse.ArgumentParser]:
+    """Return the parsers of new commands: each row is a name, the function to run, and the help."""
+    parsers: list[argparse.ArgumentParser] = []
+    for name, act, text in rows:
+        parsers.append(commands.add_parser(name, help=text))
+        parsers[-1].set_defaults(act=act)
+    return parsers
+
+
+def add_actions(commands: Any, name: str, text: str) -> Any:
+    """Return the subparsers of a new command that has actions."""
+    return commands.add_parser(name, help=text).add_subparsers(required=True, metavar="ACTION")
+
+
+def add_flag(parser: argparse.ArgumentParser, name: str, text: str) -> None:
+    """Add an option without a value."""
+    parser.add_argument(name, action="store_true", help=text)
+
+
+def add_config(*parsers: argparse.ArgumentParser) -> None:
     """Add the option ``--config``."""
-    parser.add_argument(
-        "--config",
-        default=os.environ.get("HOLDFAST_CONFIG") or DEFAULT_PATH,
-        help=f"the node's configuration file (HOLDFAST_CONFIG, or else {DEFAULT_PATH})",
-    )
+    for parser in parsers:
+        parser.add_argument(
+            "--config",
+            default=os.environ.get("HOLDFAST_CONFIG") or DEFAULT_PATH,
+            help=f"the node's configuration file (HOLDFAST_CONFIG, or else {DEFAULT_PATH})",
+        )
+
+
+def load_config(options: argparse.Namespace) -> NodeConfiguration:
+    """Return the node's configuration, from the file that ``--config`` names."""
+    return load(Path(options.config))
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add the option ``--json``."""
-    parser.add_argument("--json", action="store_true", help="print plain data for programs")
+    add_flag(parser, "--json", "print plain data for programs")
 
 
 def write_json(document: object) -> None:
@@ -36,8 +65,22 @@ def write_json(document: object) -> None:
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
 
 
+def write_answer(options: argparse.Namespace, document: object, text: Callable[[], str]) -> None:
+    """Print *document* with ``--json``, else what *text* returns."""
+    if options.json:
+        write_json(document)
+    else:
+        write_text(text())
+
+
+def write_text(text: str) -> None:
+    """Print *text*, ended by a newline."""
+    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    sys.stdout.flush()
+
+
 def add_reason(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add why something is done to the cluster: whoever comes by later has only that to go by."""
+    """Add the required option ``--reason``: the status shows it to other operators."""
     parser.add_argument("--reason", metavar="TEXT", required=True, type=_reason, help=what)
 
 
@@ -48,10 +91,8 @@ def _reason(text: str) -> str:
 
 
 def add_waiting(parser: argparse.ArgumentParser, seconds: float) -> None:
-    """Add how long to wait, at most *seconds* if not told, and whether to do it at all."""
-    parser.add_argument(
-        "--no-wait", action="store_true", help="do not wait until the manager has done it"
-    )
+    """Add the options of a command that changes the cluster; it waits for *seconds* by default."""
+    add_flag(parser, "--no-wait", "do not wait until the manager has done it")
     parser.add_argument(
         "--timeout",
         type=float,
@@ -59,22 +100,17 @@ def add_waiting(parser: argparse.ArgumentParser, seconds: float) -> None:
         metavar="SECONDS",
         help=f"wait at most so long ({seconds:g})",
     )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what would change, and change nothing"
-    )
+    add_flag(parser, "--dry-run", "say what would change, and change nothing")
+    add_config(parser)
 
 
 def waiting(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what a module's options say of the configuration and of waiting."""
-    return {
-        "config": options.config,
-        "wait": not options.no_wait,
-        "timeout": options.timeout,
-    }
+    """Return the options of a module that ``add_waiting`` has under other names."""
+    return {"config": options.config, "wait": not options.no_wait, "timeout": options.timeout}
 
 
 def tell(options: argparse.Namespace, result: Result, subject: str, end: str) -> None:
-    """Say what came of it: that *subject* is *end*, will be, or would be."""
+    """Print the outcome: that *subject* is *end*, will be, or would be."""
     from ...text import clean
 
     for warning in result.warnings:
@@ -86,14 +122,19 @@ def tell(options: argparse.Namespace, result: Result, subject: str, end: str) ->
 
 
 def how(options: argparse.Namespace) -> str:
-    """Return whether something was done, is only asked for, or would be done."""
+    """Return the verb for a change that was made, was only requested, or would be made."""
     if options.dry_run:
         return "would be"
     return "is to be" if options.no_wait else "is"
 
 
-def confirm(refused: str, question: str, name: str) -> None:
-    """Ask for *name* at the terminal; raise ``HoldfastError`` with *refused* if it is not said."""
+def confirm(options: argparse.Namespace, refused: str, question: str, name: str) -> None:
+    """Ask for *name* at the terminal, unless ``--yes`` or ``--dry-run`` is given.
+
+    Raises ``HoldfastError`` with *refused* for another answer, and without a terminal.
+    """
+    if options.yes or options.dry_run:
+        return
     if not sys.stdin.isatty():
         raise HoldfastError(f"{refused}: no terminal to confirm; use --yes")
     sys.stdout.write(f"{question} to go on: ")

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast board`` and ``holdfast lockspace``: looking at shared storage, and mending it.
+"""``holdfast board`` and ``holdfast lockspace``: show shared storage, and repair it.
 
-They need no node, no configuration and no cluster: Python and the path of a file, a
-device or a copy are enough.  Exit status: 0 all is well, 1 something is wrong with
-what was looked at, 2 the question could not be answered.
+They need no node, no configuration and no cluster: Python and the path of a file, a device or a
+copy are enough.  Exit status: 0 no problems, 1 problems, 2 the question could not be answered.
 """
 
 from __future__ import annotations
@@ -19,7 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
-from .arguments import add_json, write_json
+from .arguments import (
+    add_actions,
+    add_commands,
+    add_flag,
+    add_json,
+    write_answer,
+    write_json,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from ...storage.whiteboard.file import Whiteboard
@@ -34,32 +41,23 @@ FOREIGN_WATCH = 12.0
 
 SIZES = {"1M": 1 << 20, "2M": 2 << 20, "4M": 4 << 20, "8M": 8 << 20}
 
-Commands = Any
 
-
-def register(commands: Commands) -> None:
+def register(commands: Any) -> None:
     """Add the two commands to the subparsers *commands* of ``holdfast``."""
-    _register_board(commands.add_parser("board", help="look at a whiteboard, or mend it"))
-    _register_lockspace(commands.add_parser("lockspace", help="look at a lockspace, or make one"))
+    _register_board(add_actions(commands, "board", "look at a whiteboard, or mend it"))
+    _register_lockspace(add_actions(commands, "lockspace", "look at a lockspace, or make one"))
 
 
-def _register_board(board: argparse.ArgumentParser) -> None:
-    """Add ``dump``, ``lint`` and ``repair``."""
-    actions = board.add_subparsers(required=True, metavar="ACTION")
-    dump = actions.add_parser("dump", help="show all blocks")
-    dump.add_argument(
-        "--hosted-engine", action="store_true", help="print as hosted-engine --vm-status does"
+def _register_board(actions: Any) -> None:
+    dump, lint, repair = add_commands(
+        actions,
+        ("dump", _dump_board, "show all blocks"),
+        ("lint", lint_board, "say what is wrong with each block"),
+        ("repair", _repair_board, "say what would be done about it, and do it with --apply"),
     )
-    dump.set_defaults(act=_dump_board)
-    lint = actions.add_parser("lint", help="say what is wrong with each block")
-    lint.set_defaults(act=_lint_board)
-    repair = actions.add_parser(
-        "repair", help="say what would be done about it, and do it with --apply"
-    )
-    repair.add_argument("--apply", action="store_true", help="write; without it nothing is written")
-    repair.add_argument(
-        "--force", action="store_true", help="also blocks of nodes that live, or may live"
-    )
+    add_flag(dump, "--hosted-engine", "print as hosted-engine --vm-status does")
+    add_flag(repair, "--apply", "write; without it nothing is written")
+    add_flag(repair, "--force", "also blocks of nodes that live, or may live")
     repair.add_argument(
         "--host-id", type=int, action="append", default=[], help="only this block; may be repeated"
     )
@@ -68,7 +66,6 @@ def _register_board(board: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the lockspace that tells who lives (the one beside a NAME.metadata, if not given)",
     )
-    repair.set_defaults(act=_repair_board)
     for action in (dump, lint, repair):
         action.add_argument("path", help="a whiteboard: a file, a device or a copy")
         add_json(action)
@@ -78,36 +75,36 @@ def _register_board(board: argparse.ArgumentParser) -> None:
             choices=(4096, 2048),
             help="bytes of a block; recognised if not given",
         )
-    for action, seconds in ((dump, 0.0), (repair, None)):
+    for action, seconds, default in (
+        (dump, 0.0, ""),
+        (repair, None, f" ({OUR_WATCH:g}, or else {FOREIGN_WATCH:g})"),
+    ):
         action.add_argument(
             "--watch",
             type=float,
             default=seconds,
             metavar="SECONDS",
-            help="how long to watch who writes"
-            + ("" if seconds is not None else f" ({OUR_WATCH:g}, or else {FOREIGN_WATCH:g})"),
+            help=f"how long to watch who writes{default}",
         )
 
 
-def _register_lockspace(lockspace: argparse.ArgumentParser) -> None:
-    """Add ``init`` and ``dump``."""
-    actions = lockspace.add_subparsers(required=True, metavar="ACTION")
-    dump = actions.add_parser("dump", help="show all leases as sanlock direct dump does")
+def _register_lockspace(actions: Any) -> None:
+    dump, init = add_commands(
+        actions,
+        ("dump", _dump_lockspace, "show all leases as sanlock direct dump does"),
+        ("init", _init_lockspace, "make a lockspace as sanlock direct init does"),
+    )
     add_json(dump)
-    dump.set_defaults(act=_dump_lockspace)
-    init = actions.add_parser("init", help="make a lockspace as sanlock direct init does")
     init.add_argument("--name", help="its name (that of the file, if not given)")
     init.add_argument("--io-timeout", type=int, default=10, help="seconds (10)")
     init.add_argument("--sector-size", type=int, choices=(512, 4096), default=512)
     init.add_argument("--area-size", choices=sorted(SIZES), default="1M")
-    init.add_argument("--force", action="store_true", help="also over one that is in use")
-    init.set_defaults(act=_init_lockspace)
+    add_flag(init, "--force", "also over one that is in use")
     for action in (dump, init):
         action.add_argument("path", help="a lockspace: a file, a device or a copy")
 
 
 def _dump_board(options: argparse.Namespace) -> int:
-    """Show all blocks of a whiteboard."""
     from ...storage.whiteboard.board import view, vm_status, vm_status_text, watch
     from ...storage.whiteboard.file import Whiteboard
 
@@ -116,30 +113,23 @@ def _dump_board(options: argparse.Namespace) -> int:
         _warn_if_not_direct(board)
         watched = watch(board.read, seconds, time.monotonic, time.sleep)
     if options.hosted_engine:
-        _write(json.dumps(vm_status(watched)) if options.json else vm_status_text(watched))
-    elif options.json:
-        write_json(view(watched))
+        write_text(json.dumps(vm_status(watched)) if options.json else vm_status_text(watched))
     else:
-        _write(_board_text(view(watched)))
+        board_view = view(watched)
+        write_answer(options, board_view, lambda: _board_text(board_view))
     return WRONG if watched.board.problems else WELL
 
 
-def _lint_board(options: argparse.Namespace) -> int:
-    return lint_board(options.path, options.block_size, options.json)
+def lint_board(options: argparse.Namespace, records: Sequence[str] | None = None) -> int:
+    """Print what is wrong with the whiteboard at ``path``; return the exit status.
 
-
-def lint_board(
-    path: str, block_size: int | None, as_json: bool, records: Sequence[str] | None = None
-) -> int:
-    """Say what is wrong with the whiteboard at *path*; return the exit status.
-
-    *records* is what is wrong with the records beside it, None if nobody looked at them.
+    *records* is what is wrong with the records beside it, None if they were not read.
     """
     from ...storage.whiteboard.lint import finding_rows, lint, read_for_lint
 
-    data, block_size, problem = read_for_lint(path, block_size)
+    data, block_size, problem = read_for_lint(options.path, options.block_size)
     findings = lint(data, block_size)
-    if as_json:
+    if options.json:
         document = {
             "file_problem": problem,
             "block_size": block_size,
@@ -155,12 +145,11 @@ def lint_board(
             for finding in findings
         ]
         lines += records or ()
-        _write("\n".join(lines) or "nothing is wrong")
+        write_text("\n".join(lines) or "nothing is wrong")
     return WRONG if problem or findings or records else WELL
 
 
 def _repair_board(options: argparse.Namespace) -> int:
-    """Say what would be done about a whiteboard, or do it."""
     from ...storage.whiteboard.file import Whiteboard
     from ...storage.whiteboard.host_life import host_guard, look_twice
     from ...storage.whiteboard.lint import (
@@ -241,18 +230,14 @@ def _report(
             lines.append(f"{_place(finding.host_id)}: {finding.problem}\n    {finding.advice}")
     if not options.apply and any(row["action"] != "leave" for row in rows):
         lines.append("nothing was written; --apply does it")
-    _write("\n".join(lines) or "nothing is wrong")
+    write_text("\n".join(lines) or "nothing is wrong")
 
 
 def _dump_lockspace(options: argparse.Namespace) -> int:
-    """Show all leases of a lockspace."""
     from ...storage.lockspace.file import dump, dump_text
 
     rows = dump(options.path)
-    if options.json:
-        write_json([asdict(row) for row in rows])
-    else:
-        _write(dump_text(rows))
+    write_answer(options, [asdict(row) for row in rows], lambda: dump_text(rows))
     for row in rows:
         if row.problem:
             sys.stderr.write(f"holdfast: offset {row.offset}: {row.problem}\n")
@@ -260,14 +245,13 @@ def _dump_lockspace(options: argparse.Namespace) -> int:
 
 
 def _init_lockspace(options: argparse.Namespace) -> int:
-    """Make a lockspace."""
     from ...storage.lockspace.file import initialise
     from ...storage.lockspace.leader_record import Layout
 
     name = options.name or Path(options.path).name.removesuffix(".lockspace")
     layout = Layout(options.sector_size, SIZES[options.area_size])
     initialise(options.path, name, options.io_timeout, layout, force=options.force)
-    _write(
+    write_text(
         f"lockspace {name} for {layout.max_hosts} hosts, I/O timeout {options.io_timeout} s:"
         f" {options.path}"
     )
@@ -275,7 +259,6 @@ def _init_lockspace(options: argparse.Namespace) -> int:
 
 
 def _board_text(board: dict[str, Any]) -> str:
-    """Return a board as a table."""
     held = {True: "on", False: "off", None: "unknown"}[board["global_maintenance"]]
     lines = [
         f"{board['max_hosts']} host ids, blocks of {board['block_size']} bytes, global maintenance"
@@ -322,13 +305,8 @@ def _watch_seconds(options: argparse.Namespace, default: float) -> float:
 
 
 def _warn_if_not_direct(board: Whiteboard) -> None:
-    """Say so when what is read may be what this machine remembers."""
+    """Warn when the page cache of this machine may have served what was read."""
     from ...storage.whiteboard.file import no_direct
 
     if not board.direct:
         sys.stderr.write(f"holdfast: warning: {no_direct(board.path)}\n")
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    sys.stdout.flush()

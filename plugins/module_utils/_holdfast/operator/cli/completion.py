@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast completion``: a script that lets bash, zsh or fish complete the command.
+"""``holdfast completion``: a script for the completion of bash, zsh or fish.
 
-It is made of the command's own parser, so it knows what the installed version knows.  Names
-of nodes and services are asked from the cluster while completing, by ``holdfast list``.
+It is made from the command's parser.  ``holdfast list`` gives names of nodes and services.
 """
 
 from __future__ import annotations
@@ -24,24 +23,20 @@ NAMES = {
     "SERVICE": ("services",),
     "SERVICE|NODE": ("services", "nodes"),
 }
-"""How arguments, and the values of options, that are names are called.
-
-The names themselves are those that ``holdfast list`` gives for these words.
-"""
+"""The metavars of names, with the arguments of ``holdfast list`` for each."""
 
 WORDS: dict[str, tuple[str, ...]] = {"KIND": EVENT_KINDS}
-"""How values are called for which there are words, though others are taken too."""
+"""The metavars of values that have words to offer, though others are accepted."""
 
 FILES = ("FILE", "--config", "path", "config")
-"""How an argument that is a file is called."""
+"""The metavars and names of arguments that are files."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """What may stand for an argument, or for the value of an option.
+    """What may be an argument, or the value of an option.
 
-    *words* and the *names* that ``holdfast list`` gives for these words, or *files*.  *many* is
-    whether more of it may follow.
+    *words*, what ``holdfast list`` prints for *names*, or *files*; *many* if it may be repeated.
     """
 
     words: tuple[str, ...] = ()
@@ -52,7 +47,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Word:
-    """A word that may come, its help in one line, and the *value* that has to follow, if any."""
+    """A command or an option, its help in one line, and the *value* of the option, if any."""
 
     text: str
     help: str
@@ -61,10 +56,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Place:
-    """A command (the words after ``holdfast``), and what may follow it.
-
-    Those are *commands* of its own or *arguments*, which have their order, and *options*.
-    """
+    """A command (the words after ``holdfast``), and what may follow it."""
 
     words: tuple[str, ...]
     commands: tuple[Word, ...]
@@ -78,11 +70,16 @@ def register(commands: Any, parser: Callable[[], argparse.ArgumentParser]) -> No
         "completion", help="print a script for the completion of a shell"
     )
     completion.add_argument("shell", choices=SHELLS)
-    completion.set_defaults(act=lambda options: _print(options.shell, parser()))
+
+    def act(options: argparse.Namespace) -> int:
+        sys.stdout.write(script(options.shell, list(places(parser()))))
+        return 0
+
+    completion.set_defaults(act=act)
 
 
 def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[Place]:
-    """Return the command at *words* and all below it, with what may follow each."""
+    """Return the command at *words* and all its commands, with what may follow each."""
     commands: list[Word] = []
     options: list[Word] = []
     below: list[Place] = []
@@ -95,7 +92,9 @@ def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iter
                 below.extend(places(child, (*words, name)))
         elif action.option_strings:
             value = None if action.nargs == 0 else _value(action, action.option_strings[-1])
-            options.append(Word(action.option_strings[-1], _line(action.help), value))
+            options.append(
+                Word(action.option_strings[-1], " ".join((action.help or "").split()), value)
+            )
         else:
             arguments.append(_value(action, action.dest))
     yield Place(words, tuple(commands), tuple(options), tuple(arguments))
@@ -107,17 +106,8 @@ def script(shell: str, found: list[Place]) -> str:
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](found)
 
 
-def _print(shell: str, parser: argparse.ArgumentParser) -> int:
-    sys.stdout.write(script(shell, list(places(parser))))
-    return 0
-
-
-def _line(text: str | None) -> str:
-    return " ".join((text or "").split())
-
-
 def _value(action: argparse.Action, name: str) -> Value:
-    """Return what may stand for an argument, or for an option's value; *name* is its own."""
+    """Return what may be an argument, or an option's value, by its metavar or its *name*."""
     called = str(action.metavar)
     return Value(
         tuple(str(one) for one in action.choices or WORDS.get(called) or ()),
@@ -128,13 +118,13 @@ def _value(action: argparse.Action, name: str) -> Value:
 
 
 def _with_value(found: list[Place]) -> dict[str, Value]:
-    """Return what may follow each option that takes a value, in all commands."""
+    """Return the value of each option that takes one, in all commands."""
     words = [word for place in found for word in place.options]
     return {word.text: word.value for word in words if word.value is not None}
 
 
 def _bash(found: list[Place]) -> str:
-    """Return a script that needs bash alone, not the package bash-completion."""
+    """Return the script for bash; it does not need the package bash-completion."""
     known = " ".join(shlex.quote(" ".join(place.words)) for place in found if place.words)
     valued = " | ".join(sorted(_with_value(found)))
     return f"""# bash completion of holdfast; source it, or put it into bash-completion's folder.
@@ -224,16 +214,12 @@ def _cases(indent: str, found: list[Place]) -> str:
 
 
 def _offers(value: Value) -> str:
-    return " ".join([*value.words, *map(_listed, value.names)])
-
-
-def _listed(names: str) -> str:
-    """Return the shell's words for names, which the cluster is asked for when they are wanted."""
-    return f"$(holdfast list {names} 2>/dev/null)"
+    """Return the words of a value, and the commands that list its names while completing."""
+    return " ".join([*value.words, *(f"$(holdfast list {one} 2>/dev/null)" for one in value.names)])
 
 
 def _zsh(found: list[Place]) -> str:
-    """Return the script for zsh: that of bash, by zsh's own way of taking those."""
+    """Return the script for zsh: that of bash, with zsh's bashcompinit."""
     begin = "# zsh completion of holdfast: source <(holdfast completion zsh)\n"
     return (
         f"{begin}autoload -U +X compinit && compinit\n"
@@ -262,14 +248,14 @@ def _fish(found: list[Place]) -> str:
 
 
 def _fish_test(place: Place, many: str = "") -> str:
-    """Return what is true behind the words of *place*, where there are so *many* words, if told."""
+    """Return fish's condition for the words of *place*, and for the number of words, if given."""
     there = [f"__holdfast_in {' '.join(place.words)}"] if place.words else []
     number = [f"test (count (__holdfast_words)) {many}"] if many else []
     return "; and ".join([*there, *number])
 
 
 def _fish_begin(found: list[Place]) -> str:
-    """Return what tells the words before the cursor, without options and their values."""
+    """Return fish's functions for the words before the cursor without options and values."""
     return f"""\
 # fish completion of holdfast; put it into ~/.config/fish/completions/holdfast.fish.
 function __holdfast_words

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast fence``, ``unfence`` and ``rehearse``: a node's power, by hand and without Ansible.
+"""``holdfast fence``, ``unfence`` and ``rehearse``: switch a node off or on, or test its fencing.
 
-Exit status: 0 done; 1 a fence or its rehearsal failed; 2 it was refused, or the cluster did not
-recover in time.
+Exit status: 0 done; 1 a fence or its rehearsal failed; 2 refused, or the cluster did not recover in
+time.
 """
 
 from __future__ import annotations
@@ -15,12 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
-from ...node.configuration import NodeConfiguration, load
-from .arguments import add_config, add_reason, add_waiting, confirm, how, waiting
+from .arguments import (
+    add_commands,
+    add_config,
+    add_flag,
+    add_reason,
+    add_waiting,
+    confirm,
+    how,
+    load_config,
+    waiting,
+)
 
 if TYPE_CHECKING:
-    # The room of fencing takes longer to load than most commands take.
+    # The package fence takes longer to load than most commands take.
     from ...fence.topology import FenceConfiguration
+    from ...node.configuration import NodeConfiguration
     from ...result import Result
 
 DONE, FAILED = 0, 1
@@ -31,46 +41,39 @@ BOOT_WAIT = 600.0
 
 def register(commands: Any) -> None:
     """Add the commands to the subparsers *commands*."""
-    fence = commands.add_parser(
-        "fence", help="cut the power of a node, prove it, and see its services run elsewhere"
+    fence, unfence, rehearse = add_commands(
+        commands,
+        ("fence", _fence, "cut the power of a node, prove it, and see its services run elsewhere"),
+        ("unfence", _unfence, "switch a node on that was fenced by hand, and use it again"),
+        (
+            "rehearse",
+            _rehearse,
+            "ask the fence devices whether they would do it; nothing is switched",
+        ),
     )
     fence.add_argument("node", metavar="NODE")
     add_reason(fence, "why; the cluster keeps it")
-    fence.add_argument(
+    add_flag(
+        fence,
         "--while-held",
-        action="store_true",
-        help="even if the cluster is held or disarmed, so that nothing will be recovered",
+        "even if the cluster is held or disarmed, so that nothing will be recovered",
     )
-    fence.add_argument(
-        "--yes", action="store_true", help="do not ask; needed where nobody can be asked"
-    )
+    add_flag(fence, "--yes", "do not ask; needed where nobody can be asked")
     add_waiting(fence, RECOVERY_WAIT)
-    fence.set_defaults(act=_fence)
 
-    unfence = commands.add_parser(
-        "unfence", help="switch a node on that was fenced by hand, and use it again"
-    )
     unfence.add_argument("node", metavar="NODE")
-    unfence.add_argument(
-        "--yes", action="store_true", help="also a node that was drained for something else"
-    )
+    add_flag(unfence, "--yes", "also a node that was drained for something else")
     add_waiting(unfence, BOOT_WAIT)
-    unfence.set_defaults(act=_unfence)
 
-    rehearse = commands.add_parser(
-        "rehearse", help="ask the fence devices whether they would do it; nothing is switched"
-    )
     rehearse.add_argument("nodes", metavar="NODE", nargs="*", help="all nodes, if none is named")
     rehearse.add_argument("--report", metavar="FILE", help="where it is kept, if not as usual")
-    rehearse.set_defaults(act=_rehearse)
-    for parser in (fence, unfence, rehearse):
-        add_config(parser)
+    add_config(rehearse)
 
 
 def _fence(options: argparse.Namespace) -> int:
     from ...cluster.model.maintenance import FENCE_REASON
 
-    configuration = load(Path(options.config))
+    configuration = load_config(options)
     node = _other_member(configuration, options.node)
     held = _held(configuration)
     if held and not options.while_held:
@@ -80,9 +83,8 @@ def _fence(options: argparse.Namespace) -> int:
         )
     # Before it is drained: no service is to be moved for a fence that cannot be.
     devices = _devices(configuration, node)
-    if not options.dry_run and not options.yes:
-        question = f"This cuts the power of {node}, with all that runs there.\nType the node's name"
-        confirm(f"not fencing {node}", question, node)
+    question = f"This cuts the power of {node}, with all that runs there.\nType the node's name"
+    confirm(options, f"not fencing {node}", question, node)
     # Drained, so that the cluster does not switch it on again by itself.
     _use(options, node, "drained", f"{FENCE_REASON}{options.reason}")
     proved = False
@@ -90,7 +92,7 @@ def _fence(options: argparse.Namespace) -> int:
         proved = _switch(devices, node, "off", options.dry_run)
     finally:
         if not proved and not options.dry_run:
-            _write_down_that_it_failed(options, node)
+            _record_failure(options, node)
             sys.stderr.write(
                 f"holdfast: {node} stays drained; 'holdfast maintenance return {node} --yes' ends"
                 " that\n"
@@ -105,8 +107,8 @@ def _fence(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _write_down_that_it_failed(options: argparse.Namespace, node: str) -> None:
-    """Have the reason of the drain say that the node may be on: others read that it was fenced."""
+def _record_failure(options: argparse.Namespace, node: str) -> None:
+    """Add to the drain's reason that the fence failed: the reason alone says it was fenced."""
     from ...cluster.model.maintenance import FENCE_REASON, NOT_PROVED
 
     with suppress(HoldfastError):
@@ -114,7 +116,7 @@ def _write_down_that_it_failed(options: argparse.Namespace, node: str) -> None:
 
 
 def _unfence(options: argparse.Namespace) -> int:
-    configuration = load(Path(options.config))
+    configuration = load_config(options)
     node = _other_member(configuration, options.node)
     if not options.yes:
         _refuse_drained_by_others(configuration, node)
@@ -126,10 +128,10 @@ def _unfence(options: argparse.Namespace) -> int:
 
 def _rehearse(options: argparse.Namespace) -> int:
     from ...text import clean
-    from ..report.metrics.collect import DEFAULT_REPORT
+    from ..report.metrics import DEFAULT_REPORT
     from .rehearse_fence import rehearse_fence
 
-    configuration = load(Path(options.config))
+    configuration = load_config(options)
     if options.report and not Path(options.report).parent.is_dir():
         raise InputError("--report", options.report, "a file in a folder that exists")
     asked = {
@@ -162,7 +164,7 @@ def _other_member(configuration: NodeConfiguration, node: str) -> str:
 
 
 def _held(configuration: NodeConfiguration) -> str:
-    """Return why the manager would recover nothing now, or nothing."""
+    """Return why the manager would recover nothing now; empty if it would."""
     from ..report.status import read_status
 
     status = read_status(configuration)
@@ -173,9 +175,9 @@ def _held(configuration: NodeConfiguration) -> str:
 
 
 def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> None:
-    """Raise ``HoldfastError`` for a node that is kept empty, but not for a fence by hand.
+    """Raise ``HoldfastError`` for a node that is drained for another reason than a fence by hand.
 
-    Somebody may have their hands in it: its power is not for whoever only ends a fence.
+    Somebody may be working on the machine.
     """
     from ...cluster.model.maintenance import fenced_by_hand, told
     from ..operations.maintenance import kept_empty
@@ -189,10 +191,7 @@ def _refuse_drained_by_others(configuration: NodeConfiguration, node: str) -> No
 
 
 def _use(options: argparse.Namespace, node: str, state: str, reason: str | None) -> None:
-    """Have the cluster use a node, or keep it empty; wait only for one that is to be used.
-
-    It is kept so without an end: at that of an earlier drain it would be switched on again.
-    """
+    """Drain a node, or end that, and print the outcome."""
     result = _declare(options, node, state, reason)
     what = "in use again" if state == "active" else "kept empty until 'holdfast unfence'"
     told = how(options) if result.changed else "is already"
@@ -200,6 +199,10 @@ def _use(options: argparse.Namespace, node: str, state: str, reason: str | None)
 
 
 def _declare(options: argparse.Namespace, node: str, state: str, reason: str | None) -> Result:
+    """Drain a node, or end that and wait for the node.
+
+    The drain has no expiry: at the expiry of an earlier one the node would be switched on.
+    """
     from ..operations.maintenance import declare_maintenance
 
     asked: dict[str, Any] = {"node": node, "state": state, "reason": reason, "owner": None}
@@ -218,7 +221,7 @@ def _devices(configuration: NodeConfiguration, node: str) -> FenceConfiguration:
 
 
 def _switch(devices: FenceConfiguration, node: str, power: str, dry_run: bool) -> bool:
-    """Switch a node off or on by its fence devices, tell what they said; return if it is proved."""
+    """Switch a node off or on by its fence devices; return whether they confirm its power."""
     from ...fence.apply import operate
     from ...text import clean
 

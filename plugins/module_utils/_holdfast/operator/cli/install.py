@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The library as one file, and its form compiled for this node's Python, which starts sooner.
+"""The library as one file, and the same compiled for this node's Python, which starts sooner.
 
-The archive is the same, byte for byte, for the same sources: whoever installs it can
-tell from the content alone whether anything changed.
+The archive is reproducible: the same sources make the same bytes.
 
-Python keeps no bytecode of what it imports from an archive.  So a second archive is beside
-the library, with the sources and their bytecode (PEP 552, unchecked hash-based), and with a note
-of the very library it was made of: ``program.py`` leaves it alone if that is another by now.
-Another Python passes the bytecode over and compiles the sources, as zipimport does.
+Python does not cache bytecode of what it imports from an archive.  So a second archive beside the
+library has the sources with their bytecode (PEP 552, unchecked hash-based), and a note of the
+library it was made of: ``program.py`` does not use it for another one.  Another version of Python
+ignores the bytecode and compiles the sources, as zipimport does.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ NAME = "holdfast"
 FIXED_DATE = (2026, 1, 1, 0, 0, 0)
 
 PROGRAM = "program.py"
-"""What ``python3 -m holdfast`` runs; Galaxy takes no file of the name that Python wants for it."""
+"""Becomes ``__main__.py``: Galaxy takes no file of that name."""
 
 
 def library_archive() -> bytes:
@@ -51,11 +50,11 @@ def library_archive() -> bytes:
 
 MADE_OF = f"{NAME}/made_of.json"
 UNCHECKED_HASH = (1).to_bytes(4, "little")
-"""The flags of bytecode that is valid whatever its source is (PEP 552)."""
+"""The flags of bytecode that is not checked against its source (PEP 552)."""
 
 
 def compile_library(library: Path) -> bool:
-    """Make the compiled form of *library* beside it; return whether it was missing or another's.
+    """Write the compiled form of *library* beside it; return False if it was there already.
 
     Raises ``HoldfastError`` for a library that cannot be read, or a folder that cannot be written.
     """
@@ -72,18 +71,18 @@ def compile_library(library: Path) -> bool:
 
 
 def compiled_path(library: Path) -> Path:
-    """Return where the compiled form of a library is."""
+    """Return the path of a library's compiled form."""
     return library.with_name(f"{library.name}c")
 
 
 def note_of(seen: os.stat_result) -> dict[str, Any]:
-    """Return by what a library, and the Python that it is compiled for, are known again."""
+    """Return what identifies a library, and the Python that it is compiled for."""
     python = importlib.util.MAGIC_NUMBER.hex()
     return {"size": seen.st_size, "mtime": seen.st_mtime_ns, "inode": seen.st_ino, "python": python}
 
 
 def made_of(path: Path) -> dict[str, Any] | None:
-    """Return the note in a compiled library; None if it has none that can be read."""
+    """Return the note in a compiled library; None if there is none."""
     try:
         with zipfile.ZipFile(path) as archive:
             found = json.loads(archive.read(MADE_OF))

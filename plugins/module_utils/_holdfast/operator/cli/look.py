@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast watch``, ``history``, ``check``, ``list``, ``lint``, ``metrics``: what the cluster does.
+"""``holdfast watch``, ``history``, ``check``, ``list``, ``lint`` and ``metrics``.
 
-Exit status: 0, or 2 when the question could not be answered; of ``check`` those of
-monitoring plugins: 0 well, 1 a warning, 2 critical, 3 not known.
-"""  # noqa: E501
+Exit status: 0, or 2 when the question could not be answered; of ``check`` those of monitoring
+plugins: 0 OK, 1 warning, 2 critical, 3 unknown.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +19,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError, StorageError
-from ...node.configuration import NodeConfiguration, load
 from ..streams import on_terminal, takes_colour
-from .arguments import add_config, add_json, write_json
+from .arguments import (
+    add_commands,
+    add_config,
+    add_flag,
+    add_json,
+    load_config,
+    write_answer,
+    write_text,
+)
 
 if TYPE_CHECKING:
+    from ...node.configuration import NodeConfiguration
     from ..report.health import Health
 
 WELL = 0
@@ -32,6 +40,9 @@ UNKNOWN = 3
 
 EVERY = 2.0
 LEAST_EVERY = 0.2
+
+SUFFIX = ".prom"
+"""The node exporter's textfile collector reads files that end so, and no others."""
 
 NO_REPORT = (
     "No rehearsal of fencing is known on this node: there was none, or the report {} is on another"
@@ -48,61 +59,63 @@ _TO_SCREEN_END = "\x1b[J"
 
 def register(commands: Any) -> None:
     """Add the commands to the subparsers *commands*."""
-    watch = commands.add_parser("watch", help="show the cluster and what changes, until Ctrl-C")
-    add_config(watch)
+    parsers = add_commands(
+        commands,
+        ("watch", _watch, "show the cluster and what changes, until Ctrl-C"),
+        ("history", _history, "show what the manager did, and why"),
+        ("check", _check, "one line and an exit status for monitoring"),
+        ("list", _list, "list names, one in a line"),
+        ("lint", _lint, "say what is wrong with the cluster's whiteboard and records"),
+        ("metrics", _metrics, "print or write metrics for Prometheus"),
+    )
+    add_config(*parsers)
+    watch, history, check, list_, lint, metrics = parsers
     watch.add_argument(
         "--every", type=float, default=EVERY, metavar="SECONDS", help=f"look so often ({EVERY:g})"
     )
     watch.add_argument("--html", metavar="FILE", help="keep a status page in FILE up to date")
     watch.add_argument("--times", type=int, default=0, metavar="N", help="end after N looks")
-    watch.set_defaults(act=_watch)
 
-    history = commands.add_parser("history", help="show what the manager did, and why")
-    add_config(history)
-    for name in ("node", "service"):
+    for name, text in (
+        ("node", "about a node; repeatable"),
+        ("service", "about a service; repeatable"),
+        ("kind", "such as fence; repeatable"),
+    ):
         history.add_argument(
-            f"--{name}",
-            action="append",
-            default=[],
-            metavar=name.upper(),
-            help=f"about a {name}; repeatable",
+            f"--{name}", action="append", default=[], metavar=name.upper(), help=text
         )
-    history.add_argument(
-        "--kind", action="append", default=[], metavar="KIND", help="such as fence; repeatable"
-    )
     history.add_argument(
         "--since", metavar="WHEN", help="a span such as 2h, or a time such as 2026-11-21T18:00:00Z"
     )
     history.add_argument("--last", type=int, default=0, metavar="N", help="the newest N only")
     add_json(history)
-    history.set_defaults(act=_history)
 
-    check = commands.add_parser("check", help="one line and an exit status for monitoring")
-    add_config(check)
     check.add_argument(
         "--rehearsal-age", type=float, default=0.0, metavar="DAYS", help="warn of older rehearsals"
     )
     check.add_argument("--rehearsals", metavar="FILE", help="their report, if not the usual")
-    check.set_defaults(act=_check)
-
-    list_ = commands.add_parser("list", help="list names, one in a line")
     list_.add_argument("what", choices=("nodes", "services", "online", "manager"))
-    add_config(list_)
-    list_.set_defaults(act=_list)
-
-    lint = commands.add_parser(
-        "lint", help="say what is wrong with the cluster's whiteboard and records"
-    )
-    add_config(lint)
     add_json(lint)
-    lint.set_defaults(act=_lint)
-    _register_metrics(commands)
+    metrics.add_argument(
+        "--write",
+        metavar="FILE",
+        help=f"a file in the node exporter's textfile folder, ending in {SUFFIX}; as a whole",
+    )
+    metrics.add_argument(
+        "--every", type=float, metavar="SECONDS", help="with --write: go on, so often"
+    )
+    metrics.add_argument(
+        "--rehearsals", metavar="FILE", help="the report of the fence rehearsals, if not the usual"
+    )
+    add_flag(
+        metrics, "--whole-cluster", "also what is told by the manager's node alone, on any node"
+    )
 
 
 def _watch(options: argparse.Namespace) -> int:
     if options.every < LEAST_EVERY:
         raise InputError("--every", options.every, f"at least {LEAST_EVERY:g} seconds")
-    configuration = load(Path(options.config))
+    configuration = load_config(options)
     terminal = on_terminal()
     try:
         if terminal:
@@ -120,7 +133,7 @@ def _watch(options: argparse.Namespace) -> int:
 def _go_on_looking(
     configuration: NodeConfiguration, options: argparse.Namespace, terminal: bool
 ) -> None:
-    """Look, tell, and wait, until that was done often enough."""
+    """Show the status again and again, ``--times`` times or without an end."""
     from ...text import clean
     from ..cluster_info import write_page_in_time
     from ..report.status import read_status_in_time
@@ -153,7 +166,7 @@ def _go_on_looking(
 
 
 def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
-    """Draw the whole screen anew, over what is on it, so that it does not flicker."""
+    """Draw the screen over what is on it, so that it does not flicker."""
     from ..report.text import render_text
 
     size = shutil.get_terminal_size((100, 24))
@@ -168,7 +181,7 @@ def _show(status: dict[str, Any] | None, error_text: str, every: float) -> None:
 
 
 def _history(options: argparse.Namespace) -> int:
-    from ..report.history import History, Wish, chosen, lines, read_history, refuse_unknown, since
+    from ..report.history import Wish, chosen, lines, read_history, refuse_unknown, since
     from ..report.status import in_time
 
     if options.last < 0:
@@ -180,14 +193,12 @@ def _history(options: argparse.Namespace) -> int:
         since(options.since, time.time()) if options.since else 0.0,
         options.last,
     )
-    configuration = load(Path(options.config))
-    written = History(**in_time(configuration, lambda: read_history(configuration)))
-    refuse_unknown(wish, written, configuration.members)
-    events = chosen(written.events, wish)
-    if options.json:
-        write_json(events)
-    else:
-        sys.stdout.write("".join(f"{line}\n" for line in lines(events)))
+    configuration = load_config(options)
+    history = in_time(configuration, lambda: read_history(configuration))
+    refuse_unknown(wish, history, configuration.members)
+    events = chosen(history["events"], wish)
+    if events or options.json:
+        write_answer(options, events, lambda: "\n".join(lines(events)))
     return WELL
 
 
@@ -196,33 +207,34 @@ def _check(options: argparse.Namespace) -> int:
     from ..report.status import read_status_in_time
 
     try:
-        status = read_status_in_time(load(Path(options.config)))
+        status = read_status_in_time(load_config(options))
     except HoldfastError as error:
-        health = unknown(str(error))
-    else:
-        health = _health(options, status)
-    sys.stdout.write(health.line() + "\n")
+        return _print_health(unknown(str(error)))
+    return _print_health(_health(options, status))
+
+
+def _print_health(health: Health) -> int:
+    write_text(health.line())
     return int(health.level)
 
 
 def refuse_check(arguments: Sequence[str]) -> int:
-    """Say that a check's command line is not understood, as monitoring hears it.
+    """Print that the command line of ``check`` is not understood; return the exit status UNKNOWN.
 
-    It reads standard output alone, and takes the exit status of other commands for critical.
+    Monitoring reads standard output alone, and takes exit status 2 for critical.
     """
     from ..report.health import unknown
 
     said = shlex.join(arguments)
-    health = unknown(f"The command line is not understood: {said}; see holdfast check --help.")
-    sys.stdout.write(health.line() + "\n")
-    sys.stdout.flush()
-    return int(health.level)
+    return _print_health(
+        unknown(f"The command line is not understood: {said}; see holdfast check --help.")
+    )
 
 
 def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
-    """Return the health of the cluster; a report that is missing or cannot be read hides none."""
+    """Return the cluster's health, also where the report of the rehearsals cannot be read."""
     from ..report.health import judge_health
-    from ..report.metrics.collect import DEFAULT_REPORT
+    from ..report.metrics import DEFAULT_REPORT
 
     if not options.rehearsal_age:
         return judge_health(status)
@@ -242,7 +254,7 @@ def _health(options: argparse.Namespace, status: dict[str, Any]) -> Health:
 def _list(options: argparse.Namespace) -> int:
     from ..report.inventory import MANAGER, ONLINE, inventory_groups
 
-    configuration = load(Path(options.config))
+    configuration = load_config(options)
     if options.what == "nodes":
         # Known without any storage.
         names = sorted(configuration.members)
@@ -264,9 +276,12 @@ def _lint(options: argparse.Namespace) -> int:
     from ..report.status import in_time
     from .board import lint_board
 
-    configuration = load(Path(options.config))
+    configuration = load_config(options)
     records = in_time(configuration, lambda: _damaged_records(configuration))
-    return lint_board(str(configuration.metadata_path), None, options.json, records)
+    board = argparse.Namespace(
+        path=str(configuration.metadata_path), block_size=None, json=options.json
+    )
+    return lint_board(board, records)
 
 
 def _damaged_records(configuration: NodeConfiguration) -> list[str]:
@@ -354,38 +369,11 @@ def _key(event: dict[str, Any]) -> tuple[Any, ...]:
     return (event["at"], event["kind"], event["node"], event["service"], event["text"])
 
 
-SUFFIX = ".prom"
-"""The node exporter's textfile collector reads files that end so, and no others."""
-
-
-def _register_metrics(commands: Any) -> None:
-    metrics = commands.add_parser("metrics", help="print or write metrics for Prometheus")
-    add_config(metrics)
-    metrics.add_argument(
-        "--write",
-        metavar="FILE",
-        help=f"a file in the node exporter's textfile folder, ending in {SUFFIX}; as a whole",
-    )
-    metrics.add_argument(
-        "--every", type=float, metavar="SECONDS", help="with --write: go on, so often"
-    )
-    metrics.add_argument(
-        "--rehearsals", metavar="FILE", help="the report of the fence rehearsals, if not the usual"
-    )
-    metrics.add_argument(
-        "--whole-cluster",
-        action="store_true",
-        help="also what is told by the manager's node alone, on any node",
-    )
-    metrics.set_defaults(act=_metrics)
-
-
 def _metrics(options: argparse.Namespace) -> int:
-    from ...node.configuration import load
     from ...storage.whole_file import write_text
-    from ..report.metrics.collect import DEFAULT_REPORT, node_metrics
+    from ..report.metrics import DEFAULT_REPORT, node_metrics
 
-    configuration = load(Path(options.config))
+    configuration = load_config(options)
     report = Path(options.rehearsals) if options.rehearsals else DEFAULT_REPORT
     _check_metrics(options)
     while True:

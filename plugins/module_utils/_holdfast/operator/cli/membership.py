@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast membership`` and ``records repair``: what the cluster goes by, and the way out.
+"""``holdfast membership`` and ``records repair``: the accepted nodes, and repair of the records.
 
 Exit status of ``membership``: 0 all nodes agree, or accepted; 1 a node differs; 2 it was refused.
 Of ``records repair``: 0 repaired, or nothing to repair; 2 it was refused, or not taken up in time.
@@ -12,12 +12,19 @@ import argparse
 import sys
 import time
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HoldfastError, InputError
-from ...node.configuration import load
-from .arguments import add_config, add_json, confirm, write_json
+from .arguments import (
+    add_actions,
+    add_commands,
+    add_config,
+    add_flag,
+    add_json,
+    confirm,
+    load_config,
+    write_answer,
+)
 
 if TYPE_CHECKING:
     from ...cluster.model.membership import Acceptance, Membership
@@ -25,12 +32,19 @@ if TYPE_CHECKING:
     from ...node.configuration import NodeConfiguration
 
 AGREED, DIFFERS = 0, 1
+REPAIR_WAIT = 60.0
+"""Seconds: a manager takes a repair up within a round or two."""
 
 
 def register(commands: Any) -> None:
-    """Add the command to the subparsers *commands*."""
-    membership = commands.add_parser(
-        "membership", help="show the nodes that the manager manages with, and which node differs"
+    """Add the commands to the subparsers *commands*."""
+    (membership,) = add_commands(
+        commands,
+        (
+            "membership",
+            lambda options: _accept(options) if options.action else _show(options),
+            "show the nodes that the manager manages with, and which node differs",
+        ),
     )
     membership.add_argument(
         "action",
@@ -42,28 +56,47 @@ def register(commands: Any) -> None:
     membership.add_argument(
         "--reason", metavar="TEXT", help="why it is accepted; the cluster keeps it"
     )
-    membership.add_argument(
-        "--yes", action="store_true", help="accept without asking; required without a terminal"
-    )
-    membership.add_argument(
-        "--dry-run", action="store_true", help="show what accept would do, and change nothing"
-    )
+    add_flag(membership, "--yes", "accept without asking; required without a terminal")
+    add_flag(membership, "--dry-run", "show what accept would do, and change nothing")
     add_config(membership)
-    membership.set_defaults(
-        act=lambda options: _accept(options) if options.action else _show(options)
+
+    (repair,) = add_commands(
+        add_actions(
+            commands, "records", "repair the records on storage after they went back in time"
+        ),
+        (
+            "repair",
+            _repair,
+            "begin a new generation of the records; every service is looked for on every node",
+        ),
     )
+    repair.add_argument(
+        "--keep",
+        choices=("running", "file"),
+        required=True,
+        help="running: what runs goes on, also what the configuration on storage lost;"
+        " file: what the configuration on storage does not have is stopped",
+    )
+    repair.add_argument("--reason", metavar="TEXT", default="records repaired", help="why")
+    add_flag(repair, "--dry-run", "show the repair; change nothing")
+    add_flag(repair, "--yes", "do not ask; needed where there is no terminal")
+    repair.add_argument(
+        "--timeout",
+        type=float,
+        default=REPAIR_WAIT,
+        metavar="SECONDS",
+        help=f"for the manager to take the repair up (default {REPAIR_WAIT:g}; 0: do not wait)",
+    )
+    add_config(repair)
 
 
 def _show(options: argparse.Namespace) -> int:
     from ...text import clean
     from ..report.status import in_time
 
-    configuration = load(Path(options.config))
+    configuration = load_config(options)
     shown = in_time(configuration, lambda: read_membership(configuration))
-    if options.json:
-        write_json(shown)
-    else:
-        sys.stdout.write("".join(f"{clean(line)}\n" for line in _lines(shown)))
+    write_answer(options, shown, lambda: "\n".join(map(clean, _lines(shown))))
     agreed = not shown["this_node"] and all(one["agrees"] for one in shown["nodes"].values())
     return AGREED if agreed and not shown["foreign_hosts"] else DIFFERS
 
@@ -98,7 +131,8 @@ def read_membership(configuration: NodeConfiguration) -> dict[str, Any]:
                 digest = report.membership
                 differs = differs or _difference(report.membership, recorded, report)
             else:
-                differs = differs or f"no report under this name; last: {_last(report)}"
+                last = (report.node if report is not None else "") or "none"
+                differs = differs or f"no report under this name; last: {last}"
             nodes[name] = {
                 "host_id": host_id,
                 "agrees": not differs,
@@ -122,10 +156,6 @@ def _difference(digest: str, recorded: Membership | None, report: Any) -> str:
     if not digest:
         return "its version does not report a membership"
     return str(report.membership_differs) or "it differs"
-
-
-def _last(report: Any) -> str:
-    return report.node if report is not None and report.node else "none"
 
 
 def _lines(shown: dict[str, Any]) -> list[str]:
@@ -152,13 +182,15 @@ def _lines(shown: dict[str, Any]) -> list[str]:
 
 
 def _accept(options: argparse.Namespace) -> int:
-    from ...cluster.model.membership import differences
+    from ...cluster.model.maintenance import Maintenance
+    from ...cluster.model.membership import Acceptance, differences
     from ...node.daemon.own_membership import OwnMembership
     from ...text import clean
+    from ..operations.maintenance import user_name
 
     if not (options.reason or "").strip():
         raise InputError("--reason", options.reason or "", "a few words that say why")
-    configuration = load(Path(options.config))
+    configuration = load_config(options)
     own = OwnMembership(configuration).get()
     state, running = _state(configuration)
     _refuse_what_no_daemon_has(own, running)
@@ -170,13 +202,12 @@ def _accept(options: argparse.Namespace) -> int:
     _refuse_lost_services(state, own)
     version = recorded.version if recorded is not None else 0
     sys.stdout.write(clean(f"compared with membership version {version}: {differs}\n"))
-    if not options.dry_run and not options.yes:
-        question = "The nodes that differ cannot be manager until they are deployed again.\n"
-        node = configuration.node
-        confirm("not accepted", f"{question}Type the name of this node ({node})", node)
-    acceptance = _acceptance(own, version, options.reason)
-    changed = _write(configuration, acceptance, options.dry_run)
-    if not changed:
+    node = configuration.node
+    question = "The nodes that differ cannot be manager until they are deployed again.\n"
+    confirm(options, "not accepted", f"{question}Type the name of this node ({node})", node)
+    by = Maintenance(options.reason, user_name(), time.time())
+    acceptance = Acceptance(own.digest, version, by)
+    if not _write(configuration, acceptance, options.dry_run):
         sys.stdout.write("already requested; no change\n")
     elif options.dry_run:
         sys.stdout.write("would be accepted\n")
@@ -185,16 +216,6 @@ def _accept(options: argparse.Namespace) -> int:
             "accepted: a node with this configuration may be manager now, and records it\n"
         )
     return AGREED
-
-
-def _acceptance(own: Membership, version: int, reason: str) -> Acceptance:
-    import time
-
-    from ...cluster.model.maintenance import Maintenance
-    from ...cluster.model.membership import Acceptance
-    from ..operations.maintenance import user_name
-
-    return Acceptance(own.digest, version, Maintenance(reason, user_name(), time.time()))
 
 
 def _write(configuration: NodeConfiguration, acceptance: Acceptance, dry_run: bool) -> bool:
@@ -256,44 +277,6 @@ def _refuse_lost_services(state: ClusterState, own: Membership) -> None:
             )
 
 
-DONE = 0
-WAIT = 60.0
-"""Seconds: a manager takes a repair up within a round or two."""
-
-
-def register_records(commands: Any) -> None:
-    """Add the command to the subparsers *commands*."""
-    records = commands.add_parser(
-        "records", help="repair the records on storage after they went back in time"
-    )
-    actions = records.add_subparsers(required=True, metavar="ACTION")
-    repair = actions.add_parser(
-        "repair",
-        help="begin a new generation of the records; every service is looked for on every node",
-    )
-    repair.add_argument(
-        "--keep",
-        choices=("running", "file"),
-        required=True,
-        help="running: what runs goes on, also what the configuration on storage lost;"
-        " file: what the configuration on storage does not have is stopped",
-    )
-    repair.add_argument("--reason", metavar="TEXT", default="records repaired", help="why")
-    repair.add_argument("--dry-run", action="store_true", help="show the repair; change nothing")
-    repair.add_argument(
-        "--yes", action="store_true", help="do not ask; needed where there is no terminal"
-    )
-    repair.add_argument(
-        "--timeout",
-        type=float,
-        default=WAIT,
-        metavar="SECONDS",
-        help=f"for the manager to take the repair up (default {WAIT:g}; 0: do not wait)",
-    )
-    add_config(repair)
-    repair.set_defaults(act=_repair)
-
-
 def _repair(options: argparse.Namespace) -> int:
     from ...cluster.crm.repair_plan import Keep
     from ...cluster.model.maintenance import Maintenance
@@ -301,23 +284,22 @@ def _repair(options: argparse.Namespace) -> int:
     from ..operations.maintenance import user_name
     from ..operations.repair_records import describe, repair_records
 
-    configuration = load(Path(options.config))
+    configuration = load_config(options)
     keep = Keep(options.keep)
     by = Maintenance(options.reason, user_name(), time.time())
-    if not options.dry_run and not options.yes:
-        question = (
-            f"This replaces the records of cluster {configuration.cluster}; see --dry-run first.\n"
-            "Type the cluster's name"
-        )
-        confirm("not repairing the records", question, configuration.cluster)
+    question = (
+        f"This replaces the records of cluster {configuration.cluster}; see --dry-run first.\n"
+        "Type the cluster's name"
+    )
+    confirm(options, "not repairing the records", question, configuration.cluster)
     repair = repair_records(configuration, keep, by, check=options.dry_run, timeout=options.timeout)
     if not repair.regressions:
         verb = "would be" if options.dry_run else "was"
         again = f"; a copy of the configuration is damaged: it {verb} written again"
         sys.stdout.write(f"the records are current{again if repair.written_again else ''}\n")
-        return DONE
+        return AGREED
     for line in describe(repair, keep):
         sys.stdout.write(f"{clean(line)}\n")
     if options.dry_run:
         sys.stdout.write("dry run: nothing was changed\n")
-    return DONE
+    return AGREED

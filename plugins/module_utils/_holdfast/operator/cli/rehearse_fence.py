@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A rehearsal of the cluster's fencing as an operator asks for it: look, judge, keep, report.
+"""Rehearse the cluster's fencing, for a command and a module: ask, judge, save, report.
 
-What asking showed is kept before a node is switched for real, so that it is known also
-when this machine does not live to see the end.
+What asking showed is saved before a node is switched for real: this machine may not survive that.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ CONNECT = 2.0
 
 @dataclass(frozen=True)
 class _Cluster:
-    """What is known of the nodes by other means than their fence devices.
+    """What the cluster's storage says of the nodes.
 
-    ``own_names`` are this machine's; ``services`` is None when nobody can say; ``manager`` is
-    the manager's node.
+    ``own_names`` are this machine's; ``services`` is None if not known; ``manager`` is the
+    manager's node.
     """
 
     own_names: frozenset[str]
@@ -60,10 +59,9 @@ def rehearse_fence(
     tools: FenceTools = TOOLS,
     wall_clock: Callable[[], float] = time.time,
 ) -> Result:
-    """Rehearse the fencing of the nodes in *options* (those of the module) and keep the report.
+    """Rehearse the fencing of the nodes in *options* (those of the module) and save the report.
 
-    A rehearsal that showed that fencing fails is a Result with a ``failure``, with all that was
-    learned.  Raises HoldfastError for what could not be rehearsed at all.
+    The Result has a ``failure`` if fencing fails.  Raises HoldfastError if it cannot be rehearsed.
     """
     _check_numbers(options)
     configuration = load_fence_configuration(options["config"])
@@ -127,7 +125,7 @@ def _nodes(configuration: FenceConfiguration, wanted: Sequence[str] | None) -> l
 
 
 def _look(path: str | None) -> _Cluster:
-    """Ask the cluster's storage who is on and what runs where, if there is a *path* to do so."""
+    """Return what the storage says, if *path* names a node's configuration."""
     host = socket.gethostname()
     own_names = frozenset({host, host.partition(".")[0]})
     if path is None:
@@ -156,7 +154,7 @@ def _check_numbers(options: Mapping[str, Any]) -> None:
 
 
 def _check_address(options: Mapping[str, Any]) -> None:
-    """Refuse an address at which the node does not answer now: its silence would show nothing."""
+    """Raise FenceError if nothing answers at the address now: its silence would show nothing."""
     answers = _answers(options["address"], options["port"])
     if answers is not None and not answers():
         raise FenceError(
@@ -173,7 +171,7 @@ def _answers(address: str | None, port: int) -> Callable[[], bool] | None:
         try:
             socket.create_connection((address, port), timeout=CONNECT).close()
         except ConnectionRefusedError:
-            # A machine that refuses is a machine that runs.
+            # A machine that refuses a connection runs.
             return True
         except OSError:
             return False

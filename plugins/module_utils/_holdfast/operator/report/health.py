@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cluster's health in one line, as monitoring plugins tell it.
+"""The cluster's health in one line, for monitoring plugins.
 
-Levels, exit statuses and the form of the line are those of the Monitoring Plugins
-Development Guidelines (Plugin Output, Plugin Return Codes), so that Nagios, Icinga, Zabbix and
-their like can call ``holdfast check`` as it is.
+Levels, exit statuses and the line are those of the Monitoring Plugins Development Guidelines
+(Plugin Output, Plugin Return Codes): Nagios, Icinga or Zabbix can call ``holdfast check``.
 """
 
 from __future__ import annotations
@@ -14,20 +13,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...cluster.model.state import NodeState
 from ...text import clean
 from . import wording
-from .wording import Tone
 
 if TYPE_CHECKING:
-    # The room of fencing takes longer to load than the answer; most questions need none of it.
+    # The package fence takes longer to load than the answer takes.
     from ...fence.rehearsal.report import NodeReport
 
 _DAY = 86400.0
 
 
 class Level(enum.IntEnum):
-    """How bad it is; the number is the exit status."""
+    """The severity; the number is the exit status."""
 
     OK = 0
     WARNING = 1
@@ -37,16 +34,16 @@ class Level(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Health:
-    """The worst level, what is said of it, and numbers for graphs."""
+    """The worst level, its sentences, and numbers for graphs."""
 
     level: Level
     sentences: tuple[str, ...]
     figures: Mapping[str, int]
 
     def line(self) -> str:
-        """Return all of it in one line."""
+        """Return the plugin output: one line."""
         numbers = " ".join(f"{name}={value}" for name, value in self.figures.items())
-        # A bar ends the text for whoever reads the figures.
+        # A bar separates the text from the numbers.
         text = " ".join(self.sentences).replace("|", "/")
         return f"HOLDFAST {self.level.name} - {text}" + (f" | {numbers}" if numbers else "")
 
@@ -59,10 +56,8 @@ def judge_health(
 ) -> Health:
     """Return the health of the cluster; *status* is what ``read_status`` returns.
 
-    What is not as it should be is critical.  A cluster or node in maintenance, a disarmed
-    cluster and a failover under way are worth a warning, and so is, with *max_age* days, a
-    node whose fencing was not rehearsed for so long; that a rehearsal failed is critical.
-    *warnings* are worth one too.
+    Problems are critical.  Maintenance, a disarmed cluster, a failover under way and *warnings* are
+    warnings.  With *max_age* in days a failed rehearsal is critical, and an older one a warning.
     """
     critical = [clean(one) for one in status["problems"]]
     doubts = [*_warnings(status), *map(clean, warnings)]
@@ -85,7 +80,7 @@ def judge_health(
 
 
 def unknown(why: str) -> Health:
-    """Return that the health cannot be told, and why."""
+    """Return the health UNKNOWN with its reason."""
     return Health(Level.UNKNOWN, (clean(why),), {})
 
 
@@ -109,14 +104,10 @@ def _newest(report: NodeReport) -> float:
 
 
 def _figures(status: dict[str, Any], problems: int) -> dict[str, int]:
-    nodes, services = status["nodes"], status["services"]
-    well = (Tone.GOOD, Tone.QUIET)
     return {
         "problems": problems,
-        "nodes": len(nodes),
-        "nodes_online": sum(one["state"] == NodeState.ONLINE.value for one in nodes.values()),
-        "services": len(services),
-        "services_as_wanted": sum(
-            wording.service_tone(one, nodes) in well for one in services.values()
-        ),
+        "nodes": len(status["nodes"]),
+        "nodes_online": wording.count_online(status),
+        "services": len(status["services"]),
+        "services_as_wanted": wording.count_as_wanted(status),
     }

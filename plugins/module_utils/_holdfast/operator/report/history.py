@@ -1,11 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looking back: which lines of the history somebody wants, and the course of a failover.
+"""The history: selected events, and the course of each failover.
 
-The record keeps the last events (``cluster/model/state.py``), each written before what it speaks
-of was done.  A failover is shown as steps one after the other, and as phases side by side; both
-are made from one entry of ``failovers`` in the plain data of ``read_status``, in seconds since the
-dead node's last heartbeat.
+A failover is shown as steps in their order, and as phases.  Both come from an entry of
+``failovers`` in ``read_status``, in seconds since the last heartbeat of the dead node.
 """
 
 from __future__ import annotations
@@ -33,9 +31,9 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True)
 class Wish:
-    """Which events are wanted; empty and 0 are any.
+    """A selection of events; empty and 0 select any.
 
-    *since* is seconds since 1970, *most* how many of the newest.
+    *since* is seconds since 1970, *most* a number of the newest.
     """
 
     nodes: tuple[str, ...] = ()
@@ -45,16 +43,8 @@ class Wish:
     most: int = 0
 
 
-@dataclass(frozen=True)
-class History:
-    """The *events* as plain data, the oldest first, and the *services* that there are now."""
-
-    events: Sequence[dict[str, Any]]
-    services: Collection[str] = ()
-
-
 def read_history(configuration: NodeConfiguration) -> dict[str, Any]:
-    """Return all that the manager's record keeps, as the plain data of a ``History``.
+    """Return the ``events`` in the manager's record, the oldest first, and the ``services`` of now.
 
     Raises ``StorageError`` when the storage cannot be read.
     """
@@ -66,7 +56,7 @@ def read_history(configuration: NodeConfiguration) -> dict[str, Any]:
 
 
 def _declared(storage: ClusterStorage) -> Collection[str]:
-    """Return what is declared; the history is told also where that is damaged."""
+    """Return the declared services, none if the configuration is damaged."""
     try:
         return storage.read_wanted()[0].services
     except StorageError:
@@ -74,22 +64,19 @@ def _declared(storage: ClusterStorage) -> Collection[str]:
 
 
 def chosen(events: Iterable[dict[str, Any]], wish: Wish) -> list[dict[str, Any]]:
-    """Return the events that are wanted, in their order.
-
-    One that names a node as rejected is about that node too.
-    """
+    """Return the selected events in their order; one that rejects a node is about that node too."""
     found = [event for event in events if _is_wanted(event, wish)]
     return found[-wish.most :] if wish.most else found
 
 
-def refuse_unknown(wish: Wish, history: History, members: Collection[str]) -> None:
-    """Raise ``InputError`` for a node, service or kind of which there can be no event.
+def refuse_unknown(wish: Wish, history: dict[str, Any], members: Collection[str]) -> None:
+    """Raise ``InputError`` for a node, service or kind that has no event and can have none.
 
-    Those are known that the cluster has now, as its *members* and the kinds of this version, and
-    those of the *history*: of a node that was taken out, or of a manager of another version.
+    Known are *members*, services and kinds of now, and those in the *history*: of a removed node,
+    or of a manager of another version.
     """
-    nodes, services, kinds = set(members), set(history.services), set(EVENT_KINDS)
-    for event in history.events:
+    nodes, services, kinds = set(members), set(history["services"]), set(EVENT_KINDS)
+    for event in history["events"]:
         nodes |= _nodes_of(event)
         services.add(event["service"])
         kinds.add(event["kind"])
@@ -104,7 +91,7 @@ def refuse_unknown(wish: Wish, history: History, members: Collection[str]) -> No
 
 
 def since(text: str, now: float) -> float:
-    """Return a time in seconds since 1970 from a span before *now*, such as 2h, or from a time.
+    """Return the seconds since 1970 of *text*: a span before *now* such as 2h, or an ISO 8601 time.
 
     Raises ``InputError`` for anything else.
     """
@@ -125,7 +112,7 @@ def span_seconds(text: str) -> float | None:
 
 
 def lines(events: Sequence[dict[str, Any]]) -> list[str]:
-    """Return each event in one line, and the nodes that were rejected for a choice below it."""
+    """Return a line for each event, followed by its rejected nodes."""
     kinds = max((len(clean(event["kind"])) for event in events), default=0)
     told: list[str] = []
     for event in events:
@@ -146,7 +133,7 @@ def _is_wanted(event: dict[str, Any], wish: Wish) -> bool:
 
 
 def _nodes_of(event: dict[str, Any]) -> set[str]:
-    """Return the nodes that an event is about, also those that were rejected for a choice."""
+    """Return the node of an event, and its rejected nodes."""
     return {event["node"], *(node for node, _why in event["rejected"])}
 
 
@@ -160,14 +147,14 @@ _STEP_WORDS = {
 
 @dataclass(frozen=True)
 class Step:
-    """One step; *seconds* is None for what is still awaited."""
+    """One step of a failover; *seconds* is None for one that has not happened."""
 
     seconds: float | None
     text: str
 
 
 class PhaseKind(str, enum.Enum):
-    """What a phase is spent on."""
+    """The kind of a phase."""
 
     DETECT = "detect"
     FENCE = "fence"
@@ -176,7 +163,7 @@ class PhaseKind(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Phase:
-    """One span of a failover; *under_way* while its end is only the present moment."""
+    """One phase of a failover; the end of one *under_way* is now."""
 
     kind: PhaseKind
     label: str
@@ -186,12 +173,12 @@ class Phase:
 
     @property
     def seconds(self) -> float:
-        """Return how long the phase took; clocks of two nodes may make it look negative."""
+        """Return how long the phase took; not negative where the clocks of two nodes differ."""
         return max(0.0, self.end - self.begin)
 
 
 def steps(failover: dict[str, Any]) -> list[Step]:
-    """Return what happened in its order, then how it ended or what is awaited."""
+    """Return the steps in their order, then the end of the failover or what it waits for."""
     node = clean(failover["node"])
     told = {
         "recorded": clean(failover["reason"]),
@@ -210,10 +197,9 @@ def steps(failover: dict[str, Any]) -> list[Step]:
 
 
 def phases(failover: dict[str, Any], at: float) -> list[Phase]:
-    """Return detection, fence and the start of each service; *at* is the present time.
+    """Return detection, fence and the start of each service; *at* is now.
 
-    A failover whose proof was there before any fence, such as a host lease that
-    had run out already, has no fence phase.
+    With a proof before any fence, such as an expired host lease, there is no fence phase.
     """
     seconds = failover["seconds"]
     now = max(0.0, at - failover["last_heartbeat"])
@@ -231,7 +217,7 @@ def phases(failover: dict[str, Any], at: float) -> list[Phase]:
 
 
 def total(failover: dict[str, Any]) -> str:
-    """Return in a few words how the failover went and how long it took."""
+    """Return result and duration of the failover in a few words."""
     seconds, started = failover["seconds"], failover["started"]
     if "finished" not in seconds:
         return "under way"
@@ -247,7 +233,7 @@ def total(failover: dict[str, Any]) -> str:
 
 
 def not_started(failover: dict[str, Any]) -> list[str]:
-    """Return the services of the dead node that did not start again, or not yet."""
+    """Return the services of the dead node that have not started again."""
     return [clean(one) for one in failover["services"] if one not in failover["started"]]
 
 

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cluster's status as an inventory: which nodes are in which groups, and what each is told.
+"""The cluster's status as an inventory: groups of nodes, and variables of each node.
 
-A group is about now.  The manager's record may be of a time when all was well, so a node
-counts as online only while there is a manager to judge it and its host lease is not known
-to be gone; otherwise it is stale.
+The manager's record may be old.  So a node is online only while a node holds the manager lease and
+the node's own host lease is not known to be gone; otherwise it is stale.
 """
 
 from __future__ import annotations
@@ -14,12 +13,8 @@ from typing import Any
 
 from ...cluster.model.maintenance import fenced_by_hand, maintenance_from_document
 from ...cluster.model.observed import HostState
-from ...cluster.model.state import (
-    NodeState,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import NodeState
+from ...cluster.model.states import ServiceState
 from .problems import UNHELD
 
 MANAGER = "manager"
@@ -28,30 +23,29 @@ MAINTENANCE = "maintenance"
 FENCED = "fenced"
 STALE = "stale"
 GROUPS = (MANAGER, ONLINE, MAINTENANCE, FENCED, STALE)
-"""Groups that are always there, if only empty."""
+"""Groups that always exist, though empty."""
 
 RUNS = "runs_"
 
 _GONE = frozenset({UNHELD, HostState.FREE.value, HostState.FAIL.value, HostState.DEAD.value})
-"""States of a host lease behind which no node is at work."""
+"""States of the host lease of a node that does not run."""
 
 _PROVED = frozenset({HostState.FREE.value, HostState.DEAD.value})
-"""Those behind which the watchdog has acted, or that were given back."""
+"""States of a host lease that was given back, or whose watchdog has fired."""
 
 _TOLD = (
     *("state", "reason", "since", "proof", "maintenance", "lease_lost"),
     *("host_id", "address", "score", "problem"),
 )
-"""What of a node's status becomes a variable, as it is."""
+"""The fields of a node's status that become variables unchanged."""
 
 
 def inventory_groups(status: dict[str, Any]) -> dict[str, list[str]]:
     """Return the groups with their nodes, sorted; *status* is what ``read_status`` returns.
 
-    ``fenced`` are the nodes that are proved dead, or were fenced by hand and whose host lease is
-    gone; ``stale`` those of which nobody knows that they are well, nor that they are dead;
-    ``runs_SERVICE`` those on which a service runs, or is reported to, with each character that a
-    group's name may not have as an underscore.
+    ``fenced`` are nodes with a proof of death, or fenced by hand and without a host lease.
+    ``stale`` are nodes neither known to be online nor to be dead.  ``runs_SERVICE`` are nodes on
+    which a service is recorded or reported; other characters than [A-Za-z0-9_] are underscores.
     """
     nodes: dict[str, Any] = status["nodes"]
     groups: dict[str, list[str]] = {name: [] for name in GROUPS}
@@ -95,10 +89,10 @@ def _condition(node: dict[str, Any], status: dict[str, Any]) -> str:
 
 
 def _is_fenced_by_hand(node: dict[str, Any]) -> bool:
-    """Return whether a node is dead whose power somebody was to cut.
+    """Return whether a node that was to be fenced by hand has lost its host lease.
 
-    With nothing to recover there its manager wants no proof of it; that a fence was asked for is
-    none, as it may have failed, but the host lease is.
+    The manager records no proof for a node without services.  The drain is none: the fence may
+    have failed.  The host lease is.
     """
     if node["state"] != NodeState.OFFLINE.value or node["maintenance"] is None:
         return False

@@ -1,9 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong in a cluster's status, and what is only under way, one sentence each.
-
-Of the membership: which node differs from it, and which is not in it.
-"""
+"""What is wrong in a cluster's status, and what is in progress, one sentence each."""
 
 from __future__ import annotations
 
@@ -17,14 +14,8 @@ from ...cluster.model.membership import differences, make_membership
 from ...cluster.model.observed import HostState
 from ...cluster.model.report import Mode, Sight
 from ...cluster.model.service import STARTED, STOPPED
-from ...cluster.model.state import (
-    ClusterState,
-    NodeState,
-)
-from ...cluster.model.states import (
-    TRAITS,
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, NodeState
+from ...cluster.model.states import TRAITS, ServiceState
 from ...cluster.model.versions import paused
 from ...node.configuration import Member, NodeConfiguration
 from ...node.daemon.own_membership import places
@@ -38,25 +29,18 @@ def membership_status(configuration: NodeConfiguration, state: ClusterState) -> 
     *differs* is how the configuration of the node *read_on* differs from it.  Fence settings
     are not compared: only root may read them.
     """
-    recorded = state.membership
-    if recorded is None:
-        return {
-            "version": 0,
-            "digest": "",
-            "members": [],
-            "foreign_hosts": {},
-            "read_on": configuration.node,
-            "differs": "",
-        }
-    own = make_membership(places(configuration), recorded.fence)
-    same = own.members == dict(recorded.members)
+    recorded, differs = state.membership, ""
+    if recorded is not None:
+        own = make_membership(places(configuration), recorded.fence)
+        if own.members != dict(recorded.members):
+            differs = differences(own, recorded)
     return {
-        "version": recorded.version,
-        "digest": recorded.digest,
-        "members": sorted(recorded.members),
-        "foreign_hosts": dict(state.foreign_hosts),
+        "version": recorded.version if recorded is not None else 0,
+        "digest": recorded.digest if recorded is not None else "",
+        "members": sorted(recorded.members) if recorded is not None else [],
+        "foreign_hosts": dict(state.foreign_hosts) if recorded is not None else {},
         "read_on": configuration.node,
-        "differs": "" if same else differences(own, recorded),
+        "differs": differs,
     }
 
 
@@ -78,7 +62,7 @@ def membership_problems(status: dict[str, Any]) -> list[str]:
 
 
 def node_problem(name: str, report: Sight | None, state: ClusterState) -> str:
-    """Return what a node's record says against its membership, without a final period."""
+    """Return why a node's record is not that of a member, without a final period."""
     if report is None:
         return ""
     if report.node not in ("", name):
@@ -98,7 +82,7 @@ def node_problem(name: str, report: Sight | None, state: ClusterState) -> str:
 
 
 def unknown_node(name: str, member: Member, state: ClusterState) -> dict[str, str]:
-    """Return state and reason of a node that the manager does not have; empty for a member."""
+    """Return state and reason of a node that is not a member; empty for a member."""
     recorded = state.membership
     if recorded is None:
         return {}
@@ -116,12 +100,10 @@ def recorded_name(host_id: int, state: ClusterState) -> str:
 
 
 UNHELD = "unheld"
-"""How a host lease is shown that nobody holds any more and that was not given back."""
-
+"""The state of a host lease that has no holder and was not given back."""
 
 _UNDER_WAY = {state.value: one.progress for state, one in TRAITS.items() if one.progress}
-"""States that pass by themselves: what is in one of them is no problem yet."""
-
+"""States that end without an operator: a service in one of them is no problem."""
 
 _BESIDE_ITS_WORK = {
     Mode.MAINTENANCE.value: "its LRM still keeps it empty",
@@ -129,11 +111,11 @@ _BESIDE_ITS_WORK = {
     Mode.SHUTDOWN.value: "it is being shut down",
     Mode.DISARM.value: "its LRM is still disarmed",
 }
-"""Modes of the LRM of a node that is online, in which nothing comes, or comes back, to it yet."""
+"""Modes of the LRM of an online node in which no service is placed on it."""
 
 
 def problems(status: dict[str, Any]) -> list[str]:
-    """Return, one sentence each, what is not as it should be; an empty list is health."""
+    """Return, one sentence each, what is wrong; an empty list is a healthy cluster."""
     found: list[str] = []
     if status["regressions"]:
         text = paused(status["regressions"])
@@ -171,7 +153,6 @@ def problems(status: dict[str, Any]) -> list[str]:
 
 
 def _not_as_wanted(service: dict[str, Any]) -> str:
-    """Return what is wrong with a service."""
     if service["state"] == ServiceState.FENCE.value:
         return str(service["reason"])
     told = f"is {service['state']}"
@@ -181,7 +162,7 @@ def _not_as_wanted(service: dict[str, Any]) -> str:
 
 
 def under_way(status: dict[str, Any]) -> list[str]:
-    """Return, one sentence each, what is being changed just now and needs nobody's help."""
+    """Return, one sentence each, what is in progress and needs no operator."""
     found = [
         f"Service {name} is {_UNDER_WAY[service['state']]}: {service['reason'] or 'just declared'}."
         for name, service in status["services"].items()
@@ -210,7 +191,7 @@ def leases_being_freed(
 ) -> list[str]:
     """Return, one sentence each, which node may be freeing the host lease of another.
 
-    A record counts for as long as the writer's own host lease, and matters to who is not back.
+    A record is valid while its writer has the same host lease; a node that is back is left out.
     """
     over = (HostState.FREE.value, HostState.DEAD.value, UNHELD)
     found: list[str] = []
@@ -230,7 +211,7 @@ def leases_being_freed(
 
 
 def _comes_to_its_work(node: dict[str, Any], status: dict[str, Any]) -> bool:
-    """Return whether the mode of a node that is online is none that was asked for to stay."""
+    """Return whether the mode of an online node passes, as no operator requested it."""
     if node["state"] != NodeState.ONLINE.value or node["mode"] not in _BESIDE_ITS_WORK:
         return False
     if node["mode"] == Mode.MAINTENANCE.value:

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cluster as it is now, gathered from its storage: plain data for people and programs.
+"""The state of the cluster, read from its storage: plain data for people and programs.
 
-Only what is on the storage is read; no daemon is asked, so this works while all of them are
-gone.  ``in_time`` is for whoever must not hang with the storage: metrics, monitoring, and people
-who look.
+No daemon is asked, so this works while all of them are down.  ``in_time`` is for callers that must
+not hang with the storage: metrics, monitoring, and the commands.
 """
 
 from __future__ import annotations
@@ -22,16 +21,8 @@ from ...cluster.model.observed import HostState
 from ...cluster.model.policy import policy_document
 from ...cluster.model.report import LocalState, Sight
 from ...cluster.model.rules import rule_document
-from ...cluster.model.state import (
-    ClusterState,
-    Event,
-    NodeState,
-    NodeStatus,
-    ServiceStatus,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, Event, NodeState, NodeStatus, ServiceStatus
+from ...cluster.model.states import ServiceState
 from ...errors import StorageError
 from ...lease.interface import HostLeaseView
 from ...node.cluster_storage import CONFIGURATION_LEASE, MANAGER_LEASE, ClusterStorage
@@ -53,16 +44,16 @@ from .problems import (
 )
 
 CHOICES = ("start", "move")
-"""The kinds of events that say which node was chosen for a service, and which were not."""
+"""The kinds of events with the node chosen for a service, and the rejected ones."""
 
 
 def event_document(event: Event) -> dict[str, Any]:
-    """Return one line of the history as plain data."""
+    """Return an event of the history as plain data."""
     return {**asdict(event), "rejected": [list(one) for one in event.rejected]}
 
 
 def last_choices(events: Iterable[Event]) -> dict[str, dict[str, Any]]:
-    """Return for each service which node was last chosen and why, and why others were not."""
+    """Return for each service the event of its last choice of a node."""
     chosen = {one.service: one for one in events if one.kind in CHOICES}
     return {service: event_document(one) for service, one in chosen.items()}
 
@@ -73,16 +64,16 @@ EVENTS_SHOWN = 50
 def read_status(configuration: NodeConfiguration) -> dict[str, Any]:
     """Return the state of the whole cluster as plain data (see docs/status.md).
 
-    Raises ``StorageError`` when the storage cannot be read at all; what is wrong
-    with a single block or record stands in that node's ``problem``.
+    Raises ``StorageError`` when the storage cannot be read at all; a damaged block or record is in
+    its node's ``problem``.
     """
     with closing(ClusterStorage(configuration)) as storage:
         return _gather(configuration, storage)
 
 
 def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[str, Any]:
-    # In this order each is at least as new as what speaks of it: a heartbeat of a report, a report
-    # of the manager's record, that of the configuration.
+    # In this order each is at least as new as what refers to it: heartbeat, report, record,
+    # configuration.
     board = storage.board.read()
     reports, troubles = _reports(configuration, storage, board)
     records = read_records(configuration, storage, reports)
@@ -97,8 +88,7 @@ def _gather(configuration: NodeConfiguration, storage: ClusterStorage) -> dict[s
             **unknown_node(name, member, state),
             "host_id": member.host_id,
             "address": member.address,
-            "score": _score(board.hosts.get(member.host_id)),
-            "heartbeat": _heartbeat(board.hosts.get(member.host_id)),
+            **_block(board.hosts.get(member.host_id)),
             "host_lease": _host_lease(leases.get(member.host_id)),
             "problem": troubles.get(name, ""),
         }
@@ -141,7 +131,7 @@ def _add_troubles(
     reports: Mapping[str, Sight],
     state: ClusterState,
 ) -> None:
-    """Add what is wrong with nodes of which no trouble is known yet."""
+    """Add a trouble of each node that has none yet."""
     for name, member in configuration.members.items():
         block = board.hosts.get(member.host_id)
         text = (
@@ -158,10 +148,9 @@ def _add_troubles(
 
 
 def disarm_document(state: ClusterState, wanted: Wanted) -> dict[str, Any] | None:
-    """Return how far the cluster is disarmed, what that waits for, and why; None while it is armed.
+    """Return state, mode and reason of the disarmed cluster; None while it is armed.
 
-    Who asked for it, why and since when is empty, or 0, where nobody said so, and in the
-    moment in which the cluster is armed again.
+    Owner, reason and begin are empty, or 0, where they are not known.
     """
     if not state.disarm:
         return None
@@ -177,10 +166,10 @@ def disarm_document(state: ClusterState, wanted: Wanted) -> dict[str, Any] | Non
 
 
 def global_maintenance(board: Board, state: ClusterState, wanted: Wanted) -> Maintenance | None:
-    """Return the global maintenance that holds the cluster, None if it is not held.
+    """Return the global maintenance in force, None without.
 
-    *wanted* is what is in force of the configuration.  Of what the whiteboard says alone
-    nobody is known to have asked for it, and not since when.
+    *wanted* is what is in force of the configuration.  One that is on the whiteboard alone has no
+    owner and no begin.
     """
     known = wanted.global_maintenance or state.hold
     if known is not None:
@@ -278,7 +267,7 @@ def _lease(
 def _host_lease(view: HostLeaseView | None) -> dict[str, Any]:
     if view is None:
         return {"state": "free", "generation": 0, "timestamp": 0}
-    # One look cannot see a lease change; that nobody holds it any more is visible at once.
+    # One read cannot see whether a lease is renewed, but it sees that nobody holds it.
     unheld = view.active is False and view.state is not HostState.FREE
     return {
         "state": UNHELD if unheld else view.state.value,
@@ -287,12 +276,10 @@ def _host_lease(view: HostLeaseView | None) -> dict[str, Any]:
     }
 
 
-def _score(block: HostBlock | None) -> int:
-    return block.score if block is not None else 0
-
-
-def _heartbeat(block: HostBlock | None) -> int:
-    return block.timestamp if block is not None else 0
+def _block(block: HostBlock | None) -> dict[str, Any]:
+    if block is None:
+        return {"score": 0, "heartbeat": 0}
+    return {"score": block.score, "heartbeat": block.timestamp}
 
 
 def _failover(row: dict[str, Any]) -> dict[str, Any]:
@@ -311,20 +298,20 @@ def _failover(row: dict[str, Any]) -> dict[str, Any]:
 
 
 LONGEST = 6.0
-"""Seconds for a look at the storage, which takes a fraction of one even at hundreds of nodes.
+"""Seconds for a read of the storage; with the time to end a read that hangs less than 10 s.
 
-With the time to end one that hangs it is less than the 10 s after which many a monitoring gives up.
+Many monitoring systems give up after 10 s.  At hundreds of nodes a read takes less than 1 s.
 """
 
 LOCK = "status.lock"
-"""In the node's own folder: held by the process that looks, so that not many hang there."""
+"""In the node's folder: the process that reads has the lock, so that at most one hangs."""
 
 
 def in_time(configuration: NodeConfiguration, read: Callable[[], Any]) -> Any:
-    """Return what *read* finds on the storage, which has to be plain data (JSON).
+    """Return what *read* returns, which has to be plain data (JSON).
 
-    Raises ``StorageError`` if that takes more than ``LONGEST``, and ``HoldfastError`` with the
-    text of the one that *read* raised.
+    Raises ``StorageError`` after ``LONGEST`` seconds, and ``HoldfastError`` with the text of one
+    that *read* raised.
     """
     try:
         return run_apart(read, LONGEST, configuration.folder / LOCK)
@@ -337,9 +324,6 @@ def in_time(configuration: NodeConfiguration, read: Callable[[], Any]) -> Any:
 
 
 def read_status_in_time(configuration: NodeConfiguration) -> dict[str, Any]:
-    """Return what ``read_status`` does; ``StorageError`` if that takes longer than ``LONGEST``.
-
-    Whatever else is wrong is a ``HoldfastError``.
-    """
+    """Return what ``read_status`` does; raises ``HoldfastError`` as ``in_time``."""
     status: dict[str, Any] = in_time(configuration, lambda: read_status(configuration))
     return status

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The status of the cluster as text for a terminal.
 
-The most urgent comes first: the verdict with each problem in one sentence, then
-the nodes, the services, what the last failovers were like, and the last events.
-Our own words are plain ASCII and no reason is cut short; it goes on below.
+The most urgent comes first: the verdict with each problem in a sentence, then nodes, services, the
+last failovers, and the last events.  Our own words are ASCII, and reasons are wrapped, not cut.
 """
 
 from __future__ import annotations
@@ -39,10 +38,9 @@ class Cell:
 
 
 def render_text(status: dict[str, Any], *, colour: bool, width: int = 100) -> str:
-    """Return the status as lines of text, ended by a newline.
+    """Return the status as lines of text, wrapped at *width* columns as far as names allow.
 
-    With *colour*, state words are green, yellow or red; colour never says what
-    no word says.  Lines are wrapped at *width* columns as far as names allow.
+    With *colour* state words are green, yellow or red.
     """
     parts = [
         _headline(status, colour, width),
@@ -55,11 +53,9 @@ def render_text(status: dict[str, Any], *, colour: bool, width: int = 100) -> st
 
 
 def render_failover(failover: dict[str, Any], width: int = 100) -> list[str]:
-    """Return a failover's timeline, one step in a line, in seconds since the last heartbeat.
+    """Return a failover's timeline: a summary, then each step in seconds since the last heartbeat.
 
-    *failover* is an entry of ``failovers`` in the status.  The first line names
-    the node and sums up; what is still awaited has no time.  A step longer than
-    *width* columns goes on in the next line.
+    *failover* is an entry of ``failovers`` in the status.  Lines are wrapped at *width* columns.
     """
     lines = [f"Failover of {clean(failover['node'])}: {total(failover)}"]
     timeline = steps(failover)
@@ -74,7 +70,7 @@ def _headline(status: dict[str, Any], colour: bool, width: int) -> list[str]:
     tone, text = wording.verdict(status)
     lines = [
         f"Cluster {clean(status['cluster'])}: {_painted(text, tone, colour)}",
-        f"{_capital(wording.manager(status))}; {wording.summary(status)}",
+        f"{wording.capitalized(wording.manager(status))}; {wording.summary(status)}",
         f"As of {utc(status['at'])}, configuration version {status['config_version']}",
     ]
     if status["backend"] == "embedded":
@@ -133,7 +129,7 @@ def _services(status: dict[str, Any], colour: bool, width: int) -> list[str]:
 
 
 def _failovers(status: dict[str, Any], width: int) -> list[str]:
-    """Return the newest failovers first: those under way, and in any case the last one."""
+    """Return the last failover, and those under way, the newest first."""
     newest = list(reversed(status["failovers"]))
     shown = [one for place, one in enumerate(newest) if place == 0 or not one["finished"]]
     lines: list[str] = []
@@ -218,7 +214,3 @@ def _wrapped(text: str, width: int, first: str, then: str) -> list[str]:
 
 def _seconds(seconds: float | None) -> str:
     return "..." if seconds is None else f"{seconds:.2f} s"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

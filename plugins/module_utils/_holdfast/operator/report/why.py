@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a service or a node is as it is: the reasons that the manager wrote down before it acted.
+"""Why a service or a node is in its state: the reasons in the manager's record.
 
-They stand in the manager's record, so the answer needs no daemon.  A reason stays with
-its service or node; the history behind it, with the nodes that were rejected, is that of
-the whole cluster and keeps the last ``EVENTS_KEPT`` lines.
+No daemon is asked.  Each service and node keeps its last reason; the history with the rejected
+nodes is that of the whole cluster, and has the last ``EVENTS_KEPT`` events.
 """
 
 from __future__ import annotations
@@ -18,14 +17,8 @@ from ...cluster.crm.global_maintenance import in_force
 from ...cluster.model.desired import Wanted, request_document
 from ...cluster.model.maintenance import maintenance_document, maintenance_from_document, told, utc
 from ...cluster.model.rules import rule_document
-from ...cluster.model.state import (
-    ClusterState,
-    NodeStatus,
-    ServiceStatus,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import ClusterState, NodeStatus, ServiceStatus
+from ...cluster.model.states import ServiceState
 from ...errors import InputError
 from ...names import did_you_mean
 from ...node.cluster_storage import MANAGER_LEASE, ClusterStorage
@@ -35,10 +28,9 @@ from .status import event_document, last_choices
 
 
 def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
-    """Return what is known of why a service or node is as it is, as plain data.
+    """Return why a service or node is in its state, as plain data.
 
-    *subject* is the id of a service or the name of a node; where both are called so, the
-    service is meant.  Raises ``InputError`` for one that nobody knows.
+    *subject* is the id of a service, else the name of a node.  Raises ``InputError`` for neither.
     """
     with closing(ClusterStorage(configuration)) as storage:
         state = storage.read_manager() or ClusterState()
@@ -56,9 +48,9 @@ def read_why(configuration: NodeConfiguration, subject: str) -> dict[str, Any]:
 def why_service(
     name: str, state: ClusterState, wanted: Wanted, at: float, *, managed: bool | None = True
 ) -> dict[str, Any]:
-    """Return why a service is where it is, and in its state; see docs/status.md.
+    """Return why a service is in its state and on its node; see docs/status.md.
 
-    *managed* is whether a node holds the manager lease, None where that cannot be told.
+    *managed* is whether a node holds the manager lease, None if that is not known.
     """
     status = state.services.get(name, ServiceStatus(ServiceState.PROBE))
     definition = wanted.services.get(name)
@@ -89,9 +81,9 @@ def why_service(
 def why_node(
     name: str, state: ClusterState, wanted: Wanted, at: float, *, managed: bool | None = True
 ) -> dict[str, Any]:
-    """Return why a node is in its state, and each of its services there; see docs/status.md.
+    """Return why a node is in its state, and why each of its services; see docs/status.md.
 
-    *managed* is whether a node holds the manager lease, None where that cannot be told.
+    *managed* is as in ``why_service``.
     """
     status = state.nodes.get(name, NodeStatus())
     maintenance = wanted.maintenance.get(name)
@@ -175,7 +167,7 @@ def _node_lines(why: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _held(state: ClusterState, wanted: Wanted, managed: bool | None) -> str:
-    """Return why nothing is done in the whole cluster, as far as there is a reason."""
+    """Return why nothing is done in the whole cluster; empty without a reason."""
     return "; ".join(one for one in (_unmanaged(managed), _kept(state, wanted)) if one)
 
 
@@ -211,7 +203,7 @@ def _rule(rule: dict[str, Any]) -> str:
 
 
 def _told(event: dict[str, Any]) -> str:
-    """Return a line of the history: what, about which node, the reason and who was rejected."""
+    """Return a line of the history: kind, node, reason, and rejected nodes."""
     node = f" {event['node']}" if event["node"] else ""
     not_ = "; ".join(f"not {other}: {reason}" for other, reason in event["rejected"])
     return clean(f"{event['kind']}{node}: {event['text']}" + (f" ({not_})" if not_ else ""))

@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The words in which the cluster's status is told, the same on the terminal and on the page.
+"""The wording of the cluster's status, the same on the terminal and on the page.
 
-Everything here takes the plain data of ``read_status`` or a part of it.  Ages
-count up to the moment at which that was read, its ``at``.
+All functions take the plain data of ``read_status`` or a part of it.  Ages count up to its ``at``.
 """
 
 from __future__ import annotations
@@ -13,17 +12,13 @@ from typing import Any
 
 from ...cluster.model.maintenance import utc
 from ...cluster.model.observed import HostState
-from ...cluster.model.state import (
-    NodeState,
-)
-from ...cluster.model.states import (
-    ServiceState,
-)
+from ...cluster.model.state import NodeState
+from ...cluster.model.states import ServiceState
 from ...text import age, clean
 from .problems import UNHELD
 
 UNTOLD = "-"
-"""Stands where there is nothing to tell."""
+"""Shown where there is no value."""
 
 GLOBAL_MAINTENANCE = (
     "Nothing is fenced, recovered, started or moved until global maintenance is ended."
@@ -36,7 +31,7 @@ EMBEDDED = (
 
 
 class Tone(str, enum.Enum):
-    """How a state is to be taken: good, in between, bad, or of no concern."""
+    """How good a state is: good, in between, bad, or of no concern."""
 
     GOOD = "good"
     WARN = "warn"
@@ -73,7 +68,7 @@ def age_since(since: float, at: float) -> str:
 
 
 def verdict(status: dict[str, Any]) -> tuple[Tone, str]:
-    """Return how the cluster is, in a few words."""
+    """Return the state of the cluster in a few words, and its tone."""
     count = len(status["problems"])
     if count:
         return Tone.BAD, "1 problem" if count == 1 else f"{count} problems"
@@ -88,16 +83,25 @@ def verdict(status: dict[str, Any]) -> tuple[Tone, str]:
 
 def summary(status: dict[str, Any]) -> str:
     """Return how many nodes and services there are, and how many are as they should be."""
-    nodes, services = status["nodes"].values(), status["services"].values()
-    online = sum(1 for node in nodes if node["state"] == NodeState.ONLINE.value)
-    well = (Tone.GOOD, Tone.QUIET)
-    right = sum(1 for one in services if service_tone(one, status["nodes"]) in well)
-    told = f"{len(services)} services, {right} as wanted" if services else "no services declared"
-    return f"{len(nodes)} nodes, {online} online; {told}"
+    told = "no services declared"
+    if status["services"]:
+        told = f"{len(status['services'])} services, {count_as_wanted(status)} as wanted"
+    return f"{len(status['nodes'])} nodes, {count_online(status)} online; {told}"
+
+
+def count_online(status: dict[str, Any]) -> int:
+    """Return how many nodes are online."""
+    return sum(one["state"] == NodeState.ONLINE.value for one in status["nodes"].values())
+
+
+def count_as_wanted(status: dict[str, Any]) -> int:
+    """Return how many services are in their desired state on nodes that are online."""
+    tones = [service_tone(one, status["nodes"]) for one in status["services"].values()]
+    return sum(tone in (Tone.GOOD, Tone.QUIET) for tone in tones)
 
 
 def manager(status: dict[str, Any]) -> str:
-    """Return who is manager, or who last was."""
+    """Return which node is manager, or was last."""
     lease = status["manager"]
     if lease["active"]:
         return f"manager {clean(lease['node']) or 'unknown'}, epoch {lease['epoch']}"
@@ -109,13 +113,13 @@ def manager(status: dict[str, Any]) -> str:
 
 
 def node_tone(node: dict[str, Any]) -> Tone:
-    """Return how a node's state is to be taken; a drained one is never just good."""
+    """Return the tone of a node's state; that of a drained node is never good."""
     tone = _NODE_TONES.get(node["state"], Tone.WARN)
     return Tone.WARN if tone is Tone.GOOD and node["maintenance"] else tone
 
 
 def node_note(node: dict[str, Any], at: float) -> str:
-    """Return all that is known of why a node is in its state."""
+    """Return why a node is in its state."""
     notes = [clean(node["problem"]), _maintenance(node["maintenance"], at), clean(node["reason"])]
     proof = clean(node["proof"])
     if proof and proof not in notes[-1]:
@@ -126,9 +130,9 @@ def node_note(node: dict[str, Any], at: float) -> str:
 
 
 def service_tone(service: dict[str, Any], nodes: dict[str, Any]) -> Tone:
-    """Return how a service's state is to be taken, given the cluster's *nodes*.
+    """Return the tone of a service's state; *nodes* are those of the status.
 
-    Stopped is fine where it is wanted; started is in doubt where its node is not online.
+    A service on a node that is not online is never good.
     """
     if service["state"] == service["wanted"] == ServiceState.STOPPED.value:
         return Tone.QUIET
@@ -146,7 +150,7 @@ def service_place(service: dict[str, Any]) -> str:
 
 
 def service_note(service: dict[str, Any], nodes: dict[str, Any]) -> str:
-    """Return why a service is in its state, and what speaks against it."""
+    """Return why a service is in its state, and what is wrong with it."""
     notes = [clean(service["reason"])]
     failed = f"on {', '.join(map(clean, service['failed_nodes']))}"
     if service["failed_nodes"] and failed not in notes[0]:
@@ -159,12 +163,12 @@ def service_note(service: dict[str, Any], nodes: dict[str, Any]) -> str:
 
 
 def lease_tone(state: str) -> Tone:
-    """Return how the state of a host lease is to be taken."""
+    """Return the tone of a host lease's state."""
     return _LEASE_TONES.get(state, Tone.QUIET)
 
 
 def event_subject(event: dict[str, Any]) -> str:
-    """Return which service or node, or which service on which node, an event is about."""
+    """Return the service, the node, or "SERVICE on NODE" of an event."""
     service, node = clean(event["service"]), clean(event["node"])
     if service and node:
         return f"{service} on {node}"
@@ -172,13 +176,18 @@ def event_subject(event: dict[str, Any]) -> str:
 
 
 def held(status: dict[str, Any]) -> str:
-    """Return in one sentence who holds the cluster, why, since when and until when."""
+    """Return owner, reason, begin and end of global maintenance in a sentence; empty without."""
     text = _maintenance(status["maintenance"], status["at"])
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    return f"{capitalized(text)}." if text else ""
+
+
+def capitalized(text: str) -> str:
+    """Return *text* with a capital first letter."""
+    return text[:1].upper() + text[1:]
 
 
 def disarmed(status: dict[str, Any]) -> str:
-    """Return in one sentence how the cluster is disarmed, by whom and why; empty while armed."""
+    """Return mode, owner and reason of the disarmed cluster in a sentence; empty while armed."""
     disarm = status["disarm"]
     if disarm is None:
         return ""
@@ -186,7 +195,7 @@ def disarmed(status: dict[str, Any]) -> str:
 
 
 def _node_in_doubt(service: dict[str, Any], nodes: dict[str, Any]) -> bool:
-    """Return whether the service is held to be on a node that is not known to be well."""
+    """Return whether the service is recorded on a node that is not online."""
     if not service["node"] or service["state"] == ServiceState.RECOVERY.value:
         return False
     node = nodes.get(service["node"])
@@ -200,7 +209,7 @@ def _maintenance(maintenance: dict[str, Any] | None, at: float) -> str:
 
 
 def _told(asked: dict[str, Any], at: float) -> str:
-    """Return since when something is so, who asked for it, until when, and why."""
+    """Return begin, owner, end and reason of a maintenance, those that are known."""
     text = ""
     if asked["since"]:
         text += f" for {age_since(asked['since'], at)}"

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast iallocator``: takes the place of htools' ``hail`` as Ganeti's allocator.
+"""``holdfast iallocator``: Ganeti's allocator in place of htools' ``hail``.
 
-Options, answer, messages and exit statuses are those of hail 3.0.2: 0 with an answer
-(also "no"), 1 if the input cannot be used, 2 if the command line cannot.  Options are
-read here and not by ``argparse``, and each part of the library is imported when it is
-needed: the start is most of the time of a small question.
+Options, answer, messages and exit statuses are those of hail 3.0.2: 0 with an answer (also
+"no"), 1 if the input cannot be used, 2 if the command line cannot.  ``argparse`` is not used, and
+parts of the library are imported when needed: the start is most of the time of a small question.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ from ....errors import ClusterDataError
 from ...streams import Progress
 from . import options as htools_options
 from .options import MAYBE, NEEDED, NONE, Settings
-from .source import STATIC_NODE_MEMORY, ask_loads, read_source, save, write_file
+from .source import STATIC_NODE_MEMORY, ask_loads, read_source, save, show_nodes, write_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ....placement.allocate.solution import Options
     from ....placement.iallocator.answer import Answer
     from ....placement.iallocator.query import Request
     from ....placement.model.cluster import Cluster
@@ -56,10 +56,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def main_and_exit(arguments: Sequence[str]) -> None:
-    """Be the allocator's whole process: answer, and end without clearing up behind.
+    """Answer, and end the process without freeing the request: that takes as long as the answer.
 
-    Freeing what a large request was read into takes as long as answering it.  ``os`` is
-    not at hand under ``-S``, and its import takes as long as all else of this file.
+    ``os`` is not loaded under ``-S``, and its import takes as long as the rest of this file.
     """
     from posix import _exit
 
@@ -108,7 +107,7 @@ def _run(settings: Settings, progress: Progress) -> None:
 
 
 def _read_values(settings: Settings) -> tuple[int, bool]:
-    """Return the memory that a node needs itself, and whether nodes are asked how busy they are.
+    """Return the memory that a node needs itself, and whether nodes are asked for their load.
 
     The first wrong value is an error, even if the option is given again.
     """
@@ -126,7 +125,7 @@ def _read_values(settings: Settings) -> tuple[int, bool]:
 def _other_cluster(settings: Settings, cluster: Cluster, request: Request) -> Cluster:
     """Return the cluster that the options name in place of the request's.
 
-    As in hail, what *request* is about is there what has the same number.
+    As in hail, the instance of *request* is the one with the same number there.
     """
     simulated, name = settings.all("simulate"), settings.last("text-data")
     if not simulated and name is None:
@@ -163,30 +162,24 @@ def _show(
 ) -> None:
     """Print and save the cluster, as far as the options ask for it.
 
-    Its names are shown as short as those in what was *loaded*: without its new instances.
+    Names are shortened as in the cluster that was *loaded*, without new instances.
     """
     if settings.has("print-nodes"):
-        from ....placement.iallocator.node_table import chosen_fields, node_table
-
-        names = chosen_fields(settings.last("print-nodes") or "")
-        table = node_table(cluster, names, loaded.domain())
-        sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
+        show_nodes(settings.last("print-nodes"), cluster, loaded.domain(), which)
     save(settings.last("save"), cluster, ending, f"{when} iallocator run")
 
 
 def _write_reasons(
-    settings: Settings, cluster: Cluster, request: Request, options: object, result: Answer
+    settings: Settings, cluster: Cluster, request: Request, options: Options, result: Answer
 ) -> None:
     name = settings.last("reasons")
     if name is None:
         return
-    from ....placement.allocate.solution import Options
     from ....placement.explain.reasons import reasons
     from ....placement.iallocator.json_text import encode
 
-    if isinstance(options, Options):
-        text = encode(reasons(cluster, request, options, result)) + "\n"
-        if name == "-":
-            sys.stderr.write(text)
-        else:
-            write_file(name, text)
+    text = encode(reasons(cluster, request, options, result)) + "\n"
+    if name == "-":
+        sys.stderr.write(text)
+    else:
+        write_file(name, text)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``holdfast balance``: plans better than htools' ``hbal``; ``--like-hbal`` takes its place.
+"""``holdfast balance``: plans better than htools' ``hbal``; ``--like-hbal`` makes hbal's moves.
 
 Options, output, messages and exit statuses are those of hbal 3.0.2 for a cluster in a
 file: 0 with an answer, 1 if the input cannot be used, 2 if the command line cannot.  What
@@ -81,13 +81,23 @@ REFUSED = {
     "luxi": "-L: Ganeti's daemon is not asked; save the cluster to a file and give it with -t",
     "exec": "-X: nothing is executed; write the commands with -C FILE and run that file",
 }
+NUMBERS: dict[str, tuple[str, Callable[[str, str], float], str]] = {
+    "max-length": ("most_moves", read_whole, "max solution length"),
+    "min-score": ("least_score", read_decimal, "min score"),
+    "min-gain": ("least_gain", read_decimal, "min gain"),
+    "min-gain-limit": ("gain_limit", read_decimal, "min gain limit"),
+    "max-cpu": ("most_cpus", read_decimal, "parsing max-cpu"),
+    "min-disk": ("least_disk", read_decimal, "min free disk space"),
+    "static-kvm-node-memory": ("node_memory", read_whole, "static node memory"),
+}
+"""Options that are numbers: the attribute of `Asked`, how it is read, and how errors begin."""
 PRIORITIES = ("low", "normal", "high")
 
 
 class Asked:
-    """The numbers and words among the *settings*; those not given have hbal's defaults.
+    """The values among the *settings*; those not given have hbal's defaults.
 
-    Raises `CommandLine` or `ClusterDataError`, with hbal's words, for what cannot be.
+    Raises `CommandLine` or `ClusterDataError`, with hbal's words, for a wrong one.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -124,25 +134,14 @@ class Asked:
 
     def _read(self, name: str, text: str | None) -> None:
         """Take the *text* of the option *name*: of all wrong ones the first is an error."""
-        if name == "max-length":
-            self.most_moves = read_value(read_whole, "max solution length", text)
-        elif name == "min-score":
-            self.least_score = read_value(read_decimal, "min score", text)
-        elif name == "min-gain":
-            self.least_gain = read_value(read_decimal, "min gain", text)
-        elif name == "min-gain-limit":
-            self.gain_limit = read_value(read_decimal, "min gain limit", text)
-        elif name == "max-cpu":
-            self.most_cpus = read_value(read_decimal, "parsing max-cpu", text)
-            if self.most_cpus <= 0:
-                raise CommandLine("Invalid value of the max-cpu ratio, expected >0")
-        elif name == "min-disk":
-            self.least_disk = read_value(read_decimal, "min free disk space", text)
-            if not isfinite(self.least_disk):
-                raise CommandLine(f"min free disk space: expected a share, not '{text}'")
-        elif name == "static-kvm-node-memory":
-            self.node_memory = read_value(read_whole, "static node memory", text)
-        elif name == "most-copied":
+        if name in NUMBERS:
+            attribute, read, what = NUMBERS[name]
+            setattr(self, attribute, read_value(read, what, text))
+        if name == "max-cpu" and self.most_cpus is not None and self.most_cpus <= 0:
+            raise CommandLine("Invalid value of the max-cpu ratio, expected >0")
+        if name == "min-disk" and self.least_disk is not None and not isfinite(self.least_disk):
+            raise CommandLine(f"min free disk space: expected a share, not '{text}'")
+        if name == "most-copied":
             self.most_copied = int(_no_less("most-copied", "most copied", text, " (GiB)") * 1024)
         elif name == "gain-per-gib":
             self.gain_per_gib = _no_less("gain-per-gib", "gain per GiB", text, "")
@@ -153,7 +152,7 @@ class Asked:
 
 
 def _no_less(name: str, what: str, text: str | None, unit: str) -> float:
-    """Return the number *text* of our own option *name*: 0 or more, and with an end."""
+    """Return the number *text* of our own option *name*: finite, and 0 or more."""
     number = read_value(read_decimal, what, text)
     if not isfinite(number) or number < 0:
         raise CommandLine(f"Invalid value {number:g} of {name}, expected >=0{unit}")
@@ -169,7 +168,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def main_and_exit(arguments: Sequence[str]) -> None:
-    """Be the command's whole process, and end without clearing up behind."""
+    """Balance, and end the process without freeing what was read: that would take as long."""
     import os
 
     gc.disable()
@@ -177,7 +176,6 @@ def main_and_exit(arguments: Sequence[str]) -> None:
 
 
 def _run(settings: Settings, progress: Progress) -> None:
-    """Read, balance, print."""
     asked = Asked(settings)
     from ....placement.balance.setup import choose_group
     from ....placement.balance.state import MoveLimits
@@ -200,19 +198,22 @@ def _run(settings: Settings, progress: Progress) -> None:
         asked.has("ignore-soft-errors"),
     )
     progress.what = "balancing"
+
+    def plan(say: Callable[[Made], None] | None = None) -> Plan:
+        return _plan(cluster, scope, limits, asked, only, progress.tell, say)
+
     if asked.json:
         from ....placement.balance.report import describe_plan
         from ....placement.iallocator.json_text import encode
 
-        plan = _plan(cluster, scope, limits, asked, only, progress, None)
-        sys.stdout.write(encode(describe_plan(cluster, scope, plan, limits, only)) + "\n")
+        sys.stdout.write(encode(describe_plan(cluster, scope, plan(), limits, only)) + "\n")
         return
     hbal_output.say_group(cluster, scope, group, asked)
-    _balance(cluster, scope, limits, asked, only, progress)
+    _balance(cluster, scope, asked, plan)
 
 
 def _prepared(asked: Asked) -> tuple[Cluster, Callable[[str], bool]]:
-    """Return the cluster as the options want it looked at, and which instances may move."""
+    """Return the cluster with the changes that the options make, and which instances may move."""
     from ....placement.balance import setup
     from .hbal_output import say_tags
 
@@ -266,11 +267,10 @@ def _read(asked: Asked) -> tuple[Cluster, list[str]]:
 def _balance(
     cluster: Cluster,
     scope: list[int],
-    limits: MoveLimits,
     asked: Asked,
-    only: Callable[[str], bool],
-    progress: Progress,
+    make: Callable[[Callable[[Made], None] | None], Plan],
 ) -> None:
+    """Print the plan that *make* returns, and write the files that are asked for."""
     from ....placement.balance.report import Names
     from ....placement.balance.search import optimal_score, score_of
     from ....placement.balance.setup import settled
@@ -291,7 +291,7 @@ def _balance(
         said.append(made)
         hbal_output.say_step(names, len(said), made)
 
-    plan = _plan(cluster, scope, limits, asked, only, progress, say)
+    plan = make(say)
     for made in plan.steps[len(said) :]:
         say(made)
     hbal_output.say_end(plan, scope, asked)
@@ -311,10 +311,10 @@ def _plan(
     limits: MoveLimits,
     asked: Asked,
     only: Callable[[str], bool],
-    progress: Progress,
+    report: Callable[[int, float], None],
     say: Callable[[Made], None] | None,
 ) -> Plan:
-    """Return hbal's moves, each said as it is found, or our own plan."""
+    """Return hbal's moves, each passed to *say* when found, or our plan; *report* its progress."""
     from ....placement.balance.search import PlanLimits, optimal_score, run_as_hbal
 
     aims = PlanLimits(
@@ -330,4 +330,4 @@ def _plan(
         return run_as_hbal(cluster, scope, limits, aims, only, say)
     from ....placement.balance.plan import make_plan
 
-    return make_plan(cluster, scope, limits, aims, only, progress.tell)
+    return make_plan(cluster, scope, limits, aims, only, report)

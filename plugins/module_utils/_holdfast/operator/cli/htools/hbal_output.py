@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 
-from .source import write_file
+from .source import show_nodes, write_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,13 +174,9 @@ def show_cluster(cluster: Cluster, scope: Sequence[int], which: str, asked: Aske
 
         sys.stderr.write(f"\n{which} instance map:\n{instance_table(cluster, scope)}")
     if asked.has("print-nodes"):
-        from ....placement.iallocator.node_table import chosen_fields, node_table
-
-        names = chosen_fields(asked.last("print-nodes") or "")
         part = cluster.copy()
         part.nodes = [cluster.nodes[index] for index in scope]
-        table = node_table(part, names, cluster.domain())
-        sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
+        show_nodes(asked.last("print-nodes"), part, cluster.domain(), which)
 
 
 def write_commands(names: Names, moves: Sequence[Made], asked: Asked) -> None:

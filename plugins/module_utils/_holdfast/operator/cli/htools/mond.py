@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ask the monitoring daemons of Ganeti's nodes how busy their processors are.
+"""Ask the monitoring daemons of Ganeti's nodes for the load of their processors.
 
-Each is asked over HTTP, all side by side, and none for longer than `LONGEST` in all; or what
-they said is in a file.  As in htools 3.0.2 the answers count only if every node has given one;
-address, report, file and words were measured there.
+All are asked over HTTP at the same time, or their answers are in a file.  As in htools 3.0.2 the
+answers count only if every node gave one; address, report, file and messages were measured there.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ MOST_BYTES = 1 << 20
 CATEGORIES = ("storage", "instance", "daemon", "hypervisor")
 KINDS = (0, 1)
 MOST_LOAD = 1e100
-"""Beyond, nothing can be reckoned with it."""
+"""A larger load counts as none: sums of it would overflow."""
 
 
 def processor_loads(
@@ -52,13 +51,11 @@ def processor_loads(
     port: int = PORT,
     longest: float = LONGEST,
 ) -> dict[str, float] | None:
-    """Return the load of the processors of the nodes *names*, None if not all of them tell it.
+    """Return the processor load of each of the nodes *names*, None unless all report it.
 
-    They are asked unless their answers are *kept*.  *say* is told which nodes cannot be
-    reached, and that the others' answers are of no use.
+    *kept* are answers from a file; without it the daemons are asked.  *say* gets the messages.
     """
-    data = _data(names, OF_NODES, say, kept, port, longest)
-    reports = _reports(names, OF_NODES, _total, say, data)
+    reports = _reports(names, OF_NODES, _total, say, kept, port, longest)
     return None if reports is None else dict(zip(names, reports))
 
 
@@ -67,16 +64,12 @@ def instance_loads(
     instances: Sequence[str],
     say: Callable[[str], object],
     kept: Kept = None,
-    port: int = PORT,
-    longest: float = LONGEST,
 ) -> dict[str, float] | None:
-    """Return the load of each of *instances* as the nodes *names* tell it, None if one lacks.
+    """Return the load of each of *instances* as the nodes *names* report it, None if one lacks.
 
-    What the first of several nodes tells of an instance counts.  *say* is told as in
-    `processor_loads`, and for which instances there is no load.
+    Of several reports of an instance the first counts.  The rest is as in `processor_loads`.
     """
-    data = _data(names, OF_INSTANCES, say, kept, port, longest)
-    reports = _reports(names, OF_INSTANCES, _of_each, say, data)
+    reports = _reports(names, OF_INSTANCES, _of_each, say, kept, PORT, LONGEST)
     if reports is None:
         return None
     loads: dict[str, float] = {}
@@ -90,10 +83,9 @@ def instance_loads(
 
 
 def read_kept(text: str) -> dict[str, dict[str, Any]]:
-    """Return what a file for hbal's option ``--mond-data`` keeps: data by node and collector.
+    """Return the data in a file for hbal's option ``--mond-data``, by node and collector.
 
-    *text* is a list of objects with a ``node`` and its ``reports``.  Of a node that is there
-    twice the last counts, of its reports by one collector the first.  Raises
+    Of two entries of a node the last counts, of two reports by one collector the first.  Raises
     `ClusterDataError`, with hbal's words where it has some.
     """
     try:
@@ -176,32 +168,24 @@ def _of_wrong_type(value: Any, kind: str) -> ClusterDataError:
     return ClusterDataError(f"Invalid JSON value {encode(value)} for type {kind}")
 
 
-def _data(
-    names: Sequence[str],
-    collector: str,
-    say: Callable[[str], object],
-    kept: Kept,
-    port: int,
-    longest: float,
-) -> dict[str, Any]:
-    """Return what each node tells by one collector, of those that tell something."""
-    if kept is not None:
-        return {name: kept[name][collector] for name in names if collector in kept.get(name, ())}
-    answers = _ask_all(names, REPORT.format(collector=collector), port, longest)
-    for name in names:
-        if name not in answers:
-            say(f"Failed to contact node's {name} MonD for DC {collector}")
-    return {name: _data_in(text) for name, text in answers.items()}
-
-
 def _reports(
     names: Sequence[str],
     collector: str,
     read: Callable[[Any], Any],
     say: Callable[[str], object],
-    data: dict[str, Any],
+    kept: Kept,
+    port: int,
+    longest: float,
 ) -> list[Any] | None:
-    """Return what *read* makes of each node's *data*, None if it makes nothing of one."""
+    """Return what *read* makes of each node's data by one collector, None if of one nothing."""
+    if kept is not None:
+        data = {name: kept[name][collector] for name in names if collector in kept.get(name, ())}
+    else:
+        answers = _ask_all(names, REPORT.format(collector=collector), port, longest)
+        for name in names:
+            if name not in answers:
+                say(f"Failed to contact node's {name} MonD for DC {collector}")
+        data = {name: _data_in(text) for name, text in answers.items()}
     found = [read(data[name]) for name in names if name in data]
     reports = [report for report in found if report is not None]
     if len(reports) < len(names):
@@ -211,7 +195,7 @@ def _reports(
 
 
 def _ask_all(names: Sequence[str], page: str, port: int, longest: float) -> dict[str, str]:
-    """Return what each node says, of those that say something in time."""
+    """Return the text that each node answers within *longest* seconds, of those that do."""
     import threading
     import time
 
@@ -268,20 +252,20 @@ def _data_in(text: str) -> Any:
 
 
 def _total(data: Any) -> float | None:
-    """Return the load of all processors that *data* tells, None if it tells none."""
+    """Return the load of all processors in *data*, None if it has none."""
     try:
-        told = record(data)
-        part(told, "cpu_number", whole)
-        part(told, "cpus", lambda loads: [number(load) for load in items(loads)])
-        load = part(told, "cpu_total", number)
-        no_others(told, ("cpu_number", "cpu_total", "cpus"))
+        fields = record(data)
+        part(fields, "cpu_number", whole)
+        part(fields, "cpus", lambda loads: [number(load) for load in items(loads)])
+        load = part(fields, "cpu_total", number)
+        no_others(fields, ("cpu_number", "cpu_total", "cpus"))
     except ClusterDataError:
         return None
     return load if abs(load) < MOST_LOAD else None
 
 
 def _of_each(data: Any) -> dict[str, float] | None:
-    """Return the load of each instance that *data* tells, None if it is something else."""
+    """Return the load of each instance in *data*, None if it is something else."""
     try:
         loads = {name: number(load) for name, load in record(data).items()}
     except ClusterDataError:

@@ -31,7 +31,7 @@ An option is its letter, its name, one of these, the name of its value, and its 
 
 
 def prepare_output() -> bool:
-    """Make the standard streams ready; return, and say, whether there is a standard output."""
+    """Prepare the standard streams; return whether there is a standard output."""
     ready = streams.prepare_streams()
     if not ready:
         say_unwritten(streams.CLOSED)
@@ -39,7 +39,7 @@ def prepare_output() -> bool:
 
 
 def finish_output(status: int) -> int:
-    """Return *status* once all is written, 1 and say so if that cannot be done."""
+    """Return *status* once all is written, 1 with an error message if that fails."""
     if sys.stdout is None:
         return status
     try:
@@ -53,7 +53,7 @@ def finish_output(status: int) -> int:
 
 
 def say_unwritten(why: str) -> None:
-    """Say why standard output does not take the answer."""
+    """Print why the answer cannot be written."""
     streams.complain(f"Error: {streams.UnwrittenError(why)}\n")
 
 
@@ -92,10 +92,9 @@ def run_program(
     arguments: Sequence[str],
     act: Callable[[Settings, streams.Progress], None],
 ) -> int:
-    """Do what *arguments* say by *act*, and return the exit status.
+    """Run *act* with what *arguments* say, and return the exit status.
 
-    *program* is its name, what its usage says of arguments, htools' name of it, and what it does
-    first.
+    *program* is its name, its arguments in the usage, htools' name of it, and its first progress.
     """
     name, takes, of_htools, first = program
     if not prepare_output():
@@ -136,7 +135,7 @@ def run_program(
 
 
 def warn(warnings: Sequence[str]) -> None:
-    """Say what looks wrong in a cluster."""
+    """Print what looks wrong in a cluster."""
     if warnings:
         lines = "".join([f"  - {warning}\n" for warning in warnings])
         sys.stderr.write(f"Warning: cluster has inconsistent data:\n{lines}\n")
@@ -153,8 +152,7 @@ def read_choice(value: str | None) -> bool:
 def read_command_line(options: Sequence[Option], arguments: Sequence[str]) -> Settings:
     """Return what *arguments* say of *options*; raises `CommandLine` if they are not understood.
 
-    As with getopt, options may stand anywhere, their names may be cut short, and
-    ``--`` ends them.
+    As with getopt, options may be anywhere, their names may be shortened, and ``--`` ends them.
     """
     settings = Settings()
     rest = list(arguments)
@@ -203,7 +201,7 @@ def _read_long(options: Sequence[Option], settings: Settings, word: str, rest: l
 def _read_short(
     options: Sequence[Option], settings: Settings, letters: str, rest: list[str]
 ) -> None:
-    """Take the first of *letters*; what may be others is put before the *rest*."""
+    """Take the first of *letters*; those behind an option without a value are the next word."""
     letter, letters = letters[0], letters[1:]
     known = [option for option in options if option[0] == letter]
     if letters and (not known or known[0][2] == NONE):

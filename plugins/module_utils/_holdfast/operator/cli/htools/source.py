@@ -1,10 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the description of a cluster for placement comes from: a file, or data at hand.
-
-Two forms are known: a request of Ganeti's allocator (JSON), which holds the whole
-cluster, and htools' text format.
-"""
+"""Read a cluster from a file: a request of Ganeti's allocator (JSON), or htools' text format."""
 
 from __future__ import annotations
 
@@ -40,7 +36,7 @@ def read_source(name: str) -> str:
 
 
 def write_file(path: str, text: str) -> None:
-    """Write *text* into the file *path*; raises `ClusterDataError` if that cannot be."""
+    """Write *text* into the file *path*; raises `ClusterDataError` if that fails."""
     try:
         with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
             file.write(text)
@@ -62,12 +58,19 @@ def save(name: str | None, cluster: Cluster, ending: str, when: str) -> None:
     sys.stderr.write(f"The cluster state {when} has been written to file '{path}'\n")
 
 
-def ask_loads(cluster: Cluster, of_instances: bool = False, source: str | None = None) -> bool:
-    """Let *cluster* have the processor loads that its nodes tell; return whether all told one.
+def show_nodes(fields: str | None, cluster: Cluster, domain: str, which: str) -> None:
+    """Print the nodes on standard error with the chosen *fields*, names without *domain*."""
+    from ....placement.iallocator.node_table import chosen_fields, node_table
 
-    With *of_instances* they are asked for the load of each instance (under Xen), else for
-    their own, in which instances share.  With *source* their answers are in a file.  What
-    is wrong is said on standard error; `ClusterDataError` if the file is no such one.
+    table = node_table(cluster, chosen_fields(fields or ""), domain)
+    sys.stderr.write(f"\n{which} cluster status:\n{table}\n")
+
+
+def ask_loads(cluster: Cluster, of_instances: bool = False, source: str | None = None) -> bool:
+    """Set the processor loads that the nodes of *cluster* report; return whether all reported one.
+
+    With *of_instances* these are the loads of each instance (under Xen), else of each node.  With
+    *source* the reports are in a file.  Raises `ClusterDataError` for a file that is none.
     """
     from .mond import instance_loads, processor_loads, read_kept
 
@@ -90,7 +93,7 @@ def ask_loads(cluster: Cluster, of_instances: bool = False, source: str | None =
 
 
 def set_instance_loads(cluster: Cluster, loads: dict[str, float]) -> None:
-    """Let each instance have its own of *loads*, and each node the sum of its primaries'."""
+    """Set the load of each instance, and for each node the sum of its primaries'."""
     for node in cluster.nodes:
         total = 0.0
         for index in node.primaries:
@@ -101,10 +104,9 @@ def set_instance_loads(cluster: Cluster, loads: dict[str, float]) -> None:
 
 
 def read_cluster(text: str, static_node_memory: int) -> tuple[Cluster, list[str]]:
-    """Return the cluster that *text* describes in either form, and what looks wrong in it.
+    """Return the cluster that *text* describes in either form, and warnings.
 
-    *static_node_memory* is as in `placement.request.read_request`.  What a request
-    asks is not looked at.
+    *static_node_memory* is as in `placement.iallocator.request.read_request`.
     """
     if text.lstrip()[:1] in ("{", "["):
         from ....placement.iallocator.request import read_described_cluster

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node tells Prometheus, for the folder from which its node exporter reads text files.
+"""The metrics of a node, for the textfile collector of Prometheus' node exporter.
 
-It is made of the cluster's status, of what this node's daemons measured, and of the report of
-the last fence rehearsals.  While the storage cannot be read, what is known without it is told
-all the same, and that it cannot be read; so it is while a read of it hangs.
+They come from the cluster's status, from what this node's daemons measured, and from the report of
+the last fence rehearsals.  While the storage cannot be read, or hangs, only the others are written.
 """
 
 from __future__ import annotations
@@ -15,34 +14,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....cluster.model.observed import HostState
-from ....cluster.model.state import NodeState
-from ....errors import HoldfastError
-from ....node.configuration import EMBEDDED, NodeConfiguration
-from ....node.daemon import telemetry
-from ....node.daemon.telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path
-from ....version import VERSION
-from ..history import phases
-from ..problems import UNHELD
-from ..status import read_status_in_time
+from ...cluster.model.observed import HostState
+from ...cluster.model.state import NodeState
+from ...errors import HoldfastError
+from ...node.configuration import EMBEDDED, NodeConfiguration
+from ...node.daemon import telemetry
+from ...node.daemon.telemetry import EVERY, Labels, Measured, Span, read_telemetry, telemetry_path
+from ...version import VERSION
 from . import exposition
 from .exposition import Metric, Sample, render_metrics
+from .history import phases
+from .problems import UNHELD
+from .status import read_status_in_time
 
 if TYPE_CHECKING:
-    # The room of fencing takes longer to load than all the rest; it is only used for a report.
-    from ....fence.rehearsal.report import NodeReport
-    from ....lease.sanlock_views import Renewals
+    # The package fence takes longer to load than all the rest.
+    from ...fence.rehearsal.report import NodeReport
+    from ...lease.sanlock_views import Renewals
 
 DEFAULT_REPORT = Path("/var/lib/holdfast/fence-rehearsal.json")
-"""Where the module ``fence_rehearsal`` keeps its report unless it is told otherwise."""
+"""The default report of the module ``fence_rehearsal``."""
 
 DAEMONS = ("lrm", "crm")
 MACHINE = "machine"
 HELD_UP = 1.0
-"""Seconds by which an LRM's measurements may come late without anything being wrong."""
+"""Seconds by which measurements of a healthy LRM may be late."""
 
 LATE = 4 * EVERY
-"""A daemon that left no measurements for so many seconds hangs, or is gone."""
+"""Seconds without measurements after which a daemon counts as down."""
 
 _SPANS = {
     telemetry.LEASE_LOOK: exposition.LEASE_LOOK,
@@ -59,14 +58,14 @@ _VALUES = {
     telemetry.FENCES_UNDER_WAY: exposition.FENCES_UNDER_WAY,
 }
 FENCE_RESULTS = ("confirmed", "failed")
-"""As which the CRM counts the fences that it sent."""
+"""The label ``result`` of fences."""
 
 _LEASE_STATES = (*(state.value for state in HostState), UNHELD)
 
 
 @dataclass(frozen=True)
 class Known:
-    """What metrics are made of; *status* is None while the storage cannot be read.
+    """The sources of metrics; *status* is None while the storage cannot be read.
 
     *measured* is by daemon; *now* is monotonic seconds, *wall* seconds since 1970.
     """
@@ -90,9 +89,8 @@ def node_metrics(
 ) -> str:
     """Return the metrics of this node in the Prometheus text format.
 
-    Those of the whole cluster are told by the manager's node alone, so that they are
-    not stored once for each node; by each while there is none, or with *whole_cluster*.
-    A *report* that cannot be read counts as none.
+    Those of the whole cluster are on the manager's node alone, so that they are stored once; on
+    each node without a manager, or with *whole_cluster*.  A damaged *report* counts as none.
     """
     try:
         status: dict[str, Any] | None = read_status_in_time(configuration)
@@ -115,7 +113,7 @@ def node_metrics(
 
 
 def samples(known: Known, *, whole_cluster: bool = False) -> list[Sample]:
-    """Return all numbers of a node, and of the cluster where this node is to tell them."""
+    """Return the samples of a node, and those of the cluster if this node writes them."""
     found = [
         Sample(exposition.BUILD, 1, {"version": VERSION}),
         Sample(exposition.READABLE, known.status is not None),
@@ -138,7 +136,7 @@ def samples(known: Known, *, whole_cluster: bool = False) -> list[Sample]:
 
 
 def cluster_samples(status: dict[str, Any]) -> Iterator[Sample]:
-    """Return the numbers of the whole cluster; *status* is what ``read_status`` returns."""
+    """Return the samples of the cluster; *status* is what ``read_status`` returns."""
     hold = status["maintenance"]
     yield Sample(exposition.PROBLEMS, len(status["problems"]))
     yield Sample(exposition.UNDER_WAY, len(status["under_way"]))
@@ -155,10 +153,10 @@ def cluster_samples(status: dict[str, Any]) -> Iterator[Sample]:
 
 
 def _renewals(configuration: NodeConfiguration) -> Renewals | None:
-    """Return what sanlock says of its renewals; the embedded leases are measured where they are."""
+    """Return the renewals that sanlock remembers; None with embedded leases."""
     if configuration.backend == EMBEDDED:
         return None
-    from ....lease.sanlock_views import read_renewals
+    from ...lease.sanlock_views import read_renewals
 
     return read_renewals(configuration.cluster, configuration.sanlock.run_directory)
 
@@ -173,7 +171,7 @@ def _renewal_samples(renewals: Renewals | None) -> Iterator[Sample]:
 def _rehearsals(report: Path) -> dict[str, NodeReport]:
     if not report.exists():
         return {}
-    from ....fence.rehearsal.report import load_report
+    from ...fence.rehearsal.report import load_report
 
     try:
         return load_report(report)
@@ -197,9 +195,9 @@ def _daemon_samples(known: Known) -> Iterator[Sample]:
 
 
 def _lease_samples(measured: Measured | None, now: float) -> Iterator[Sample]:
-    """Return age and margin of the lease, as they were when the LRM left them a moment ago.
+    """Return age and margin of the host lease at the LRM's last measurement.
 
-    One that has left nothing since hangs, and they go on: up to one ``EVERY`` nobody can tell.
+    Without a measurement for longer than ``EVERY`` the LRM hangs, and the age is that of now.
     """
     values = measured.values if measured is not None else {}
     renewed_at = values.get((telemetry.LEASE_RENEWED_AT, ()))
@@ -240,15 +238,15 @@ def _rehearsal_samples(rehearsals: dict[str, NodeReport]) -> Iterator[Sample]:
         for manner, at in sorted(newest.items()):
             yield Sample(exposition.REHEARSAL, at, {"node": node, "manner": manner})
         if report.rehearsals:
-            from ....fence.rehearsal.judge import FAILS
+            from ...fence.rehearsal.judge import FAILS
 
             yield Sample(exposition.REHEARSAL_WORKS, report.verdict != FAILS, {"node": node})
 
 
 def _never_rehearsed(known: Known) -> Iterator[Sample]:
-    """Return that nodes of the cluster have no rehearsal here, so that it is seen as overdue.
+    """Return time 0 for nodes without a rehearsal in this node's report, so that alerts fire.
 
-    Another node may have one in its report; the newest of all counts.
+    Another node's report may have one; alerts use the newest.
     """
     for node in known.status["nodes"] if known.status is not None else ():
         report = known.rehearsals.get(node)
@@ -257,9 +255,9 @@ def _never_rehearsed(known: Known) -> Iterator[Sample]:
 
 
 def _never_fenced(known: Known) -> Iterator[Sample]:
-    """Return 0 for the fences that this node did not send: one from 0 to 1 is seen to be new.
+    """Return count 0 for fences that this node did not send, so that the first one is an increase.
 
-    Only where the whole cluster is told, so that there is not a series for each two nodes.
+    Only with the cluster's samples: else there was a series for each pair of nodes.
     """
     crm = known.measured.get("crm")
     if crm is None or known.status is None:

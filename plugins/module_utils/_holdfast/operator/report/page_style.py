@@ -1,70 +1,33 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the status page looks like: its colours for light and dark, and its style sheet.
+"""The status page's colours for light and dark, and its style sheet.
 
-The page is calm while all is well: colour is spent on states alone, and each
-state says its word too.  Every text colour has a contrast of at least 4.5 to 1 on
-every ground it is put on, and every bar 3 to 1 (WCAG 2.2, 1.4.3 and 1.4.11).
+Only states are coloured, and each shows its word too.  Text has a contrast of at least 4.5 to 1 on
+each ground, a bar of 3 to 1 (WCAG 2.2, 1.4.3 and 1.4.11).
 """
 
 from __future__ import annotations
 
-LIGHT = {
-    "ground": "#f5f6f8",
-    "surface": "#ffffff",
-    "sunken": "#eceff2",
-    "line": "#d5dae0",
-    "text": "#1b2026",
-    "muted": "#57606b",
-    "good": "#176637",
-    "good-ground": "#e4f3e9",
-    "warn": "#794c00",
-    "warn-ground": "#fcf0d6",
-    "bad": "#a11f1c",
-    "bad-ground": "#fce7e5",
-    "quiet": "#57606b",
-    "quiet-ground": "#eceff2",
-    "detect": "#5b7083",
-    "fence": "#b4560b",
-    "start": "#2f7d4f",
+COLOURS = {
+    "ground": ("#f5f6f8", "#121518"),
+    "surface": ("#ffffff", "#1b1f24"),
+    "sunken": ("#eceff2", "#262c33"),
+    "line": ("#d5dae0", "#343b44"),
+    "text": ("#1b2026", "#e5e8eb"),
+    "muted": ("#57606b", "#a3acb6"),
+    "good": ("#176637", "#84d3a0"),
+    "good-ground": ("#e4f3e9", "#17301f"),
+    "warn": ("#794c00", "#eec26c"),
+    "warn-ground": ("#fcf0d6", "#362b13"),
+    "bad": ("#a11f1c", "#ffa199"),
+    "bad-ground": ("#fce7e5", "#411d1b"),
+    "quiet": ("#57606b", "#a3acb6"),
+    "quiet-ground": ("#eceff2", "#262c33"),
+    "detect": ("#5b7083", "#8fa3b5"),
+    "fence": ("#b4560b", "#e8924a"),
+    "start": ("#2f7d4f", "#5fbf86"),
 }
-DARK = {
-    "ground": "#121518",
-    "surface": "#1b1f24",
-    "sunken": "#262c33",
-    "line": "#343b44",
-    "text": "#e5e8eb",
-    "muted": "#a3acb6",
-    "good": "#84d3a0",
-    "good-ground": "#17301f",
-    "warn": "#eec26c",
-    "warn-ground": "#362b13",
-    "bad": "#ffa199",
-    "bad-ground": "#411d1b",
-    "quiet": "#a3acb6",
-    "quiet-ground": "#262c33",
-    "detect": "#8fa3b5",
-    "fence": "#e8924a",
-    "start": "#5fbf86",
-}
-
-TEXT_ON_GROUND = (
-    ("text", "ground"),
-    ("text", "surface"),
-    ("text", "sunken"),
-    ("text", "warn-ground"),
-    ("text", "bad-ground"),
-    ("muted", "ground"),
-    ("muted", "surface"),
-    ("good", "good-ground"),
-    ("warn", "warn-ground"),
-    ("bad", "bad-ground"),
-    ("quiet", "quiet-ground"),
-)
-"""Each text colour with each ground that the style sheet puts it on."""
-
-BAR_ON_TRACK = (("detect", "sunken"), ("fence", "sunken"), ("start", "sunken"))
-"""Each bar of a timeline with the track that it lies in."""
+"""Each colour on a light and on a dark screen."""
 
 _RULES = """
 * { box-sizing: border-box; }
@@ -239,12 +202,13 @@ details > summary { cursor: pointer; padding: 8px 0; }
 
 def style_sheet() -> str:
     """Return the page's whole style sheet."""
+    light, dark = _variables(0), _variables(1)
     return (
-        f":root {{ color-scheme: light dark; {_variables(LIGHT)} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}\n"
+        f":root {{ color-scheme: light dark; {light} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
         f"{_RULES.strip()}\n"
     )
 
 
-def _variables(colours: dict[str, str]) -> str:
-    return " ".join(f"--{name}: {value};" for name, value in colours.items())
+def _variables(scheme: int) -> str:
+    return " ".join(f"--{name}: {values[scheme]};" for name, values in COLOURS.items())

@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pieces of HTML that the status page is put together from.
+"""The pieces of HTML of the status page.
 
-Text becomes HTML in ``escaped`` and nowhere else; what the other functions take as ``Html`` has
-been through it.  The tables keep their roles when a narrow screen turns them into lists.
+Text becomes ``Html`` in ``escaped`` only.  Tables keep their roles when a narrow screen turns them
+into lists.
 
-A page that ``holdfast watch`` keeps up to date has a script that loads it again; the page's policy
-allows that script by its hash, and nothing else.  It can be paused, and does not load while a part
-of the page is opened, text is selected, or the keyboard is somewhere in it (WCAG 2.2, 2.2.2;
-failure F41).  Where no script may run the browser loads the page again by itself, less often.  A
-page that nobody writes any more says how old it is.
+The script of a page that ``holdfast watch`` writes loads the page again; the page's policy allows
+that script by its hash, and nothing else.  It can be paused, and does not load while a part of the
+page is opened, text is selected, or the keyboard focus is in it (WCAG 2.2, 2.2.2; failure F41).
+Without scripts the browser loads the page less often.  A page that is no longer written shows its
+age.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NewType
 
-from ....cluster.model.maintenance import utc
-from ....text import clean
-from ..history import Phase, PhaseKind, phases, steps, total
-from ..wording import Tone, age_since
+from ...cluster.model.maintenance import utc
+from ...text import clean
+from .history import Phase, PhaseKind, phases, steps, total
+from .wording import Tone, age_since
 
 Html = NewType("Html", str)
 
 STARTS_DRAWN = 8
-"""Of more services than this the picture shows the first starts and the last; the table has all."""
+"""The most starts in the picture, the first ones and the last; the table has all."""
 
 _ROW = 34
 _BAR = 10
 _LEAST_PERCENT = 0.8
 _LABEL = 36
-"""So many characters of a label fit beside its seconds on a screen 360 pixels wide."""
+"""The most characters of a label: they fit beside its seconds on a screen 360 pixels wide."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; a *tight* one is not wrapped, *share* is its part of the width in %."""
+    """A column of a table; a *tight* one is not wrapped, *share* is its width in %."""
 
     title: str
     tight: bool = False
@@ -48,8 +48,13 @@ class Column:
 
 
 def escaped(value: object) -> Html:
-    """Return any value as text that is harmless between tags and in attributes."""
+    """Return any value as text that is safe between tags and in attributes."""
     return Html(html.escape(clean(value), quote=True))
+
+
+def muted(text: str) -> Html:
+    """Return a paragraph in muted colour."""
+    return Html(f'<p class="muted">{escaped(text)}</p>')
 
 
 def state(word: str, tone: Tone, extra: str = "") -> Html:
@@ -70,7 +75,7 @@ def stamp(at: float) -> Html:
 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Html]]) -> Html:
-    """Return a table whose first column heads its rows; it becomes a list where it is narrow."""
+    """Return a table whose first column heads its rows; the style makes it a list if narrow."""
     heads = "".join(map(_head, columns))
     body = "\n".join(_row(columns, row) for row in rows)
     return Html(
@@ -82,7 +87,7 @@ def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Html]
 
 
 def failover_figure(failover: dict[str, Any], at: float) -> Html:
-    """Return a failover as a picture of its phases, with the table of its steps beside it."""
+    """Return a failover: a picture of its phases beside the table of its steps."""
     node = clean(failover["node"])
     since = age_since(failover["last_heartbeat"], at)
     steps_ = "\n".join(
@@ -92,7 +97,7 @@ def failover_figure(failover: dict[str, Any], at: float) -> Html:
     return Html(
         f'<article class="sheet failover"><h3>{escaped(node)}: {escaped(total(failover))}</h3>\n'
         f'<p class="muted">Last heartbeat {escaped(since)} ago</p>\n'
-        f'<div class="both"><figure>{_picture(node, _drawn(phases(failover, at)))}</figure>\n'
+        f'<div class="both"><figure>{_picture(node, phases(failover, at))}</figure>\n'
         f"<table><caption>Steps of the failover of {escaped(node)}, in seconds since its last"
         f' heartbeat</caption>\n<thead><tr><th scope="col">Seconds</th><th scope="col">Step</th>'
         f"</tr></thead>\n<tbody>\n{steps_}\n</tbody></table></div></article>"
@@ -115,19 +120,20 @@ def _row(columns: Sequence[Column], row: Sequence[Html]) -> str:
     return f'<tr role="row">{"".join(cells)}</tr>'
 
 
-def _drawn(found: Sequence[Phase]) -> list[Phase]:
-    """Return the phases to draw: of very many starts the first ones and the last."""
-    most = STARTS_DRAWN + 2
-    return list(found) if len(found) <= most else [*found[: most - 1], found[-1]]
-
-
 def _picture(node: str, found: Sequence[Phase]) -> Html:
-    """Return one bar a phase, all on the same scale: the time since the last heartbeat."""
+    """Return a bar for each phase; of very many starts for the first ones and the last."""
+    most = STARTS_DRAWN + 2
+    if len(found) > most:
+        found = [*found[: most - 1], found[-1]]
     scale = max(max(phase.end for phase in found), 0.01)
-    height = _ROW * len(found) + 18
     told = ", ".join(f"{phase.label} {_length(phase)}" for phase in found)
     rows = "\n".join(_bar(phase, place * _ROW, scale) for place, phase in enumerate(found))
     label = f"Failover of {node}, {scale:.2f} s in all: {told}"
+    return _chart(label, rows, _ROW * len(found) + 18, scale)
+
+
+def _chart(label: str, rows: str, height: int, scale: float) -> Html:
+    """Return rows of bars over an axis of *scale* seconds since the last heartbeat."""
     return Html(
         f'<svg role="img" aria-label="{escaped(label)}" height="{height}">\n{rows}\n'
         f'<text class="axis" x="0" y="{height - 4}">last heartbeat</text>'
@@ -136,17 +142,24 @@ def _picture(node: str, found: Sequence[Phase]) -> Html:
     )
 
 
+def _track(label: str, seconds: str, top: int, size: str) -> str:
+    """Return the text and the track of a row of bars; *size* are attributes of its bars."""
+    return (
+        f'<text x="0" y="{top + 12}">{escaped(label)}</text>'
+        f'<text x="100%" y="{top + 12}" text-anchor="end">{escaped(seconds)}</text>'
+        f'<rect class="track" x="0" y="{top + 17}" width="100%" {size}/>'
+    )
+
+
 def _bar(phase: Phase, top: int, scale: float) -> str:
     begin = min(max(0.0, phase.begin / scale * 100), 100 - _LEAST_PERCENT)
     width = max(phase.seconds / scale * 100, _LEAST_PERCENT)
     label = phase.label if len(phase.label) <= _LABEL else f"{phase.label[: _LABEL - 1]}\u2026"
-    bar_top = top + 17
+    size = f'height="{_BAR}" rx="2"'
     return (
-        f'<text x="0" y="{top + 12}">{escaped(label)}</text>'
-        f'<text x="100%" y="{top + 12}" text-anchor="end">{escaped(_length(phase))}</text>'
-        f'<rect class="track" x="0" y="{bar_top}" width="100%" height="{_BAR}" rx="2"/>'
-        f'<rect class="{phase.kind.value}" x="{begin:.2f}%" y="{bar_top}" width="{width:.2f}%"'
-        f' height="{_BAR}" rx="2"/>'
+        f"{_track(label, _length(phase), top, size)}"
+        f'<rect class="{phase.kind.value}" x="{begin:.2f}%" y="{top + 17}" width="{width:.2f}%"'
+        f" {size}/>"
     )
 
 
@@ -159,14 +172,14 @@ def _seconds(seconds: float | None) -> str:
 
 
 LATE = 5.0
-"""A page is too old after three times its refresh and so many seconds more."""
+"""Seconds: a page is too old after three times its refresh and these."""
 
 LEAST = 1.0
-"""A page is not loaded again more often than after so many seconds."""
+"""The least seconds between two loads of a page."""
 
 WITHOUT_SCRIPT = 10
 LEAST_WITHOUT_SCRIPT = 60.0
-"""Without a script it is loaded after so many times its refresh, and not before these seconds."""
+"""Without scripts: the times its refresh, and the least seconds, between two loads."""
 
 _SCRIPT = """
 (function () {
@@ -224,7 +237,7 @@ _SCRIPT = """
 
 
 def policy(refresh: float) -> str:
-    """Return the page's content security policy: its own style, and its own script if kept."""
+    """Return the page's content security policy: its style, and with *refresh* its script."""
     allowed = "default-src 'none'; style-src 'unsafe-inline'"
     if not refresh:
         return allowed
@@ -233,7 +246,7 @@ def policy(refresh: float) -> str:
 
 
 def head(refresh: float) -> Html:
-    """Return what lets a browser without scripts load the page again; or nothing."""
+    """Return the header that makes a browser without scripts load the page again."""
     if not refresh:
         return Html("")
     seconds = without_script(refresh)
@@ -241,12 +254,12 @@ def head(refresh: float) -> Html:
 
 
 def without_script(refresh: float) -> int:
-    """Return after how many seconds a browser without scripts loads the page again."""
+    """Return the seconds after which a browser without scripts loads the page again."""
     return round(max(LEAST_WITHOUT_SCRIPT, WITHOUT_SCRIPT * refresh))
 
 
 def warning(at: float, refresh: float) -> Html:
-    """Return where a page read *at* tells its age, hidden while it is young, and can be paused."""
+    """Return the warning that the page is old, hidden at first, and the button that pauses it."""
     if not refresh:
         return Html("")
     late = escaped(3 * refresh + LATE)
@@ -262,12 +275,12 @@ def warning(at: float, refresh: float) -> Html:
 
 
 def script(refresh: float) -> Html:
-    """Return the script that loads the page again and tells its age, at its end; or nothing."""
+    """Return the script that loads the page again and shows its age."""
     return Html(f"<script>{_SCRIPT}</script>\n" if refresh else "")
 
 
 LEAST_FAILOVERS = 2
-"""One failover alone has nothing to be compared with, and a figure of its own."""
+"""The overview compares failovers; each has a figure besides."""
 
 SHOWN = 10
 
@@ -281,7 +294,7 @@ _NAMES = {
 
 
 def failovers_overview(failovers: Sequence[dict[str, Any]], at: float) -> Html:
-    """Return the picture of the newest failovers, the newest first; nothing for fewer than two."""
+    """Return the picture of the newest failovers, the newest first; empty for fewer than two."""
     newest = list(reversed(failovers))[:SHOWN]
     if len(newest) < LEAST_FAILOVERS:
         return Html("")
@@ -291,24 +304,22 @@ def failovers_overview(failovers: Sequence[dict[str, Any]], at: float) -> Html:
         _timeline_row(one, row, place * _TIMELINE_ROW, scale, at)
         for place, (one, row) in enumerate(zip(newest, spans))
     )
-    told = "; ".join(f"{clean(one['node'])}, {_when(one)}: {total(one)}" for one in newest)
-    height = _TIMELINE_ROW * len(newest) + 18
+    told = "; ".join(
+        f"{clean(one['node'])}, {utc(one['last_heartbeat'])}: {total(one)}" for one in newest
+    )
+    chart = _chart(f"The last failovers: {told}", rows, _TIMELINE_ROW * len(newest) + 18, scale)
     keys = "".join(
         f'<span><span class="key {kind.value}"></span> {name}</span>'
         for kind, name in _NAMES.items()
     )
     return Html(
-        '<figure class="sheet overview">'
-        f'<svg role="img" aria-label="{escaped(f"The last failovers: {told}")}"'
-        f' height="{height}">\n{rows}\n'
-        f'<text class="axis" x="0" y="{height - 4}">last heartbeat</text>'
-        f'<text class="axis" x="100%" y="{height - 4}" text-anchor="end">{scale:.2f} s</text>'
-        f'</svg><p class="legend" aria-hidden="true">{keys}</p></figure>'
+        f'<figure class="sheet overview">{chart}'
+        f'<p class="legend" aria-hidden="true">{keys}</p></figure>'
     )
 
 
 def _spans(failover: dict[str, Any], at: float) -> list[tuple[PhaseKind, float, float]]:
-    """Return the phases in a row: all starts are one, until the last service runs."""
+    """Return the phases in a row; all starts are one phase, until the last service runs."""
     found: dict[PhaseKind, tuple[float, float]] = {}
     for phase in phases(failover, at):
         begin, end = found.get(phase.kind, (phase.begin, phase.end))
@@ -337,12 +348,4 @@ def _timeline_row(
         f' width="{max(end - begin, 0.0) / scale * 100:.2f}%" height="{_TIMELINE_BAR}"/>'
         for kind, begin, end in spans
     )
-    return (
-        f'<text x="0" y="{top + 12}">{escaped(label)}</text>'
-        f'<text x="100%" y="{top + 12}" text-anchor="end">{took}</text>'
-        f'<rect class="track" x="0" y="{top + 17}" width="100%" height="{_TIMELINE_BAR}"/>{bars}'
-    )
-
-
-def _when(failover: dict[str, Any]) -> str:
-    return utc(failover["last_heartbeat"])
+    return _track(label, took, top, f'height="{_TIMELINE_BAR}"') + bars

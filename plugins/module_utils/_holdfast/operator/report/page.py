@@ -1,40 +1,38 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The status of the cluster as a page: one HTML file that needs nothing else.
+"""The status of the cluster as a page: one HTML file that loads nothing.
 
-It loads nothing and may be mailed or kept as a record: a picture of one moment, which it names,
-without a script.  One that is kept up to date can be left open instead; see ``html.py``.
-
-A map shows a hundred nodes at a glance: every node a tile, every service a mark in it.  A mark has
-a sign besides its colour, and its service and state when it is pointed at; who does not see the
-marks is told how many there are of each kind, and finds each service in its node's card.
+It shows one moment, and may be mailed or kept as a record; for one that is kept up to date see
+``page_html.py``.  The map shows a hundred nodes at a glance: a tile for each node, a mark for each
+service.  A mark has a sign besides its colour, and a title with service and state; screen readers
+get a count of each kind.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ....text import clean
-from ...forecast.rebalance import Rebalance
-from .. import wording
-from ..wording import Tone
-from . import html
-from .html import (
+from ...text import clean
+from ..forecast.rebalance import Rebalance
+from . import page_html, wording
+from .page_html import (
     Column,
     Html,
     escaped,
     failover_figure,
     failovers_overview,
     moment,
+    muted,
     stamp,
     state,
     table,
 )
-from .plan import rebalance_plan
-from .style import style_sheet
+from .page_plan import rebalance_plan
+from .page_style import style_sheet
+from .wording import Tone
 
 MARKS_SHOWN = 60
-"""Of more services than this on one node the tile shows as many, the worst first, and a count."""
+"""The most marks in a tile, the worst first; the others are a count."""
 
 _SIGNS = {Tone.GOOD: "", Tone.WARN: "~", Tone.BAD: "!", Tone.QUIET: "-"}
 _WORST_FIRST = (Tone.BAD, Tone.WARN, Tone.GOOD, Tone.QUIET)
@@ -47,19 +45,23 @@ _TOLD = {
 
 
 def cluster_map(status: dict[str, Any]) -> Html:
-    """Return the tiles of all nodes, one for services that are nowhere, and what marks mean."""
+    """Return the tiles of all nodes, one for services on no node, and the legend."""
     nodes = status["nodes"]
     tiles = [_node_tile(name, node, status) for name, node in nodes.items()]
-    placed = {one for node in nodes.values() for one in node["services"]}
-    others = [one for one in status["services"] if one not in placed]
+    others = _on_no_node(status)
     if others:
         name = '<span class="where">On no node</span>'
         tiles.append(f'<li class="tile aside">{name}{_marks(others, status)}</li>')
     return Html(f'<ul class="map">\n{chr(10).join(tiles)}\n</ul>\n{_legend()}')
 
 
-def anchor(name: str) -> Html:
-    """Return the id of a node's card, to which its tile leads."""
+def _on_no_node(status: dict[str, Any]) -> list[str]:
+    placed = {one for node in status["nodes"].values() for one in node["services"]}
+    return [one for one in status["services"] if one not in placed]
+
+
+def _anchor(name: str) -> Html:
+    """Return the id of a node's card; the node's tile links to it."""
     return escaped(f"node-{name}")
 
 
@@ -71,11 +73,10 @@ def _node_tile(name: str, node: dict[str, Any], status: dict[str, Any]) -> str:
         if manager["active"] and manager["node"] == name
         else ""
     )
-    drained = state("maintenance", Tone.WARN) if node["maintenance"] is not None else ""
+    shown, drained = _node_state(node)
     return (
-        f'<li class="tile is-{tone.value}"><a href="#{anchor(name)}">'
-        f'<span class="where">{escaped(name)}</span>{badge}'
-        f"{state(node['state'], wording.node_tone({**node, 'maintenance': None}))}{drained}</a>"
+        f'<li class="tile is-{tone.value}"><a href="#{_anchor(name)}">'
+        f'<span class="where">{escaped(name)}</span>{badge}{shown}{drained}</a>'
         f"{_marks(node['services'], status)}</li>"
     )
 
@@ -119,10 +120,10 @@ def _legend() -> str:
 
 
 CARDS_OPEN = 12
-"""Of more nodes than this the cards open on a click: the map shows them all."""
+"""Of more nodes than this the cards open on a click; the map shows them all."""
 
 FAILOVERS_OPEN = 3
-"""So many failovers stand open; the older ones open on a click."""
+"""The failovers that are open; the older ones open on a click."""
 
 
 def render_page(
@@ -130,10 +131,9 @@ def render_page(
 ) -> str:
     """Return the status as a whole HTML document in UTF-8.
 
-    *status* is what ``read_status`` returns.  Every text in it is escaped.  With *refresh*
-    the browser loads the page again after so many seconds, and the page says when it was
-    not written for a while; somebody has to write it as often.  *plan* is what a rebalance
-    would do; without it the page says that it cannot be told from a status alone.
+    *status* is what ``read_status`` returns.  With *refresh* the browser loads the page again after
+    so many seconds, and the page warns when it is no longer written.  *plan* is what a rebalance
+    would do; without it the page says that a status alone has none.
     """
     _tone, verdict = wording.verdict(status)
     sections = [
@@ -148,25 +148,24 @@ def render_page(
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{html.policy(refresh)}">\n'
-        f"{html.head(refresh)}"
+        f'<meta http-equiv="Content-Security-Policy" content="{page_html.policy(refresh)}">\n'
+        f"{page_html.head(refresh)}"
         f"<title>{escaped(status['cluster'])}: {escaped(verdict)} - holdfast</title>\n"
         f"<style>\n{style_sheet()}</style>\n</head>\n<body>\n"
-        f"{html.warning(status['at'], refresh)}{_header(status)}\n<main>\n"
+        f"{page_html.warning(status['at'], refresh)}{_header(status)}\n<main>\n"
         + "\n".join(sections)
-        + f"\n</main>\n{_footer(status, refresh)}\n{html.script(refresh)}</body>\n</html>\n"
+        + f"\n</main>\n{_footer(status, refresh)}\n{page_html.script(refresh)}</body>\n</html>\n"
     )
 
 
 def _header(status: dict[str, Any]) -> Html:
     tone, verdict = wording.verdict(status)
-    manager = wording.manager(status)
     parts = [
         '<header>\n<div class="verdict">'
         f"<h1>Cluster {escaped(status['cluster'])}</h1>{state(verdict, tone, ' large')}</div>",
         '<p class="facts">'
         f"<span>{escaped(wording.summary(status))}</span>"
-        f"<span>{escaped(manager[:1].upper() + manager[1:])}</span>"
+        f"<span>{escaped(wording.capitalized(wording.manager(status)))}</span>"
         f"<span>Configuration version {escaped(status['config_version'])}</span>"
         f"<span>As of {stamp(status['at'])}</span></p>",
     ]
@@ -197,8 +196,7 @@ def _section(title: str, content: Html) -> Html:
 
 def _nodes(status: dict[str, Any]) -> Html:
     cards = [_node_card(name, node, status) for name, node in status["nodes"].items()]
-    placed = {one for node in status["nodes"].values() for one in node["services"]}
-    others = [one for one in status["services"] if one not in placed]
+    others = _on_no_node(status)
     if others:
         title = '<div class="name"><h3>On no node</h3></div>'
         cards.append(Html(f'<li class="card aside">{title}{_runs(others, status)}</li>'))
@@ -224,28 +222,30 @@ def _node_card(name: str, node: dict[str, Any], status: dict[str, Any]) -> Html:
     rows = "".join(f"<div><dt>{key}</dt><dd>{value}</dd></div>" for key, value in facts.items())
     note = wording.node_note(node, status["at"])
     why = f'<p class="why">{escaped(note)}</p>' if note else ""
-    drained = state("maintenance", Tone.WARN) if node["maintenance"] else ""
+    shown, drained = _node_state(node)
     return Html(
-        f'<li class="card is-{tone.value}" id="{anchor(name)}">'
+        f'<li class="card is-{tone.value}" id="{_anchor(name)}">'
         f'<div class="name"><h3>{escaped(name)}</h3>'
-        f"<span>{drained} {state(node['state'], _own_tone(node))}</span></div>"
+        f"<span>{drained} {shown}</span></div>"
         f"<dl>{rows}</dl>{why}{_runs(node['services'], status)}</li>"
     )
 
 
-def _own_tone(node: dict[str, Any]) -> Tone:
-    """Return the tone of a node's state alone: its maintenance has a word of its own."""
-    return wording.node_tone({**node, "maintenance": None})
+def _node_state(node: dict[str, Any]) -> tuple[Html, Html]:
+    """Return a node's state with the tone of the state alone, and its maintenance, if any."""
+    shown = state(node["state"], wording.node_tone({**node, "maintenance": None}))
+    return shown, Html("") if node["maintenance"] is None else state("maintenance", Tone.WARN)
 
 
 def _runs(service_ids: list[str], status: dict[str, Any]) -> Html:
     if not service_ids:
         return Html('<p class="none">No services</p>')
-    rows = "".join(_run(one, status["services"][one], status) for one in service_ids)
+    rows = "".join(_run(one, status) for one in service_ids)
     return Html(f'<ul class="runs" aria-label="Services">{rows}</ul>')
 
 
-def _run(service_id: str, service: dict[str, Any], status: dict[str, Any]) -> str:
+def _run(service_id: str, status: dict[str, Any]) -> str:
+    service = status["services"][service_id]
     moves = service["target"] and service["target"] != service["node"]
     target = f' <span class="muted">to {escaped(service["target"])}</span>' if moves else ""
     return f"<li><span>{escaped(service_id)}{target}</span>{_service_state(service, status)}</li>"
@@ -279,7 +279,7 @@ def _services(status: dict[str, Any]) -> Html:
                 escaped(wording.service_note(service, status["nodes"])),
             ]
         )
-    return table("Services", columns, rows) if rows else _nothing("No services are declared yet.")
+    return table("Services", columns, rows) if rows else muted("No services are declared yet.")
 
 
 def _resources(resources: list[dict[str, Any]]) -> Html:
@@ -318,7 +318,7 @@ def _leases(status: dict[str, Any]) -> Html:
 
 
 def _lease_row(name: str, lease: dict[str, Any], version: str, *, needed: bool) -> list[Html]:
-    """Return a row for a lease; one that is only held while it is used may be free."""
+    """Return a row for a lease; one that is not *needed* all the time may be free."""
     free = Tone.BAD if needed else Tone.QUIET
     held = state("held", Tone.GOOD) if lease["active"] else state("not held", free)
     if lease["active"] is None:
@@ -336,7 +336,7 @@ def _lease_row(name: str, lease: dict[str, Any], version: str, *, needed: bool) 
 def _failovers(status: dict[str, Any]) -> Html:
     newest = [failover_figure(one, status["at"]) for one in reversed(status["failovers"])]
     if not newest:
-        return _nothing("No failover is on record.")
+        return muted("No failover is on record.")
     shown, older = newest[:FAILOVERS_OPEN], newest[FAILOVERS_OPEN:]
     content = f"{failovers_overview(status['failovers'], status['at'])}\n" + "\n".join(shown)
     if older:
@@ -364,19 +364,15 @@ def _history(status: dict[str, Any]) -> Html:
         ]
         for event in reversed(status["events"])
     ]
-    return (
-        table("History, newest first", columns, rows) if rows else _nothing("Nothing is on record.")
-    )
-
-
-def _nothing(text: str) -> Html:
-    return Html(f'<p class="muted">{escaped(text)}</p>')
+    return table("History, newest first", columns, rows) if rows else muted("Nothing is on record.")
 
 
 def _footer(status: dict[str, Any], refresh: float) -> Html:
     renewed = "this page does not renew itself"
     if refresh:
-        slow = f"<noscript> (without scripts every {html.without_script(refresh)} s)</noscript>"
+        slow = (
+            f"<noscript> (without scripts every {page_html.without_script(refresh)} s)</noscript>"
+        )
         renewed = (
             f'it is loaded again every {refresh:g} s{slow}, and was read <span id="age">then</span>'
         )

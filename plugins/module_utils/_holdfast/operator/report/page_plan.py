@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The status page's plan of a rebalance: how even the load is now and then, and the steps.
+"""The status page's plan of a rebalance: the load of each node now and then, and the steps.
 
-Each node has a bar for now and one for then, all on one scale, in a table with what the bar
-shows in words.  Of many nodes only those are open that change most.
+Each node has two bars on one scale, with numbers.  Of many nodes those that change most are open.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...forecast.moves import Carried
-from ...forecast.rebalance import ReasonedStep, Rebalance, counted, share, why_no_step
-from .. import wording
-from .html import Column, Html, escaped, table
+from ..forecast.moves import Carried
+from ..forecast.rebalance import ReasonedStep, Rebalance, counted, share, why_no_step
+from . import wording
+from .page_html import Column, Html, escaped, muted, table
 
 NODES_OPEN = 12
-"""Of more nodes than this only so many are open, those that change most; the others on a click."""
+"""The most nodes that are open, those that change most; the others open on a click."""
 
 NAMES_TOLD = 8
 
@@ -28,19 +27,19 @@ NOT_KNOWN = (
 
 
 def rebalance_plan(status: dict[str, Any], plan: Rebalance | None) -> Html:
-    """Return what a rebalance would do now, or the sentence that says why that is not shown."""
+    """Return what a rebalance would do now, or a sentence that says why there is nothing."""
     if plan is None:
-        return _sentence(NOT_KNOWN)
+        return muted(NOT_KNOWN)
     nothing = _why_nothing(status, plan)
     if nothing:
-        return _sentence(nothing)
+        return muted(nothing)
     parts = [_summary(plan), _nodes(plan), "<h3>Steps, in this order</h3>", _steps(plan.steps)]
     parts += [f'<p class="note">{escaped(one)}</p>' for one in _notes(status, plan)]
     return Html("\n".join(parts))
 
 
 def _why_nothing(status: dict[str, Any], plan: Rebalance) -> str:
-    """Return why there is nothing to show, or nothing."""
+    """Return why there is nothing to show; empty if there is a plan."""
     if status["global_maintenance"]:
         return f"Nothing would be moved now. {wording.GLOBAL_MAINTENANCE}"
     if status["disarm"] is not None:
@@ -70,7 +69,7 @@ def _summary(plan: Rebalance) -> Html:
 
 
 def _nodes(plan: Rebalance) -> Html:
-    """Return the tables of the nodes: of a few all in one, of many most behind a click."""
+    """Return the table of the nodes; of many nodes several, most behind a click."""
     caption = f"{_measure(plan)} now and after the rebalance"
     if len(plan.nodes) <= NODES_OPEN:
         return _node_table(f"{caption}, of each node", plan, plan.nodes)
@@ -127,7 +126,7 @@ def _amount(one: Carried, plan: Rebalance) -> float:
 
 
 def _figures(one: Carried, plan: Rebalance) -> Html:
-    """Return in words what a bar shows."""
+    """Return the numbers of a bar."""
     if not plan.by_load:
         return escaped(counted(one.services))
     more = (
@@ -167,7 +166,7 @@ def _steps(steps: Sequence[ReasonedStep]) -> Html:
 
 
 def _notes(status: dict[str, Any], plan: Rebalance) -> list[str]:
-    """Return what has to be known to read the plan rightly, a sentence each."""
+    """Return notes on the plan, a sentence each."""
     notes = [
         "Each step is the one that evens out most, of those that rules and room allow, on what the"
         " one before left."
@@ -195,7 +194,7 @@ def _notes(status: dict[str, Any], plan: Rebalance) -> list[str]:
 
 
 def _unsized(plan: Rebalance) -> str:
-    """Return that services count as nothing, or nothing."""
+    """Return how many services count as nothing; empty for none."""
     if not plan.unsized:
         return ""
     one = plan.unsized == 1
@@ -203,7 +202,3 @@ def _unsized(plan: Rebalance) -> str:
         f" {counted(plan.unsized)} {'does' if one else 'do'} not declare what"
         f" {'it needs and counts' if one else 'they need and count'} as nothing."
     )
-
-
-def _sentence(text: str) -> Html:
-    return Html(f'<p class="muted">{escaped(text)}</p>')
