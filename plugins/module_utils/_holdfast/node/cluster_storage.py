@@ -40,7 +40,7 @@ from ..storage.lockspace.host_timing import LeaseTiming
 from ..storage.records import Kind, Record, RecordFile
 from ..storage.whiteboard.file import Whiteboard
 from .configuration import SANLOCK, NodeConfiguration
-from .generation_note import GenerationNote
+from .run_notes import note_generation, read_generation
 
 MANAGER_LEASE = "manager"
 CONFIGURATION_LEASE = "configuration"
@@ -106,8 +106,7 @@ class ClusterStorage:
         generation, and does not write.
         """
         generation = self.leases.adopt(self._configuration.node)
-        note = GenerationNote(self._configuration.run_directory)
-        if note.read() == generation:
+        if read_generation(self._configuration.run_directory) == generation:
             return generation
         try:
             awaited = self.late_free(generation)
@@ -116,7 +115,7 @@ class ClusterStorage:
         except BaseException:
             self.leases.leave()
             raise
-        note.write(generation)
+        note_generation(self._configuration.run_directory, generation)
         return generation
 
     def late_free(self, generation: int = 0) -> str:

@@ -4,8 +4,6 @@
 
 The file is JSON, written by the role ``node`` and the same on all nodes but for
 its ``node``, ``folder`` and, if a node's sanlock has its own, that run directory.
-
-What a node has for services: CPUs and memory, as its kernel counts them.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Mapping
@@ -397,19 +394,3 @@ def _directories(value: object) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise InputError("agent_directories", value, "a list of absolute paths")
     return tuple(str(names.absolute_path(one, "agent_directories")) for one in value)
-
-
-MEMORY = Path("/proc/meminfo")
-_TOTAL = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
-
-
-def node_room(memory: Path = MEMORY) -> tuple[float, float] | None:
-    """Return the number of CPUs and the MiB of memory (proc.5, meminfo); None if not known."""
-    cpus = os.cpu_count()
-    try:
-        total = _TOTAL.search(memory.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
-    if total is None or not cpus:
-        return None
-    return float(cpus), float(int(total[1]) // 1024)

@@ -1,14 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The holdfast authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a worker does: calls the resource agents of one service, in order or in reverse.
+"""Carrying out an LRM's jobs: a few threads call the resource agents of services.
 
-What really runs on this node, by the word of the agents alone.
+A resource agent has a session of its own, so it goes on when its LRM is killed.  A start that is
+half done may then finish after the next LRM has found the service stopped, and after the manager
+has started it elsewhere.  So the next LRM ends its predecessor's agents before it probes anything,
+with all that came of their calls: what ``su`` runs for an agent has a session of its own, and may
+start the service yet.  What an agent left behind when it ended is not touched.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
+import queue
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,13 +23,14 @@ from pathlib import Path
 from ...cluster.model.jobs import Job, JobEnd, JobKind, Sight
 from ...cluster.model.report import Outcome
 from ...cluster.model.service import Resource, Service
-from ...errors import HoldfastError
+from ...errors import HoldfastError, StorageError
 from ...ocf.call import OcfResult, call
 from ...ocf.environment import SEARCH_PATH
 from ...ocf.locate import locate, parse_agent
+from ...process.family import MARK as RUN
+from ...process.family import Family, carried, carries, process_table
 from ..cluster_storage import ClusterStorage
 from ..configuration import MARK, NodeConfiguration
-from .leftovers import CALLER
 
 RETRY_WAIT = 1.0
 """Seconds between a failed start and the next try on the same node."""
@@ -254,3 +262,123 @@ def probe_services(configuration: NodeConfiguration) -> dict[str, str]:
     for service_id, service in sorted(wanted.services.items()):
         sights[service_id] = work.carry_out(Job(JobKind.PROBE, service)).sight
     return {service_id: sight.value for service_id, sight in sights.items()}
+
+
+_LATER = frozenset({JobKind.MONITOR, JobKind.PROBE})
+_NOW = 0
+
+
+class Workers:
+    """Threads that never hold up the LRM's loop; a hung agent takes one of them at most."""
+
+    def __init__(
+        self, carry_out: Callable[[Job], JobEnd], wake: Callable[[], None], number: int = 4
+    ) -> None:
+        """Start *number* threads; *wake* is called from them whenever a job has ended."""
+        self._carry_out = carry_out
+        self._wake = wake
+        self._waiting: queue.PriorityQueue[tuple[int, int, Job | None]] = queue.PriorityQueue()
+        self._ended: queue.SimpleQueue[JobEnd] = queue.SimpleQueue()
+        self._order = itertools.count()
+        self._busy: set[str] = set()
+        self._number = 0
+        self.resize(number)
+
+    def resize(self, number: int) -> None:
+        """Work with *number* threads from now on; one too many ends after what it has in hand."""
+        while self._number < number:
+            self._number += 1
+            threading.Thread(target=self._work, daemon=True).start()
+        while self._number > number:
+            self._number -= 1
+            self._waiting.put((_NOW, next(self._order), None))
+
+    def begin(self, job: Job) -> None:
+        """Queue a job; its service is busy until its end was taken."""
+        self._busy.add(job.service.id)
+        self._waiting.put((_NOW + 1 + (job.kind in _LATER), next(self._order), job))
+
+    def take_ended(self) -> list[JobEnd]:
+        """Return the jobs that ended since the last call; their services are free again."""
+        ended: list[JobEnd] = []
+        while True:
+            try:
+                end = self._ended.get_nowait()
+            except queue.Empty:
+                return ended
+            self._busy.discard(end.job.service.id)
+            ended.append(end)
+
+    def busy(self) -> frozenset[str]:
+        """Return the ids of the services that have a job waiting or in hand."""
+        return frozenset(self._busy)
+
+    def _work(self) -> None:
+        while True:
+            job = self._waiting.get()[2]
+            if job is None:
+                return
+            try:
+                end = self._carry_out(job)
+            except Exception as error:
+                # Nothing is known of the service then, least of all that it is stopped.
+                text = f"the worker failed: {error!r}"
+                end = JobEnd(job, Outcome.BLOCKED, Sight.PARTLY, text=text)
+            self._ended.put(end)
+            self._wake()
+
+
+CALLER = "HOLDFAST_CALLER"
+"""Environment variable that names the node folder for which an agent was called."""
+
+DEADLINE = 10.0
+
+
+def end_leftover_agents(configuration: NodeConfiguration) -> int:
+    """Kill every agent that still runs for this node; return how many there were.
+
+    Raises ``StorageError`` when one will not die within ``DEADLINE`` seconds: then
+    nothing on this node can be said to be stopped.
+    """
+    mark = os.fsencode(f"{CALLER}={configuration.folder.resolve()}")
+    until = time.monotonic() + DEADLINE
+    ended: set[int] = set()
+    while True:
+        agents = {
+            pid: entry.start
+            for pid, entry in process_table().items()
+            if _is_agent(pid, mark, configuration)
+        }
+        if not agents:
+            return len(ended)
+        if time.monotonic() > until:
+            raise StorageError(
+                f"An agent of the LRM before this one does not end (process {min(agents)}); what it"
+                " does to its service is not known, so restart the node."
+            )
+        for pid, start in agents.items():
+            call = os.fsdecode(carried(pid, RUN))
+            # Without one it ended by itself meanwhile: what it left behind is a service.
+            if call:
+                ended.add(pid)
+                Family(pid, call, start).end(until, time.monotonic)
+        time.sleep(0.02)
+
+
+def _is_agent(pid: int, mark: bytes, configuration: NodeConfiguration) -> bool:
+    """Return whether a process is an agent at work: called by us, and still the agent itself.
+
+    What an agent started inherits the mark too, but not the agent's command line.
+    """
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+        if len(words) < 2 or not _is_agent_file(os.fsdecode(words[-2]), configuration):
+            return False
+    except OSError:
+        return False
+    return carries(pid, mark)
+
+
+def _is_agent_file(path: str, configuration: NodeConfiguration) -> bool:
+    folders = (f"{directory}/resource.d/" for directory in configuration.agent_directories)
+    return path.startswith(tuple(folders))

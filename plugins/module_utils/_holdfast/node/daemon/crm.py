@@ -23,8 +23,8 @@ from ...storage.whiteboard.block import GlobalBlock
 from ..cluster_storage import MANAGER_LEASE, ClusterStorage
 from ..configuration import CRM, LRM, NodeConfiguration
 from ..log import Repeating, log, name_daemon
+from ..run_notes import end_of_predecessor, freeing
 from .fence_orders import Orders
-from .free_under_way import end_of_predecessor, under_way
 from .heartbeat import PublishedTrouble
 from .network import Network, answering_network
 from .observer import Observer
@@ -204,7 +204,7 @@ class ClusterDaemon:
 
     def _free_host_lease(self, effect: effects.FreeHostLease) -> None:
         lease = effect.lease
-        with under_way(self._configuration.run_directory):
+        with freeing(self._configuration.run_directory):
             # What is recorded as about to be freed counts for as long as this node's host lease.
             self._leases.renew()
             self._leases.free_host(lease.host_id, lease.generation, lease.timestamp)

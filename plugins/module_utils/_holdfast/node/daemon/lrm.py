@@ -18,18 +18,17 @@ from ...cluster.model.effects import Clocks
 from ...errors import FormatError, StorageError
 from ...storage.lockspace.host_timing import LeaseTiming
 from ..cluster_storage import ClusterStorage
-from ..configuration import CRM, LRM, SANLOCK, NodeConfiguration, make_private, node_room
+from ..configuration import CRM, LRM, SANLOCK, NodeConfiguration, make_private
 from ..log import Repeating, log, name_daemon
-from .agent_work import AgentWork
+from .agent_work import AgentWork, Workers, end_leftover_agents
 from .heartbeat import heartbeat
 from .host_lease import HostLeaseKeeper
-from .leftovers import end_leftover_agents
 from .network import Network, answering_network
 from .own_membership import OwnMembership
 from .performing import clocks_and_journal, play, read_clocks
 from .record_guard import KeptReport
-from .shutdown import why_ending
 from .supervision import Notifier, Supervision
+from .system import node_room, virtual_machine, why_ending
 from .telemetry import (
     HEARTBEAT_WRITE,
     JOB,
@@ -40,8 +39,6 @@ from .telemetry import (
     Telemetry,
     telemetry_path,
 )
-from .virtual import virtual_machine
-from .workers import Workers
 
 ROUND = 0.5
 """Seconds between the beginnings of two turns."""

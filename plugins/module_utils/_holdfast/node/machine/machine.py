@@ -29,7 +29,7 @@ from ...errors import HoldfastError, LeaseError, StorageError
 from ...version import PACKAGE
 from ..configuration import CRM, EMBEDDED, LRM, MACHINE, MARK, NodeConfiguration, make_private
 from ..daemon.network import Network, own_network
-from ..daemon.shutdown import leave_word
+from ..daemon.system import leave_word
 from ..daemon.telemetry import LEASE_RENEWAL, Telemetry, telemetry_path
 from ..log import Repeating, log
 from . import power

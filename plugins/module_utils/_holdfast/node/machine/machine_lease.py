@@ -19,7 +19,7 @@ from ...lease.embedded import EmbeddedLeases
 from ...lease.sanlock_command import CommandDaemon, await_daemon, start_daemon
 from ..cluster_storage import ClusterStorage
 from ..configuration import SANLOCK, NodeConfiguration, make_private
-from ..daemon.joining import give_access_back, leave_cluster
+from ..daemon.host_lease import give_access_back, leave_cluster
 from ..log import Repeating, log
 
 LOOK = 0.25
