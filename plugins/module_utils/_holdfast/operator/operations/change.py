@@ -11,9 +11,10 @@ declared.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ...cluster.crm.global_maintenance import has_maintenance, in_force
 from ...cluster.model.desired import Wanted, wanted_document
@@ -173,52 +174,58 @@ def _verify(storage: ClusterStorage, written: Wanted) -> None:
 
 POLL = 0.2
 
+Missing = Callable[[ClusterState], str]
+"""Returns what is still missing in the manager's record, "" if nothing is.
+
+Raises ``HoldfastError`` where waiting longer is of no use.
+"""
+
+
+def change_and_wait(
+    configuration: NodeConfiguration,
+    options: Mapping[str, Any],
+    plan: Callable[[Wanted], Wanted],
+    check: bool,
+    missing: Missing,
+) -> tuple[Change, ClusterState | None]:
+    """Apply *plan* as ``change_wanted`` does, then wait as ``wait`` and ``timeout`` say.
+
+    Returns the manager's record too, None where nothing was waited for.
+    """
+    change = change_wanted(configuration, plan, check=check)
+    if check or not options["wait"]:
+        return change, None
+    return change, await_manager(configuration, change.after.version, options["timeout"], missing)
+
 
 def await_manager(
-    configuration: NodeConfiguration,
-    version: int,
-    timeout: float,
-    done: Callable[[ClusterState], bool],
-    why: Callable[[ClusterState], str],
-    failed: Callable[[ClusterState], str] = lambda _state: "",
+    configuration: NodeConfiguration, version: int, timeout: float, missing: Missing
 ) -> ClusterState:
-    """Wait until the manager has taken up *version* and *done*, and return its record.
+    """Wait until the manager has taken up *version* and nothing is *missing*; return its record.
 
-    Raises ``HoldfastError`` with *why* it is not so after *timeout* seconds; or at once
-    with what has *failed*, where waiting longer is of no use.  A read that fails, as it may while
-    a path to the storage fails over, is tried again until then.
+    Raises ``HoldfastError`` with what is missing after *timeout* seconds.  A read that fails, as
+    it may while a path to the storage fails over, is tried again until then.
     """
     until = time.monotonic() + timeout
     with closing(ClusterStorage(configuration)) as storage:
         while True:
             try:
                 state = storage.read_manager() or ClusterState()
-                missing = _missing(state, version, done, why, failed)
+                text = "The manager has not taken up the change"
+                if state.config_version >= version:
+                    text = missing(state)
             except StorageError as error:
-                missing = f"What came of it is not known ({error})"
-            if not missing:
+                text = f"What came of it is not known ({error})"
+            if not text:
                 return state
             if time.monotonic() > until:
-                raise HoldfastError(f"{missing} after {timeout:g} s; see holdfast status.")
+                raise HoldfastError(f"{text} after {timeout:g} s; see holdfast status.")
             time.sleep(POLL)
 
 
-def _missing(
-    state: ClusterState,
-    version: int,
-    done: Callable[[ClusterState], bool],
-    why: Callable[[ClusterState], str],
-    failed: Callable[[ClusterState], str],
-) -> str:
-    """Return what is still to come, nothing if it is *done*; raise for what has *failed*."""
-    if state.config_version < version:
-        return "The manager has not taken up the change"
-    if done(state):
-        return ""
-    failure = failed(state)
-    if failure:
-        raise HoldfastError(f"{failure}; see holdfast why.")
-    return why(state)
+def no_use(failure: str) -> HoldfastError:
+    """Return the error that ends a wait at once for a *failure*."""
+    return HoldfastError(f"{failure}; see holdfast why.")
 
 
 REASON = "x" * 160

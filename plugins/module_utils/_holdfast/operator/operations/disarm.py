@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from ...cluster.model.desired import Wanted
 from ...cluster.model.maintenance import maintenance_document, with_times_told
 from ...cluster.model.state import ClusterState
 from ...errors import InputError
-from ...node.configuration import NodeConfiguration, load
+from ...node.configuration import load
 from ...result import Result
-from .change import await_manager, change_wanted
+from .change import change_and_wait
 from .maintenance import asked_maintenance, declare_global_maintenance
 
 HOLD = "hold"
@@ -59,12 +60,9 @@ def _declare_disarm(options: Mapping[str, Any], mode: str, check: bool) -> Resul
             )
         return wanted.with_disarm(mode, asked_maintenance(options, wanted.disarmed_by))
 
-    change = change_wanted(configuration, plan, check=check)
-    version = change.after.version
+    change, _state = change_and_wait(configuration, options, plan, check, partial(_missing, mode))
     disarm = _document(change.after)
-    values: dict[str, Any] = {"maintenance": None, "disarm": disarm, "version": version}
-    if options["wait"] and not check:
-        _wait(configuration, mode, version, options["timeout"])
+    values = {"maintenance": None, "disarm": disarm, "version": change.after.version}
     before, after = with_times_told(_document(change.before)), with_times_told(disarm)
     return Result(change.changed, values, {"disarm": before}, {"disarm": after})
 
@@ -91,23 +89,19 @@ def _document(wanted: Wanted) -> dict[str, Any] | None:
     return {"mode": wanted.disarm, **{key: by.get(key) for key in ("reason", "owner", "since")}}
 
 
-def _wait(configuration: NodeConfiguration, mode: str, version: int, timeout: float) -> None:
-    def done(state: ClusterState) -> bool:
-        return state.disarm == (DISARMED if mode else "") and (
-            not mode or state.disarm_mode == mode
-        )
-
-    def why(state: ClusterState) -> str:
-        if not mode:
-            return "The cluster is not armed"
-        moving = [
-            f"{key} ({one.state.value})"
-            for key, one in sorted(state.services.items())
-            if one.state.value not in ("freeze", "error", "stopped")
-        ]
-        under_way = f"; under way: {', '.join(moving)}" if moving else ""
-        if state.disarm_waits:
-            under_way += f"; it waits for {state.disarm_waits}"
-        return f"The cluster is {state.disarm or 'armed'}{under_way}"
-
-    await_manager(configuration, version, timeout, done, why)
+def _missing(mode: str, state: ClusterState) -> str:
+    """Return why the cluster is not disarmed as *mode* says, or not armed if that is empty."""
+    disarmed = state.disarm == DISARMED and state.disarm_mode == mode
+    if disarmed if mode else not state.disarm:
+        return ""
+    if not mode:
+        return "The cluster is not armed"
+    moving = [
+        f"{key} ({one.state.value})"
+        for key, one in sorted(state.services.items())
+        if one.state.value not in ("freeze", "error", "stopped")
+    ]
+    under_way = f"; under way: {', '.join(moving)}" if moving else ""
+    if state.disarm_waits:
+        under_way += f"; it waits for {state.disarm_waits}"
+    return f"The cluster is {state.disarm or 'armed'}{under_way}"

@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,6 @@ from ...cluster.model.report import Mode
 from ...cluster.model.state import (
     ClusterState,
     NodeState,
-    NodeStatus,
 )
 from ...cluster.model.state_codec import state_from_document
 from ...cluster.model.states import (
@@ -51,7 +51,7 @@ from ...storage.whiteboard.block import GlobalBlock
 from ...storage.whiteboard.board import Board
 from ...storage.whole_file import ClusterPaths, exists
 from ..report.status import global_maintenance
-from .change import await_manager, change_wanted, read_cluster
+from .change import await_manager, change_and_wait, change_wanted, read_cluster
 
 ON_THE_WHITEBOARD = Maintenance("set on the whiteboard")
 """A global maintenance of which block 0 is all there is."""
@@ -73,19 +73,18 @@ def declare_maintenance(options: Mapping[str, Any], check: bool) -> Result:
             return wanted
         return wanted.with_maintenance(node, asked_maintenance(options, before))
 
-    change = change_wanted(configuration, plan, check=check)
+    missing = partial(_not_drained, node, services) if drain else partial(_not_in_use, node)
+    change, state = change_and_wait(configuration, options, plan, check, missing)
     before = _document(change.before.maintenance.get(node))
     after = _document(change.after.maintenance.get(node))
-    version = change.after.version
-    values: dict[str, Any] = {"node": node, "maintenance": after, "version": version}
-    if options["wait"] and not check:
-        timeout = options["timeout"]
-        if drain:
-            state = _wait_for_drain(configuration, node, services, version, timeout)
-            moved = {one: state.services[one].node for one in services if one in state.services}
-            values["moved"] = moved
-        else:
-            _wait_for_node(configuration, node, version, timeout)
+    values: dict[str, Any] = {
+        "node": node,
+        "maintenance": after,
+        "version": change.after.version,
+    }
+    if drain and state is not None:
+        moved = {one: state.services[one].node for one in services if one in state.services}
+        values["moved"] = moved
     kept = change.before.maintenance.get(node)
     warnings: tuple[str, ...] = ()
     if drain and kept is not None and _is_kept_by_fence(options, kept):
@@ -131,7 +130,8 @@ def declare_global_maintenance(options: Mapping[str, Any], check: bool) -> Resul
     version = change.after.version
     values: dict[str, Any] = {"maintenance": after, "version": version}
     if options["wait"] and not check:
-        _wait_for_hold(configuration, change.after.global_maintenance, version, options["timeout"])
+        missing = partial(_not_agreed, change.after.global_maintenance)
+        await_manager(configuration, version, options["timeout"], missing)
     changed = change.changed or (by_hand is not None and not begin)
     told_before, told_after = with_times_told(before), with_times_told(after)
     return Result(changed, values, {"maintenance": told_before}, {"maintenance": told_after})
@@ -209,75 +209,43 @@ def user_name() -> str:
         return f"user id {os.geteuid()}"
 
 
-def _wait_for_drain(
-    configuration: NodeConfiguration,
-    node: str,
-    services: Sequence[str],
-    version: int,
-    timeout: float,
-) -> ClusterState:
-    """Wait until *node* is empty, and none of *services*, which were on it, is just started."""
-
-    def starting(state: ClusterState) -> list[str]:
-        return [
-            one
-            for one in services
-            if one in state.services and state.services[one].state is ServiceState.REQUEST_START
-        ]
-
-    def done(state: ClusterState) -> bool:
-        return not state.services_on(node) and not starting(state)
-
-    def why(state: ClusterState) -> str:
-        left = [f"{one} ({state.services[one].why})" for one in state.services_on(node)]
-        if left:
-            return f"Node {node!r} is not drained, these are still on it: {', '.join(left)}"
-        known = [(one, state.services[one]) for one in starting(state)]
-        told = [f"{one} on {status.node} ({status.why})" for one, status in known]
-        return f"Node {node!r} is empty, but these are not started yet: {', '.join(told)}"
-
-    return await_manager(configuration, version, timeout, done, why)
+def _not_drained(node: str, services: Sequence[str], state: ClusterState) -> str:
+    """Return why *node* is not empty, or which of *services*, once on it, are not started yet."""
+    left = [f"{one} ({state.services[one].why})" for one in state.services_on(node)]
+    if left:
+        return f"Node {node!r} is not drained, these are still on it: {', '.join(left)}"
+    known = [(one, state.services[one]) for one in services if one in state.services]
+    starting = [
+        f"{one} on {status.node} ({status.why})"
+        for one, status in known
+        if status.state is ServiceState.REQUEST_START
+    ]
+    if starting:
+        return f"Node {node!r} is empty, but these are not started yet: {', '.join(starting)}"
+    return ""
 
 
-def _wait_for_node(
-    configuration: NodeConfiguration, node: str, version: int, timeout: float
-) -> ClusterState:
-    """Wait until the node is online, and its LRM says that services may come to it again."""
-
-    def done(state: ClusterState) -> bool:
-        status = state.nodes.get(node)
-        online = status is not None and status.state is NodeState.ONLINE
-        return online and not _kept_empty(status)
-
-    def why(state: ClusterState) -> str:
-        status = state.nodes.get(node)
-        known = f"{status.state.value}: {status.reason}" if status is not None else "unknown"
-        if _kept_empty(status):
-            known += "; its LRM still keeps it empty"
-        return f"Node {node!r} is {known}"
-
-    return await_manager(configuration, version, timeout, done, why)
+def _not_in_use(node: str, state: ClusterState) -> str:
+    """Return why *node* is not online, or that its LRM still lets no service come to it."""
+    status = state.nodes.get(node)
+    known, empty = "unknown", ""
+    if status is not None:
+        known = f"{status.state.value}: {status.reason}"
+        if status.mode == Mode.MAINTENANCE.value:
+            empty = "; its LRM still keeps it empty"
+        elif status.state is NodeState.ONLINE:
+            return ""
+    return f"Node {node!r} is {known}{empty}"
 
 
-def _kept_empty(status: NodeStatus | None) -> bool:
-    return status is not None and status.mode == Mode.MAINTENANCE.value
-
-
-def _wait_for_hold(
-    configuration: NodeConfiguration, wanted: Maintenance | None, version: int, timeout: float
-) -> None:
-    """Wait until the manager keeps to it, and the whiteboard says the same."""
-
-    def done(state: ClusterState) -> bool:
-        agreed = state.board is (wanted is not None) and not state.board_pending
-        return state.hold == wanted and agreed
-
-    def why(state: ClusterState) -> str:
-        if state.hold is None:
-            return "The cluster is not in maintenance"
-        return f"The cluster is in maintenance ({told(state.hold)})"
-
-    await_manager(configuration, version, timeout, done, why)
+def _not_agreed(wanted: Maintenance | None, state: ClusterState) -> str:
+    """Return why the manager does not keep to *wanted* yet, or the whiteboard says otherwise."""
+    agreed = state.board is (wanted is not None) and not state.board_pending
+    if state.hold == wanted and agreed:
+        return ""
+    if state.hold is None:
+        return "The cluster is not in maintenance"
+    return f"The cluster is in maintenance ({told(state.hold)})"
 
 
 def kept_empty(configuration: NodeConfiguration, node: str) -> Maintenance | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ from ..forecast.moves import (
     plan_evacuation,
     short_of_room,
 )
-from .change import POLL, await_manager, change_wanted
+from .change import POLL, await_manager, change_and_wait, change_wanted, no_use
 
 ENDS = ("refused", "migration_failed", "error")
 """Lines of the history that end a request to move without it."""
@@ -79,7 +80,9 @@ def declare_move(options: Mapping[str, Any], check: bool) -> Result:
     values: dict[str, Any] = {"service": name, "node": node, "version": change.after.version}
     if options["wait"] and not check:
         left = max(min(TAKES_UP, options["timeout"]), round(until - time.monotonic(), 1))
-        values["status"] = _wait(configuration, name, node, change.after.version, left, state)
+        missing = partial(_missing, name, node, frozenset(state.events))
+        there = await_manager(configuration, change.after.version, left, missing).services[name]
+        values["status"] = {"state": there.state.value, "node": node, "reason": there.why}
     return Result(change.changed, values, {name: {"node": before}}, {name: {"node": node}})
 
 
@@ -132,37 +135,18 @@ def _refuse_what_cannot_be(
         raise InputError("node", node, f"a node that can take service {name!r} now; {why}")
 
 
-def _wait(
-    configuration: NodeConfiguration,
-    name: str,
-    node: str,
-    version: int,
-    timeout: float,
-    last: ClusterState,
-) -> dict[str, Any]:
-    """Wait until the service is there; a refusal, a failed move or an error ends that at once."""
-    known = set(last.events)
-
-    def done(state: ClusterState) -> bool:
-        status = state.services.get(name)
-        ended = (ServiceState.STARTED, ServiceState.STOPPED)
-        return status is not None and status.state in ended and _place(status) == node
-
-    def failed(state: ClusterState) -> str:
-        for event in reversed(state.events):
-            if event.kind in ENDS and event.service == name and event not in known:
-                return f"Service {name!r} was not moved to {node}: {event.text}"
+def _missing(name: str, node: str, known: Container[Event], state: ClusterState) -> str:
+    """Return why the service is not on *node*; raise for an end that is not among the *known*."""
+    status = state.services.get(name)
+    ended = (ServiceState.STARTED, ServiceState.STOPPED)
+    if status is not None and status.state in ended and _place(status) == node:
         return ""
-
-    def why(state: ClusterState) -> str:
-        status = state.services.get(name)
-        if status is None:
-            return f"Service {name!r} is not known to the manager any more"
-        return f"Service {name!r} is {status.state.value} on {status.node}: {status.why}"
-
-    state = await_manager(configuration, version, timeout, done, why, failed)
-    status = state.services[name]
-    return {"state": status.state.value, "node": node, "reason": status.why}
+    for event in reversed(state.events):
+        if event.kind in ENDS and event.service == name and event not in known:
+            raise no_use(f"Service {name!r} was not moved to {node}: {event.text}")
+    if status is None:
+        return f"Service {name!r} is not known to the manager any more"
+    return f"Service {name!r} is {status.state.value} on {status.node}: {status.why}"
 
 
 def evacuate(options: Mapping[str, Any], check: bool) -> Result:
@@ -201,13 +185,10 @@ def evacuate(options: Mapping[str, Any], check: bool) -> Result:
                     wanted = wanted.with_request(move.service, request)
             return wanted
 
-        change = change_wanted(configuration, ask, check=False)
-        if options["wait"]:
-            known = frozenset(state.events)
-            state = _wait_until_left(
-                configuration, plan, change.after.version, options["timeout"], known
-            )
-            after = {one: state.services[one].node for one in before if one in state.services}
+        missing = partial(_still_there, before, frozenset(state.events))
+        _change, left = change_and_wait(configuration, options, ask, check, missing)
+        if left is not None:
+            after = {one: left.services[one].node for one in before if one in left.services}
     values["placed"] = after
     return Result(bool(plan.moves), values, before, after, warnings)
 
@@ -237,32 +218,11 @@ def _cannot(nodes: Sequence[str], plan: Evacuation) -> str:
     return f"Nothing was moved off {', '.join(nodes)}, as not everything can leave. {told}"
 
 
-def _wait_until_left(
-    configuration: NodeConfiguration,
-    plan: Evacuation,
-    version: int,
-    timeout: float,
-    known: Container[Event],
-) -> ClusterState:
-    """Wait until all have left; a refusal, a failed move or an error ends that at once."""
-    sources = {move.service: move.source for move in plan.moves}
-
-    def left(state: ClusterState) -> list[str]:
-        return [
-            service for service, source in sources.items() if service in state.services_on(source)
-        ]
-
-    def why(state: ClusterState) -> str:
-        told = [f"{one} on {sources[one]} ({state.services[one].why})" for one in left(state)]
-        return f"These have not left yet: {', '.join(told)}"
-
-    def failed(state: ClusterState) -> str:
-        staying = left(state)
-        for event in reversed(state.events):
-            if event.kind in ENDS and event.service in staying and event not in known:
-                return f"Service {event.service!r} did not leave: {event.text}"
-        return ""
-
-    return await_manager(
-        configuration, version, timeout, lambda state: not left(state), why, failed
-    )
+def _still_there(sources: Mapping[str, str], known: Container[Event], state: ClusterState) -> str:
+    """Return which services have not left their *sources*; raise for an end that is not *known*."""
+    left = [one for one, source in sources.items() if one in state.services_on(source)]
+    for event in reversed(state.events):
+        if event.kind in ENDS and event.service in left and event not in known:
+            raise no_use(f"Service {event.service!r} did not leave: {event.text}")
+    told = [f"{one} on {sources[one]} ({state.services[one].why})" for one in left]
+    return f"These have not left yet: {', '.join(told)}" if told else ""

@@ -31,7 +31,7 @@ from ...node.configuration import (
     load,
 )
 from ...result import Result
-from .change import await_manager, change_wanted
+from .change import change_and_wait, change_wanted
 
 
 def declare_rule(options: Mapping[str, Any], check: bool) -> Result:
@@ -103,15 +103,7 @@ def declare_policy(options: Mapping[str, Any], check: bool) -> Result:
     def plan(wanted: Wanted) -> Wanted:
         return wanted.with_policy(merged_policy(wanted, options))
 
-    change = change_wanted(configuration, plan, check=check)
-    if options["wait"] and not check:
-        await_manager(
-            configuration,
-            change.after.version,
-            options["timeout"],
-            done=lambda _state: True,
-            why=lambda _state: "",
-        )
+    change, _state = change_and_wait(configuration, options, plan, check, lambda _state: "")
     before, after = policy_document(change.before.policy), policy_document(change.after.policy)
     return Result(change.changed, {"policy": after, "version": change.after.version}, before, after)
 

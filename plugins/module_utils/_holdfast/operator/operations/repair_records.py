@@ -15,10 +15,8 @@ from contextlib import closing
 from dataclasses import replace
 
 from ...cluster.crm.repair_plan import Keep, Repair, plan_repair
-from ...cluster.model.desired import Wanted
 from ...cluster.model.maintenance import Maintenance
 from ...cluster.model.report import Report
-from ...cluster.model.state import ClusterState
 from ...errors import FormatError, LeaseError, StorageError
 from ...node.cluster_storage import CONFIGURATION_LEASE, ClusterStorage
 from ...node.configuration import NodeConfiguration
@@ -67,7 +65,15 @@ def repair_records(
         finally:
             storage.leases.release(CONFIGURATION_LEASE)
     if timeout:
-        _wait(configuration, repair.after, timeout)
+        generation = repair.after.generation
+        await_manager(
+            configuration,
+            0,
+            timeout,
+            lambda state: (
+                "" if state.generation >= generation else "No manager has taken up the repair"
+            ),
+        )
     return repair
 
 
@@ -130,16 +136,6 @@ def _beat(board: Board, host_id: int) -> int | None:
     """Return the timestamp of a node's heartbeat, None if there is none."""
     block = board.hosts.get(host_id)
     return block.timestamp if block is not None else None
-
-
-def _wait(configuration: NodeConfiguration, after: Wanted, timeout: float) -> None:
-    def done(state: ClusterState) -> bool:
-        return state.generation >= after.generation
-
-    def why(_state: ClusterState) -> str:
-        return "No manager has taken up the repair"
-
-    await_manager(configuration, 0, timeout, done, why)
 
 
 def describe(repair: Repair, keep: Keep) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from ...ocf.locate import locate, parse_agent
 from ...ocf.metadata import AgentMetadata, check_parameters, load_metadata
 from ...result import Result
 from ...secrets import HIDDEN, is_secret_name, without_secrets
-from .change import await_manager, change_wanted, read_cluster
+from .change import change_and_wait, no_use, read_cluster
 
 MIGRATION = ("migrate_to", "migrate_from")
 """The actions that an agent needs for a live migration (OCF 1.1, Actions)."""
@@ -78,17 +79,21 @@ def declare_service(options: Mapping[str, Any], check: bool) -> Result:
             request = once.get(STOP, request)
         return after.with_request(name, request) if request is not None else after
 
-    done = change_wanted(configuration, plan, check=check)
+    wanted_state = "absent" if absent else options["state"]
+    missing = partial(_missing, name, wanted_state)
+    done, reached = change_and_wait(configuration, options, plan, check, missing)
     values: dict[str, Any] = {
         "service": _service(done.after, name),
         "version": done.after.version,
         "cleared": CLEAR in once,
     }
-    if options["wait"] and not check:
-        wanted_state = "absent" if absent else options["state"]
-        values["status"] = _wait_for_service(
-            configuration, name, wanted_state, done.after.version, options["timeout"]
-        )
+    if reached is not None:
+        status = reached.services.get(name)
+        values["status"] = {
+            "state": status.state.value if status is not None else "absent",
+            "node": status.node if status is not None else "",
+            "reason": status.why if status is not None else "",
+        }
     return Result(done.changed, values, _service(done.before, name), _service(done.after, name))
 
 
@@ -203,32 +208,22 @@ def _service(wanted: Wanted, name: str) -> object:
     return without_secrets(service_document(service)) if service is not None else None
 
 
-def _wait_for_service(
-    configuration: NodeConfiguration, name: str, wanted: str, version: int, timeout: float
-) -> dict[str, Any]:
-    def done(state: ClusterState) -> bool:
-        status = state.services.get(name)
-        return status is None if wanted == "absent" else bool(status and status.state == wanted)
-
-    def why(state: ClusterState) -> str:
-        status = state.services.get(name)
-        held = why_held(state)
-        if held:
-            so = f"is {status.state.value}, and left so," if status else "is not taken up,"
-            ends = "what was asked stands until that ends; nothing came of it"
-            return f"Service {name!r} {so} as {held}; {ends}"
-        if status is None:
-            return f"Service {name!r} is not taken up by the manager"
-        return f"Service {name!r} is {status.state.value}: {status.why}"
-
-    def failed(state: ClusterState) -> str:
-        # Without its digest an error is being undone: what may still run is stopped again.
-        status = state.services.get(name)
-        final = status is not None and status.state is ServiceState.ERROR and status.digest
-        return why(state) if wanted == STARTED and final else ""
-
-    state = await_manager(configuration, version, timeout, done, why, failed)
+def _missing(name: str, wanted: str, state: ClusterState) -> str:
+    """Return why a service is not in the state *wanted*; raise for one in error."""
     status = state.services.get(name)
-    if status is None:
-        return {"state": "absent", "node": "", "reason": ""}
-    return {"state": status.state.value, "node": status.node, "reason": status.why}
+    if (wanted == "absent") if status is None else (status.state == wanted):
+        return ""
+    held = why_held(state)
+    if held:
+        so = f"is {status.state.value}, and left so," if status else "is not taken up,"
+        ends = "what was asked stands until that ends; nothing came of it"
+        text = f"Service {name!r} {so} as {held}; {ends}"
+    elif status is None:
+        text = f"Service {name!r} is not taken up by the manager"
+    else:
+        text = f"Service {name!r} is {status.state.value}: {status.why}"
+    # Without its digest an error is being undone: what may still run is stopped again.
+    final = status is not None and status.state is ServiceState.ERROR and status.digest
+    if wanted == STARTED and final:
+        raise no_use(text)
+    return text
